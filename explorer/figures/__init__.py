@@ -1,0 +1,1 @@
+"""Pure functions (trace, selection, settings) -> arrays ready to draw.  numpy only."""

@@ -1,0 +1,71 @@
+"""Everything the window shows, as one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Token
+from explorer.trace.trace import Trace
+
+Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is looked at; shared by all panels, so that hovering in one lights up the others."""
+
+    step: int | None = None  # None = the latest
+    layer: int = 0
+    head: int = 0
+    query: int | None = None  # slot; None = the readout of the selected step
+    key: int | None = None  # slot under the cursor, if any
+    token_id: int | None = None  # a row of the next-token chart under the cursor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What the engine is doing, in words; fraction None = no known end."""
+
+    activity: Activity = "starting"
+    text: str = ""
+    fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Request + sampling + trace + selection + model card + status + error."""
+
+    request: RunRequest = field(default_factory=RunRequest)
+    sampling: Sampling = field(default_factory=Sampling)
+    trace: Trace | None = None
+    selection: Selection = field(default_factory=Selection)
+    card: ModelCard | None = None  # None until a model is loaded (a trace carries its own)
+    status: Status = field(default_factory=Status)
+    error: str = ""  # one sentence with a next step; empty = none
+    error_details: str = ""
+    prompt_tokens: tuple[Token, ...] = ()  # live tokens of request.prompt
+    prompt_problem: str = ""
+    self_check: SelfCheck = field(default_factory=SelfCheck)
+    can_undo: bool = False
+    can_redo: bool = False
+
+    @property
+    def step_index(self) -> int | None:
+        """The selected step's index, or None if nothing has run."""
+        if self.trace is None or not self.trace.steps:
+            return None
+        last = len(self.trace.steps) - 1
+        return last if self.selection.step is None else min(self.selection.step, last)
+
+    @property
+    def busy(self) -> bool:
+        """True while a pass or a load is under way."""
+        return self.status.activity in ("loading", "running")
+
+    @property
+    def request_changed(self) -> bool:
+        """True if the trace on screen was made with another request than the one set now."""
+        return self.trace is not None and self.trace.request != self.request

@@ -1,0 +1,74 @@
+"""What is known of a loaded model, and the results of checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured claim: `measured` must not exceed `tolerance`."""
+
+    name: str
+    passed: bool
+    measured: float
+    tolerance: float
+    note: str = ""
+
+
+class SelfCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The light in the status bar; `passed` is None until it has run."""
+
+    passed: bool | None = None
+    checks: tuple[Check, ...] = ()
+
+
+class Capability(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing the engine offers on this model, or the reason why it does not."""
+
+    name: str  # causal_off, cache, undo, left_padding, right_padding, chunked_prefill, capture
+    offered: bool
+    words: str  # one plain sentence for the model panel
+    measured: float | None = None
+
+
+class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
+    """One loaded model: sizes, end tokens, and what the self-test found to work on it."""
+
+    name: str
+    path: str
+    architecture: str  # config.model_type
+    source: str = ""  # what was opened: "safetensors", "from Q4_1 (dequantised)", …
+    layers: int
+    hidden_size: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab_size: int
+    context: int  # positions the model was built for; 0 = not stated
+    parameters: int
+    dtype: str
+    device: str
+    layer_kinds: tuple[str, ...] = ()  # per layer: full, sliding, chunked, linear, …
+    windows: tuple[int, ...] = ()  # per layer: sliding window in tokens, 0 = none
+    kv_bytes_per_token: int = 0  # by the formula 2·L·H_kv·d_h·bytes, in the loaded dtype
+    eos_ids: tuple[int, ...] = ()
+    pad_id: int | None = None
+    pad_note: str = ""
+    bos_policy: str = ""
+    has_chat_template: bool = False
+    missing_bytes: tuple[int, ...] = ()  # byte values that the vocabulary cannot spell
+    generation_defaults: dict[str, Any] = {}
+    capabilities: tuple[Capability, ...] = ()
+    fingerprint: dict[str, Any] = {}  # config hash; name, size and header hash per weight file
+    versions: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
+
+    def offers(self, name: str) -> bool:
+        """True if the self-test found `name` to work on this model."""
+        return any(c.name == name and c.offered for c in self.capabilities)
+
+    def words(self, name: str) -> str:
+        """The sentence that goes with one capability; empty if it was never tested."""
+        return next((c.words for c in self.capabilities if c.name == name), "")

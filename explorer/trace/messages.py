@@ -1,0 +1,174 @@
+"""What the engine is asked and what it answers; plain data, the same in one process or two.
+
+The engine keeps no run state that matters: every `Advance` names the whole context, and the cache
+is only used as far as it holds a prefix of it.  So stepping back, branching and starting a new
+engine after a crash are all the same request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from explorer.trace.card import Check, ModelCard
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Step, Token
+
+PROTOCOL = 1
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base of what may be asked; answers carry the same run number."""
+
+    run: int = 0
+
+
+class Load(Request, frozen=True, kw_only=True):
+    """Open a model; answered by Progress…, Loaded or Failed."""
+
+    model: str
+    dtype: str = "float32"
+    device: str = "cpu"
+    threads: int = 0  # 0 = max(1, cores - 1)
+
+
+class Tokenize(Request, frozen=True, kw_only=True):
+    """Answered by Tokens, also while a pass is running."""
+
+    text: str
+    chat: bool = False
+
+
+class Advance(Request, frozen=True, kw_only=True):
+    """Run `steps` passes after `chosen`; answered by Prompted, Stepped…, Finished."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+    steps: int = 1
+    sampling: Sampling = Sampling()
+
+
+class Resample(Request, frozen=True, kw_only=True):
+    """New sampling for the passes still to come of the Advance with this run number."""
+
+    sampling: Sampling
+
+
+class Recapture(Request, frozen=True, kw_only=True):
+    """Run the pass after `chosen` again to record Q and K; answered by Stepped, Finished."""
+
+    request: RunRequest
+    chosen: tuple[int, ...]
+
+
+class CheckTrace(Request, frozen=True, kw_only=True):
+    """Self-check of a run; answered by Checked…, Finished."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+
+
+class Inspect(Request, frozen=True, kw_only=True):
+    """Facts of a model from its config alone; answered by Facts."""
+
+    model: str
+
+
+class FindModels(Request, frozen=True, kw_only=True):
+    """Local models; answered by Facts with a list under `models`."""
+
+
+class Cancel(Request, frozen=True, kw_only=True):
+    """End the run of this number within one layer's time; it answers Finished("cancelled")."""
+
+
+class Quit(Request, frozen=True, kw_only=True):
+    """Leave the process."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base of what the engine says."""
+
+    run: int = 0
+
+
+class Hello(Event, frozen=True, kw_only=True):
+    """First frame of a connection."""
+
+    protocol: int = PROTOCOL
+    versions: dict[str, str] = {}
+
+
+class Progress(Event, frozen=True, kw_only=True):
+    """What is being done, and how far (0..1, None = not known)."""
+
+    text: str
+    fraction: float | None = None
+
+
+class Loaded(Event, frozen=True, kw_only=True):
+    card: ModelCard
+
+
+class Tokens(Event, frozen=True, kw_only=True):
+    """The tokens of a text typed in the prompt, and what is wrong with it, if anything."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    problem: str = ""  # one sentence: bytes that the vocabulary cannot spell, …
+
+
+class Prompted(Event, frozen=True, kw_only=True):
+    """The prompt as it is fed, padding included, before the first pass."""
+
+    tokens: tuple[Token, ...]
+
+
+class Stepped(Event, frozen=True, kw_only=True):
+    """One pass is done; `step` travels as a header and arrays (see `packing`)."""
+
+    step: Step
+    token: Token
+
+
+class Checked(Event, frozen=True, kw_only=True):
+    check: Check
+
+
+class Facts(Event, frozen=True, kw_only=True):
+    facts: dict[str, Any]
+
+
+class Finished(Event, frozen=True, kw_only=True):
+    """Done; of Advance, why: steps, end token, length, context, cancelled."""
+
+    reason: str = ""
+
+
+class Failed(Event, frozen=True, kw_only=True):
+    """One sentence with a next step; `bad_input` is the user's to mend."""
+
+    sentence: str
+    bad_input: bool = True
+    details: str = ""  # for the log
+
+
+class Lost(Event, frozen=True, kw_only=True):
+    """The engine's process is gone (made by the client, never sent)."""
+
+    sentence: str
+
+
+AnyRequest = (
+    Load
+    | Tokenize
+    | Advance
+    | Resample
+    | Recapture
+    | CheckTrace
+    | Inspect
+    | FindModels
+    | Cancel
+    | Quit
+)

@@ -1,0 +1,173 @@
+"""Steps as a header and arrays, for frames between processes and for files.
+
+Layers of one pass that share shapes are stacked, so that a pass travels as a handful of arrays
+and unpacks to views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from explorer.trace.attention import LayerRecord, Mask
+from explorer.trace.request import Sampling
+from explorer.trace.step import Draw, Phase, Step
+
+_PER_LAYER = ("queries", "keys", "sinks", "bias", "weights")
+
+
+class MaskHeader(msgspec.Struct, frozen=True):
+    kind: str
+    queries: int
+    keys: int
+    has_data: bool
+
+
+class LayerHeader(msgspec.Struct, frozen=True):
+    layer: int
+    kind: str
+    reason: str
+    dtype: str
+    scaling: float
+    mask: int  # index into the step's masks, -1 = none
+    first_key: int
+    window: int
+    softcap: float
+    arrays: dict[str, tuple[str, int]]  # field -> (array name, row in it)
+
+
+class StepHeader(msgspec.Struct, frozen=True, kw_only=True):
+    index: int
+    phase: str
+    first_slot: int
+    token_ids: tuple[int, ...]
+    position_ids: tuple[int, ...]
+    readout: int
+    draw: Draw
+    sampling: Sampling
+    forward_ms: float
+    capture_ms: float
+    warm_up: bool
+    cache_tokens: int
+    cache_bytes_per_layer: tuple[int, ...]
+    keys_from: int
+    rebuilt_tokens: int
+    note: str
+    masks: tuple[MaskHeader, ...]
+    layers: tuple[LayerHeader, ...]
+
+
+_SHARED = tuple(
+    name for name in StepHeader.__struct_fields__ if name not in ("masks", "layers", "phase")
+)
+
+
+def pack_step(step: Step) -> tuple[StepHeader, dict[str, np.ndarray]]:
+    """A step as its header and named arrays."""
+    arrays: dict[str, np.ndarray] = {"logits": step.logits, "layer_ms": step.layer_ms}
+    if step.hidden is not None:
+        arrays["hidden"] = step.hidden
+    masks: list[Mask] = []
+    groups: dict[tuple[Any, ...], list[np.ndarray]] = {}
+    names: dict[tuple[Any, ...], str] = {}
+    headers = []
+    for record in step.layers:
+        where: dict[str, tuple[str, int]] = {}
+        for field in _PER_LAYER:
+            array = getattr(record, field)
+            if array is None:
+                continue
+            key = (field, array.shape, array.dtype.str)
+            group = groups.setdefault(key, [])
+            name = names.setdefault(key, f"{field}.{sum(k[0] == field for k in names)}")
+            where[field] = (name, len(group))
+            group.append(array)
+        headers.append(_layer_header(record, _mask_index(record.mask, masks), where))
+    for key, group in groups.items():
+        arrays[names[key]] = np.stack(group)
+    for i, mask in enumerate(masks):
+        if mask.data is not None:
+            arrays[f"mask.{i}"] = mask.data
+    header = StepHeader(
+        phase=step.phase,
+        masks=tuple(MaskHeader(m.kind, m.queries, m.keys, m.data is not None) for m in masks),
+        layers=tuple(headers),
+        **{name: getattr(step, name) for name in _SHARED},
+    )
+    return header, arrays
+
+
+def _mask_index(mask: Mask | None, masks: list[Mask]) -> int:
+    if mask is None:
+        return -1
+    for i, known in enumerate(masks):
+        if known is mask:
+            return i
+    masks.append(mask)
+    return len(masks) - 1
+
+
+def _layer_header(record: LayerRecord, mask: int, where: dict[str, tuple[str, int]]) -> LayerHeader:
+    return LayerHeader(
+        record.layer,
+        record.kind,
+        record.reason,
+        record.dtype,
+        record.scaling,
+        mask,
+        record.first_key,
+        record.window,
+        record.softcap,
+        where,
+    )
+
+
+def unpack_step(header: StepHeader, arrays: Mapping[str, np.ndarray]) -> Step:
+    """The step again; its arrays are read-only views.  ValueError if an array is missing or odd."""
+    try:
+        masks = [
+            Mask(m.kind, m.queries, m.keys, arrays[f"mask.{i}"] if m.has_data else None)  # type: ignore[arg-type]
+            for i, m in enumerate(header.masks)
+        ]
+        layers = tuple(_unpack_layer(layer, masks, arrays) for layer in header.layers)
+        phase: Phase = header.phase  # type: ignore[assignment]
+        return Step(
+            phase=phase,
+            logits=_read_only(arrays["logits"]),
+            layer_ms=_read_only(arrays["layer_ms"]),
+            hidden=_read_only(arrays["hidden"]) if "hidden" in arrays else None,
+            layers=layers,
+            **{name: getattr(header, name) for name in _SHARED},
+        )
+    except (KeyError, IndexError) as missing:
+        raise ValueError(f"the step lacks an array: {missing}") from missing
+
+
+def _unpack_layer(
+    layer: LayerHeader, masks: list[Mask], arrays: Mapping[str, np.ndarray]
+) -> LayerRecord:
+    parts = {field: _read_only(arrays[name][row]) for field, (name, row) in layer.arrays.items()}
+    unknown = parts.keys() - set(_PER_LAYER)
+    if unknown:
+        raise ValueError(f"unknown arrays in a layer: {', '.join(sorted(unknown))}")
+    return LayerRecord(
+        layer=layer.layer,
+        kind=layer.kind,  # type: ignore[arg-type]
+        reason=layer.reason,
+        dtype=layer.dtype,
+        scaling=layer.scaling,
+        mask=None if layer.mask < 0 else masks[layer.mask],
+        first_key=layer.first_key,
+        window=layer.window,
+        softcap=layer.softcap,
+        **parts,
+    )
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view

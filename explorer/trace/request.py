@@ -1,0 +1,52 @@
+"""What the user asks for: what changes the forward pass, and what only picks a token."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Side = Literal["left", "right"]
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    """How a token is picked from the model's logits; it never changes the logits."""
+
+    greedy: bool = True
+    temperature: float = 1.0  # 0 means greedy
+    top_k: int = 0  # 0 = off
+    top_p: float = 1.0  # 1 = off
+    seed: int = 0
+
+    @property
+    def takes_best(self) -> bool:
+        """True if the most probable token is taken and no number is drawn."""
+        return self.greedy or self.temperature == 0
+
+
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that changes a forward pass."""
+
+    model: str = ""
+    prompt: str = ""
+    chat: bool = False  # the prompt is one user message, put through the chat template
+    causal_mask: bool = True
+    cache: bool = True
+    padding: Side | None = None
+    pad: int = 0  # padding slots on that side
+    dtype: Dtype = "float32"
+    device: str = "cpu"
+    max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
+
+    @property
+    def uses_cache(self) -> bool:
+        """A cache is only valid under the causal mask (facts: without it, old keys change)."""
+        return self.cache and self.causal_mask
+
+    @property
+    def cache_reason(self) -> str:
+        """Why the cache is on or off, as one plain sentence."""
+        if not self.causal_mask:
+            return "off: without the causal mask a new token changes all earlier keys and values"
+        return "on" if self.cache else "off: switched off for this run"

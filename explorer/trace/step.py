@@ -1,0 +1,77 @@
+"""Tokens, and one forward pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from explorer.trace.attention import LayerRecord
+from explorer.trace.request import Sampling
+
+Origin = Literal["prompt", "generated", "forced", "padding"]
+Phase = Literal["prefill", "decode", "recompute"]
+
+
+class Token(msgspec.Struct, frozen=True):
+    """One vocabulary entry at one slot: its exact bytes, and where it came from."""
+
+    id: int
+    raw: bytes
+    origin: Origin = "prompt"
+    special: bool = False  # a control token such as <|im_end|>, not text that looks like one
+
+    @property
+    def text(self) -> str:
+        """The bytes as UTF-8; half characters become U+FFFD (show `raw` instead)."""
+        return self.raw.decode("utf-8", errors="replace")
+
+
+class Draw(msgspec.Struct, frozen=True, kw_only=True):
+    """How one token was picked from a distribution."""
+
+    token_id: int
+    how: Literal["greedy", "drawn", "forced"]
+    probability: float  # after the sampling chain; 1 when greedy
+    raw_probability: float  # softmax of the raw logits
+    rank: int  # 0 = the model's favourite
+    entropy_bits: float  # of the raw distribution
+    u: float | None = None  # the uniform number used; None for greedy or forced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One forward pass and the token picked from it."""
+
+    index: int
+    phase: Phase
+    first_slot: int  # slot of the first token this pass read
+    token_ids: tuple[int, ...]  # (Q,) read by this pass
+    position_ids: tuple[int, ...]  # (Q,) as given to the model
+    readout: int  # slot whose logits are `logits`
+    logits: np.ndarray  # (V,) float32, raw
+    draw: Draw
+    sampling: Sampling  # in force when the token was picked
+    forward_ms: float
+    layer_ms: np.ndarray  # (L,) float32
+    capture_ms: float = 0.0  # copying Q and K out, outside forward_ms
+    warm_up: bool = False  # first pass after loading: not the model's own speed
+    cache_tokens: int = 0  # slots in the cache after the pass
+    cache_bytes_per_layer: tuple[int, ...] = ()  # measured on the cache's tensors
+    layers: tuple[LayerRecord, ...] = ()
+    hidden: np.ndarray | None = None  # (Q, d) final hidden states, float32
+    keys_from: int = 0  # index of the first step whose keys this pass could read
+    rebuilt_tokens: int = 0  # slots prefilled again first because the cache was gone
+    note: str = ""
+
+    @property
+    def positions_processed(self) -> int:
+        """Slots this pass ran through the model."""
+        return len(self.token_ids)
+
+    @property
+    def cache_bytes(self) -> int:
+        """All layers together, after the pass."""
+        return sum(self.cache_bytes_per_layer)

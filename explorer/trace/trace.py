@@ -1,0 +1,90 @@
+"""A whole run: what was asked, what the model is, every token, every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from explorer.trace import attention
+from explorer.trace.attention import LayerRecord
+from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.request import RunRequest
+from explorer.trace.step import Draw, Step, Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Append-only: `appended` and `truncated` give new views, nothing is rewritten."""
+
+    request: RunRequest
+    card: ModelCard
+    prompt: tuple[Token, ...]  # as fed, padding included, in slot order
+    steps: tuple[Step, ...] = ()
+    chosen: tuple[Token, ...] = ()  # chosen[i] was picked from steps[i]
+    stop_reason: str = ""
+    self_check: SelfCheck = field(default_factory=SelfCheck)
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """Every token in slot order; the last one chosen has not been read yet."""
+        return self.prompt + self.chosen
+
+    @property
+    def chosen_ids(self) -> tuple[int, ...]:
+        """Ids picked so far, one a step."""
+        return tuple(token.id for token in self.chosen)
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Real prompt tokens, padding not counted."""
+        return sum(token.origin != "padding" for token in self.prompt)
+
+    def appended(self, step: Step, token: Token) -> Trace:
+        """With one more step and the token picked from it."""
+        return replace(
+            self, steps=(*self.steps, step), chosen=(*self.chosen, token), stop_reason=""
+        )
+
+    def truncated(self, steps: int) -> Trace:
+        """The first `steps` steps only; the arrays are shared."""
+        return replace(self, steps=self.steps[:steps], chosen=self.chosen[:steps], stop_reason="")
+
+    def forced(self, token: Token, draw: Draw) -> Trace:
+        """With the last step's token replaced by the user's."""
+        last = replace(self.steps[-1], draw=draw)
+        return replace(
+            self,
+            steps=(*self.steps[:-1], last),
+            chosen=(*self.chosen[:-1], token),
+            stop_reason="",
+        )
+
+    def read_slots(self, step: int) -> int:
+        """Slots that exist once step `step` has run: its K for a full-attention layer."""
+        return self.steps[step].first_slot + self.steps[step].positions_processed
+
+    def record(self, step: int, layer: int) -> LayerRecord:
+        """The attention record of one layer in one pass.  IndexError if there is none."""
+        return self.steps[step].layers[layer]
+
+    def keys(self, step: int, layer: int) -> np.ndarray:
+        """(K, H_kv, d_h) in storage dtype: every key the kernel saw, older passes included."""
+        this = self.steps[step]
+        parts = [
+            record.keys
+            for earlier in self.steps[this.keys_from : step + 1]
+            if (record := earlier.layers[layer]).keys is not None
+        ]
+        whole = np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        first = this.layers[layer].first_key - self.steps[this.keys_from].first_slot
+        return whole[max(first, 0) :]
+
+    def weights(
+        self, step: int, layer: int, head: int, rows: slice = slice(None), *, masked: bool = True
+    ) -> np.ndarray:
+        """(rows, K) float32 weights of one head in one pass; ValueError with the reason if none."""
+        record = self.record(step, layer)
+        if record.kind != "qk":
+            return attention.weights(record, np.empty(0), head, rows)
+        return attention.weights(record, self.keys(step, layer), head, rows, masked=masked)

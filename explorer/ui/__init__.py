@@ -1,0 +1,1 @@
+"""The window: shows state, reports wishes.  No tensor arithmetic, no torch."""
