@@ -1,0 +1,127 @@
+"""Opens Decoder Explorer; the first start sets up everything it needs.
+
+    python3 packaging/run.py                    opens SmolLM2-135M-Instruct
+    python3 packaging/run.py MODEL | FILE.dxt   opens a model folder, a .gguf file or a saved session
+    python3 packaging/run.py COMMAND …          any other command of the program, such as trace
+
+Options are handed on to the program. Without a display it makes a trace and pictures of it instead.
+"""
+
+import os
+import sys
+
+import setup_env
+from setup_env import SetupError, say
+
+COMMANDS = ("trace", "show", "attention", "batch", "check", "inspect", "models", "bench", "engine")
+PROMPT = "The capital of France is"
+STEPS = 8
+
+
+def main(arguments):
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0
+    try:
+        return start(arguments)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. The next start goes on from here.", file=sys.stderr)
+        return 130
+
+
+def start(arguments):
+    import system_parts
+
+    python = setup_env.environment()
+    if arguments and arguments[0] in COMMANDS:
+        if "smollm2" in arguments:
+            wanted_model()
+        return run_program(python, arguments)
+    display = system_parts.display_works()
+    system_parts.need_qt_parts(display)
+    if not arguments or arguments[0].startswith("-"):
+        arguments = [wanted_model(), *arguments]
+    elif arguments[0] == "smollm2":
+        arguments = [wanted_model(), *arguments[1:]]
+    if display:
+        return run_program(python, arguments)
+    return run_without_display(python, arguments)
+
+
+def wanted_model():
+    """smollm2, fetched if need be; the small model that comes with the program if it cannot be."""
+    import fetch_smollm2
+
+    try:
+        fetch_smollm2.fetch()
+    except SetupError as error:
+        say("%s Opening copycat, the small model that comes with the program." % error)
+        return "copycat"
+    return "smollm2"
+
+
+def run_program(python, arguments):
+    """Becomes the program. Safe path: no file in the user's folder may pass for a module."""
+    setup_env.replace_process([python, "-m", "explorer", *arguments], program_env())
+
+
+def run_without_display(python, arguments):
+    """What the window would do, offscreen: a trace of the model, then pictures of that trace."""
+    import subprocess
+
+    say("No display was found, so no window can open; doing the main job offscreen.")
+    folder = output_folder()
+    opened, options = arguments[0], arguments[1:]
+    trace = opened if opened.endswith(".dxt") else os.path.join(folder, "trace.dxt")
+    if trace != opened:
+        prompt = options[options.index("--prompt") + 1] if "--prompt" in options[:-1] else PROMPT
+        command = ["trace", opened, "--prompt", prompt, "--steps", str(STEPS), "--out", trace]
+        code = subprocess.call([python, "-m", "explorer", *command], env=program_env())
+        if code:
+            return code
+    started = before(folder)
+    command = [python, "-m", "explorer.app", "--pictures", folder, trace]
+    code = subprocess.call(command, env=program_env(QT_QPA_PLATFORM="offscreen"))
+    if code == 0:
+        tell_output(folder, trace, started)
+    return code
+
+
+def program_env(**more):
+    return dict(os.environ, PYTHONSAFEPATH="1", **more)
+
+
+def output_folder():
+    """./explorer-output, or the same in the data folder where the current one is read-only."""
+    import tempfile
+
+    for parent in (os.getcwd(), setup_env.data_folder()):
+        folder = os.path.join(parent, "explorer-output")
+        try:
+            os.makedirs(folder, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError:
+            continue
+    raise SetupError("Nothing can be written, neither here nor in %s." % setup_env.data_folder())
+
+
+def before(folder):
+    """Modification times of the pictures that are there already."""
+    names = [name for name in os.listdir(folder) if name.endswith(".png")]
+    return {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in names}
+
+
+def tell_output(folder, trace, started):
+    now = before(folder)
+    say("The trace: %s" % trace)
+    for name in sorted(now):
+        if now[name] != started.get(name):
+            say("A picture: %s" % os.path.join(folder, name))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

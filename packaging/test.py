@@ -1,0 +1,91 @@
+"""Sets up what the tests need and runs all checks; extra arguments go to pytest."""
+
+import os
+import sys
+
+import setup_env
+from setup_env import SetupError, say
+
+SCREEN = "-screen 0 1600x1000x24"
+# A window manager gives windows their focus, as on a real screen.
+WITH_WINDOW_MANAGER = 'openbox & manager=$!; "$@"; code=$?; kill $manager; exit $code'
+
+# Not by its script: that names the folder it was installed in, and a checkout may move.
+LINT_IMPORTS = "from importlinter.cli import lint_imports_command as run; run()"
+
+
+def main(arguments):
+    try:
+        python = prepare()
+        return run_checks(python, arguments)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def prepare():
+    import fetch_smollm2
+    import system_parts
+
+    python = setup_env.environment(dev=True)
+    system_parts.need_test_tools()
+    system_parts.need_qt_parts(display=has_virtual_screen())
+    try:
+        fetch_smollm2.fetch()
+    except SetupError as error:
+        say("%s Tests that need SmolLM2 are skipped." % error)
+    return python
+
+
+def run_checks(python, arguments):
+    """All of them, even after one failed; 1 if any did."""
+    import subprocess
+
+    env = dict(os.environ)
+    screen = virtual_screen(env)
+    failed = []
+    for name, command in checks(python, screen, arguments):
+        say("== %s" % name)
+        if subprocess.call(command, cwd=setup_env.ROOT, env=env) != 0:
+            failed.append(name)
+    say("All checks passed." if not failed else "Failed: %s." % ", ".join(failed))
+    return 1 if failed else 0
+
+
+def checks(python, screen, arguments):
+    return [
+        ("ruff check", [python, "-m", "ruff", "check"]),
+        ("ruff format", [python, "-m", "ruff", "format", "--check"]),
+        ("types", [python, "-m", "mypy"]),
+        ("import rules", [python, "-c", LINT_IMPORTS]),
+        ("tests", [*screen, python, "-m", "pytest", "-q", *arguments]),
+    ]
+
+
+def has_virtual_screen():
+    import shutil
+
+    return shutil.which("xvfb-run") is not None and shutil.which("xauth") is not None
+
+
+def virtual_screen(env):
+    """What to put before a command so that its windows open on a screen of their own."""
+    import shutil
+
+    if not sys.platform.startswith("linux"):
+        return []
+    env.pop("WAYLAND_DISPLAY", None)
+    if not has_virtual_screen():
+        env["QT_QPA_PLATFORM"] = "offscreen"
+        return []
+    env["QT_QPA_PLATFORM"] = "xcb"
+    screen = ["xvfb-run", "-a", "-s", SCREEN]
+    if shutil.which("openbox"):
+        screen += ["sh", "-c", WITH_WINDOW_MANAGER, "sh"]
+    return screen
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
