@@ -1,0 +1,167 @@
+"""The frame every panel shares: explanation, empty state, copy and save."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QStandardPaths, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.session.state import State
+from explorer.ui import export
+from explorer.ui.export import Kind, View
+
+if TYPE_CHECKING:
+    from explorer.session.session import Session
+    from explorer.ui.theme import Theme
+
+__all__ = ["Panel", "View"]
+
+
+class Panel(QWidget):
+    """One dockable view of the state.
+
+    A subclass sets ID, TITLE, EXPLANATION and EMPTY, adds its widgets to `self.content`, draws in
+    `show_state` and calls `show_content()` there, or `show_empty(why)` if there is nothing to draw.
+    """
+
+    ID = ""  # short and stable: names the dock in the saved layout
+    TITLE = ""
+    EXPLANATION = ""  # one plain line: what is drawn
+    EMPTY = QT_TRANSLATE_NOOP("Panel", "Type a prompt and press Step (Space).")
+
+    failed = Signal(str)  # one sentence for the window's error bar
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.session = session
+        self.theme = theme
+        self.setAccessibleName(self.tr(self.TITLE))
+        self.setAccessibleDescription(self.tr(self.EXPLANATION))
+
+        self._explanation = QLabel(self.tr(self.EXPLANATION))
+        self._explanation.setObjectName("explanation")
+        self._explanation.setWordWrap(True)
+        self._explanation.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._more = QToolButton()
+        self._more.setText("⋯")
+        self._more.setAutoRaise(True)
+        self._more.setToolTip(self.tr("Copy or save what this panel shows"))
+        self._more.setAccessibleName(self.tr("Copy or save: {0}").format(self.tr(self.TITLE)))
+        self._more.clicked.connect(self._show_menu)
+
+        self._empty = QLabel()
+        self._empty.setObjectName("empty")
+        self._empty.setWordWrap(True)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        page = QWidget()
+        self.content = QVBoxLayout(page)
+        self.content.setContentsMargins(0, 0, 0, 0)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(page)
+
+        top = QHBoxLayout()
+        top.addWidget(self._explanation, 1)
+        top.addWidget(self._more, 0, Qt.AlignmentFlag.AlignTop)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(8, 4, 8, 6)
+        whole.setSpacing(4)
+        whole.addLayout(top)
+        whole.addWidget(self._pages, 1)
+        self.show_empty()
+
+    def show_state(self, old: State | None, new: State) -> None:
+        """Redraw what changed between the two; `old` is None at the first call."""
+        raise NotImplementedError
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take new colours; subclasses pass them on to their canvases and repaint."""
+        self.theme = theme
+
+    def views(self) -> Mapping[str, View]:
+        """What can be copied or saved, by a name for the menu."""
+        return {}
+
+    @property
+    def empty(self) -> bool:
+        """True while the empty page is shown."""
+        return self._pages.currentIndex() == 0
+
+    def show_empty(self, why: str = "") -> None:
+        """Show one sentence in place of the content: what to do, or why nothing is drawn."""
+        self._empty.setText(why or self.tr(self.EMPTY))
+        self._pages.setCurrentIndex(0)
+        self._more.setVisible(False)
+
+    def show_content(self) -> None:
+        """Show the content."""
+        self._pages.setCurrentIndex(1)
+        self._more.setVisible(bool(self.views()))
+
+    def set_explanation(self, text: str) -> None:
+        """Replace the line on top, where what is drawn depends on a mode."""
+        self._explanation.setText(text)
+
+    def build_menu(self) -> QMenu:
+        """The menu of the ⋯ button: copy and save for each view."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        views = self.views()
+        for name, view in views.items():
+            part = menu if len(views) == 1 else menu.addMenu(name)
+            part.addAction(self.tr("Copy picture"), lambda v=view: self._copy_picture(v))
+            part.addAction(
+                self.tr("Save picture (PNG)…"), lambda n=name, v=view: self._save(n, v, "png")
+            )
+            part.addAction(
+                self.tr("Save drawing (SVG)…"), lambda n=name, v=view: self._save(n, v, "svg")
+            )
+            if view.table is not None:
+                part.addAction(self.tr("Copy table"), lambda v=view: self._copy_table(v))
+                part.addAction(
+                    self.tr("Save table (CSV)…"), lambda n=name, v=view: self._save(n, v, "csv")
+                )
+        return menu
+
+    def _show_menu(self) -> None:
+        self.build_menu().popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))
+
+    def _copy_picture(self, view: View) -> None:
+        QGuiApplication.clipboard().setImage(export.picture(view.widget))
+
+    def _copy_table(self, view: View) -> None:
+        assert view.table is not None
+        QGuiApplication.clipboard().setText(export.csv_text(view.table()))
+
+    def _save(self, name: str, view: View, kind: Kind) -> None:
+        folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+        start = Path(folder) / f"{name.lower().replace(' ', '-')}.{kind}"
+        chosen, _ = QFileDialog.getSaveFileName(
+            self, self.tr("Save {0}").format(name), str(start), f"{kind.upper()} (*.{kind})"
+        )
+        if not chosen:
+            return
+        path = Path(chosen)
+        try:
+            path = path if path.suffix else path.with_suffix(f".{kind}")
+            export.write_view(view, name, path, kind)
+        except OSError as error:
+            self.failed.emit(
+                self.tr("{0} could not be saved: {1}. Choose another folder.").format(
+                    path.name, error.strerror or error
+                )
+            )

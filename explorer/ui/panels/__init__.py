@@ -1,0 +1,1 @@
+"""One file per panel; they know nothing of each other."""
