@@ -14,7 +14,7 @@ import numpy as np
 
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.request import Sampling
-from explorer.trace.step import Draw, Phase, Step
+from explorer.trace.step import Draw, Phase, Step, Token
 
 _PER_LAYER = ("queries", "keys", "sinks", "bias", "weights")
 
@@ -56,6 +56,7 @@ class StepHeader(msgspec.Struct, frozen=True, kw_only=True):
     keys_from: int
     rebuilt_tokens: int
     note: str
+    top: tuple[Token, ...]
     masks: tuple[MaskHeader, ...]
     layers: tuple[LayerHeader, ...]
 

@@ -60,6 +60,7 @@ class Step:
     warm_up: bool = False  # first pass after loading: not the model's own speed
     cache_tokens: int = 0  # slots in the cache after the pass
     cache_bytes_per_layer: tuple[int, ...] = ()  # measured on the cache's tensors
+    top: tuple[Token, ...] = ()  # the 100 most probable ids with their bytes, to name chart rows
     layers: tuple[LayerRecord, ...] = ()
     hidden: np.ndarray | None = None  # (Q, d) final hidden states, float32
     keys_from: int = 0  # index of the first step whose keys this pass could read
