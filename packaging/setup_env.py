@@ -18,7 +18,7 @@ _UNFINISHED = os.path.join(VENV, "decoder-explorer.unfinished")
 _WINDOWS = os.name == "nt"
 
 # Measured on Linux with the CPU build of torch.
-_VENV_MB, _DOWNLOAD_MB = 1500, 450
+_VENV_MB, _DOWNLOAD_MB = 1450, 340
 _MODEL_MB, _MODEL_DOWNLOAD_MB = 640, 93
 
 
@@ -60,9 +60,9 @@ def use_supported_python():
     found = _supported_python()
     if found is None:
         raise SetupError(
-            "Decoder Explorer needs Python %d.%d to %d.%d, and this is Python %d.%d; install one "
-            "of those (python.org, or your system's packages) and start this script with it."
-            % (OLDEST + NEWEST + sys.version_info[:2])
+            f"Decoder Explorer needs Python {_dotted(OLDEST)} to {_dotted(NEWEST)}, and this is "
+            f"Python {_dotted(sys.version_info)}; install one of those (python.org, or your "
+            "system's packages) and start this script with it."
         )
     replace_process(found + sys.argv)
 
@@ -102,6 +102,10 @@ def _fingerprint():
     return digest.hexdigest()
 
 
+def _dotted(version):
+    return f"{version[0]}.{version[1]}"
+
+
 def _venv_file(name):
     return os.path.join(VENV, name)
 
@@ -110,10 +114,9 @@ def _supported_python():
     """A command that starts a supported Python, or None; a shim that cannot start is no help."""
     import subprocess
 
-    versions = ["%d.%d" % (3, minor) for minor in range(OLDEST[1], NEWEST[1] + 1)]
-    for version in versions:
-        command = ["py", "-" + version] if _WINDOWS else ["python" + version]
-        test = "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '" + version + "')"
+    for minor in range(OLDEST[1], NEWEST[1] + 1):
+        command = ["py", f"-3.{minor}"] if _WINDOWS else [f"python3.{minor}"]
+        test = f"import sys; sys.exit(sys.version_info[:2] != (3, {minor}))"
         try:
             done = subprocess.run([*command, "-c", test], capture_output=True, check=False)
         except OSError:
@@ -134,7 +137,8 @@ def _build(dev):
         _drop_half_installed()
     _write(_UNFINISHED, "")
     _install(dev)
-    _write(_STAMP, "%s %s\n" % (_fingerprint(), "dev" if dev else "run"))
+    extent = "dev" if dev else "run"
+    _write(_STAMP, f"{_fingerprint()} {extent}\n")
     os.remove(_UNFINISHED)
 
 
@@ -142,26 +146,19 @@ def _tell_needs():
     import shutil
 
     if os.path.exists(venv_python()):
-        say("Bringing %s up to date." % VENV)
+        say(f"Bringing {VENV} up to date.")
         return
     say(
-        "First start: this downloads about %d MB and takes about %.1f GB of disk: %.1f GB of "
-        "Python packages in %s and %.1f GB for the model SmolLM2 in your data folder (%s). "
-        "README.md says how to remove all of it."
-        % (
-            _DOWNLOAD_MB + _MODEL_DOWNLOAD_MB,
-            (_VENV_MB + _MODEL_MB) / 1000,
-            _VENV_MB / 1000,
-            VENV,
-            _MODEL_MB / 1000,
-            data_folder(),
-        )
+        f"First start: this downloads about {_DOWNLOAD_MB + _MODEL_DOWNLOAD_MB} MB and takes about "
+        f"{(_VENV_MB + _MODEL_MB) / 1000:.1f} GB of disk: {_VENV_MB / 1000:.1f} GB of Python "
+        f"packages in {VENV} and {_MODEL_MB / 1000:.1f} GB for the model SmolLM2 in your data "
+        f"folder ({data_folder()}). README.md says how to remove all of it."
     )
     free_mb = shutil.disk_usage(ROOT).free / 1e6
     if free_mb < _VENV_MB:
         raise SetupError(
-            "Only %d MB are free there, and %d MB are needed; free some space and start again."
-            % (free_mb, _VENV_MB)
+            f"Only {free_mb:.0f} MB are free in {ROOT}, and {_VENV_MB} MB are needed; free some "
+            "space and start again."
         )
 
 
@@ -182,9 +179,9 @@ def _make_venv():
     if _runs(venv_python(), "-m", "pip", "--version"):
         return
     _need_venv_module()
-    say("Making %s with Python %d.%d." % ((VENV,) + sys.version_info[:2]))
+    say(f"Making {VENV} with Python {_dotted(sys.version_info)}.")
     if not _runs(sys.executable, "-m", "venv", "--clear", VENV, quiet=False):
-        raise SetupError("Python could not make %s; the lines above say why." % VENV)
+        raise SetupError(f"Python could not make {VENV}; the lines above say why.")
 
 
 def _need_venv_module():
@@ -192,11 +189,11 @@ def _need_venv_module():
 
     if _runs(sys.executable, "-c", "import ensurepip, venv"):
         return
-    package = "python%d.%d-venv" % sys.version_info[:2]
+    package = f"python{_dotted(sys.version_info)}-venv"
     if not system_parts.apt_install([package], "Python's venv module is missing"):
         raise SetupError(
             "This Python lacks its venv module; install it (on Debian and Ubuntu: "
-            "apt install %s) and start again." % package
+            f"apt install {package}) and start again."
         )
 
 
@@ -217,7 +214,7 @@ def _install_torch():
     wanted = pinned("torch")
     if not sys.platform.startswith("linux") or _installed("torch").split("+")[0] == wanted:
         return
-    cpu = "torch==%s+cpu" % wanted
+    cpu = f"torch=={wanted}+cpu"
     visible = _pip_finds(cpu)
     if not visible and has_nvidia():
         say("An NVIDIA GPU is here: torch with CUDA is about 3 GB to download, 7 GB on disk.")

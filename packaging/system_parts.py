@@ -49,7 +49,7 @@ def missing(name):
         return name if os.sep not in name else str(error).split(":")[0]
 found = [missing(name) for name in sys.argv[2:]]
 plugins = os.path.join(sys.argv[1], "Qt", "plugins", "platforms")
-found += [missing(os.path.join(plugins, "libq%s.so" % name)) for name in ("offscreen", "xcb")]
+found += [missing(os.path.join(plugins, "libq" + name + ".so")) for name in ("offscreen", "xcb")]
 print("\\n".join(sorted({name for name in found if name})))
 """
 
@@ -78,7 +78,7 @@ def need_test_tools():
         return
     packages = [package for tool, package in _TEST_TOOLS.items() if not shutil.which(tool)]
     if packages and not apt_install(packages, "The tests use a virtual screen"):
-        say("Without %s the tests of the window run offscreen." % ", ".join(packages))
+        say(f"Without {', '.join(packages)} the tests of the window run offscreen.")
 
 
 def missing_libraries():
@@ -111,7 +111,7 @@ def apt_install(packages, why):
     rights = _root_rights()
     if shutil.which("apt-get") is None or rights is None:
         return False
-    say("%s; installing by apt: %s" % (why, " ".join(packages)))
+    say(f"{why}; installing by apt: {' '.join(packages)}")
     apt = [*rights, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
     apt += ["-qq", "-o", "DPkg::Lock::Timeout=300"]
     subprocess.call([*apt, "update"])
@@ -164,8 +164,8 @@ def _tell_missing(missing, display):
         return
     packages = sorted({_package(name) or name for name in missing})
     text = (
-        "Qt needs system libraries that are missing here: %s. On Debian and Ubuntu they come "
-        "with: apt install %s" % (", ".join(missing), " ".join(packages))
+        f"Qt needs system libraries that are missing here: {', '.join(missing)}. On Debian and "
+        f"Ubuntu they come with: apt install {' '.join(packages)}"
     )
     if display or any(name not in _X11 for name in missing):
         raise SetupError(text)

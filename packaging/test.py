@@ -35,7 +35,7 @@ def prepare():
     try:
         fetch_smollm2.fetch()
     except SetupError as error:
-        say("%s Tests that need SmolLM2 are skipped." % error)
+        say(f"{error} Tests that need SmolLM2 are skipped.")
     return python
 
 
@@ -47,10 +47,10 @@ def run_checks(python, arguments):
     screen = virtual_screen(env)
     failed = []
     for name, command in checks(python, screen, arguments):
-        say("== %s" % name)
+        say(f"== {name}")
         if subprocess.call(command, cwd=setup_env.ROOT, env=env) != 0:
             failed.append(name)
-    say("All checks passed." if not failed else "Failed: %s." % ", ".join(failed))
+    say(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
     return 1 if failed else 0
 
 
