@@ -23,12 +23,6 @@ _FAMILIES = (
 _MONO_FAMILIES = (
     *("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "DejaVu Sans Mono"),
 )
-    "JetBrains Mono",
-    "Cascadia Mono",
-    "SF Mono",
-    "Noto Sans Mono",
-    "DejaVu Sans Mono",
-)
 
 
 @dataclass(frozen=True, slots=True)
