@@ -109,7 +109,7 @@ QToolButton[popupMode="2"]::menu-indicator {
 QLineEdit, QPlainTextEdit, QTextEdit, QSpinBox, QDoubleSpinBox, QComboBox {
     background: @field@; color: @text@; border: @line@ solid @border@; border-radius: @px6@;
     padding: @px3@ @px6@; selection-background-color: @accent@;
-    selection-color: @on_accent@; min-height: @px18@;
+    selection-color: @on_accent@; min-height: @px18@; placeholder-text-color: @muted@;
 }
 QLineEdit:hover, QPlainTextEdit:hover, QTextEdit:hover, QSpinBox:hover, QDoubleSpinBox:hover,
 QComboBox:hover { border-color: @strong_border@; }
@@ -126,6 +126,9 @@ QComboBox QAbstractItemView {
 }
 QComboBox QAbstractItemView::item { min-height: @px22@; padding: 0 @px6@; }
 QSpinBox, QDoubleSpinBox { padding-right: @px18@; }
+QSpinBox QLineEdit, QDoubleSpinBox QLineEdit {
+    border: none; background: transparent; padding: 0 0 0 @px4@;
+}
 QSpinBox::up-button, QDoubleSpinBox::up-button {
     subcontrol-origin: border; subcontrol-position: top right; width: @px16@; border: none;
     border-top-right-radius: @px5@; margin: 1px 1px 0 0;
@@ -213,6 +216,7 @@ QTabBar::tab {
 QTabBar::tab:hover { color: @text@; background: @hover@; border-radius: @px4@; }
 QTabBar::tab:selected { color: @text@; font-weight: 600; border-bottom: 2px solid @accent@; }
 QTabBar::tab:focus { color: @accent@; }
+QTabWidget QListView, QTabWidget QTreeView { border: none; }
 QGroupBox {
     border: none; margin-top: @px20@; padding-top: @px2@; font-weight: 600;
 }
@@ -227,7 +231,8 @@ QListView, QTreeView, QTableView {
 }
 QListView::item, QTreeView::item { padding: @px3@ @px4@; border-radius: @px4@; }
 QListView::item:hover, QTreeView::item:hover { background: @hover@; }
-QListView::item:selected, QTreeView::item:selected {
+QListView::item:selected, QListView::item:selected:!active, QTreeView::item:selected,
+QTreeView::item:selected:!active {
     background: @selection@; color: @on_selection@;
 }
 QListView:focus, QTreeView:focus, QTableView:focus { border-color: @accent@; }

@@ -1,0 +1,40 @@
+"""One QApplication for all tests of the window; a warning from Qt fails the test that caused it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
+from PySide6.QtWidgets import QApplication
+
+_HARMLESS = ("propagateSizeHints", "Could not load font", "could not connect to display")
+
+
+@pytest.fixture(scope="session")
+def qapp() -> QApplication:
+    """The application; created once, never destroyed before the process ends."""
+    app = QApplication.instance() or QApplication(["decoder-explorer"])
+    assert isinstance(app, QApplication)
+    app.setQuitOnLastWindowClosed(False)
+    return app
+
+
+@pytest.fixture(autouse=True)
+def qt_messages() -> Iterator[list[str]]:
+    """Collects what Qt has to complain about during a test."""
+    messages: list[str] = []
+
+    def keep(kind: QtMsgType, _context: QMessageLogContext, message: str) -> None:
+        grave = kind in (QtMsgType.QtWarningMsg, QtMsgType.QtCriticalMsg, QtMsgType.QtFatalMsg)
+        if grave and not any(known in message for known in _HARMLESS):
+            messages.append(message)
+
+    previous = qInstallMessageHandler(keep)
+    yield messages
+    qInstallMessageHandler(previous)
+    assert not messages, f"Qt complained: {messages}"
