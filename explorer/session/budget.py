@@ -1,0 +1,78 @@
+"""Keeps the passes that recompute everything within a number of bytes.
+
+Without a cache every pass carries its own Q and K for all T tokens.  Above the budget the oldest
+ones give theirs up; the pass can be run again when somebody looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from explorer.trace.attention import LayerRecord
+from explorer.trace.step import Step
+from explorer.trace.trace import Trace
+
+DEFAULT_BYTES = 1 << 30
+REASON = (
+    "Queries and keys of this older pass were let go to save memory; "
+    "select the step and the pass is run again."
+)
+RERUN_NOTE = "run again on request: its queries and keys had been let go to save memory"
+
+
+def layer_bytes(step: Step) -> int:
+    """Bytes that a step's attention records and hidden states hold."""
+    arrays = [] if step.hidden is None else [step.hidden]
+    for record in step.layers:
+        arrays += [
+            array
+            for array in (record.queries, record.keys, record.weights, record.bias)
+            if array is not None
+        ]
+    masks = {id(r.mask): r.mask for r in step.layers if r.mask is not None}
+    arrays += [mask.data for mask in masks.values() if mask.data is not None]
+    return sum(array.nbytes for array in arrays)
+
+
+def was_let_go(step: Step) -> bool:
+    """True if this step's records were given up for the budget."""
+    return any(record.kind == "absent" and record.reason == REASON for record in step.layers)
+
+
+def without_records(step: Step) -> Step:
+    """The step with its attention and hidden states given up; its logits stay."""
+    layers = tuple(
+        record
+        if record.kind == "absent"
+        else LayerRecord(layer=record.layer, kind="absent", reason=REASON)
+        for record in step.layers
+    )
+    return replace(step, layers=layers, hidden=None)
+
+
+def within(trace: Trace, budget: int, keep: Iterable[int] = ()) -> Trace:
+    """The same trace, its oldest whole-sequence passes given up until it fits.
+
+    The last step and the steps in `keep` are never given up.
+    """
+    if trace.request.uses_cache or not trace.steps:
+        return trace
+    kept = {*keep, len(trace.steps) - 1}
+    sizes = [layer_bytes(step) for step in trace.steps]
+    over = sum(sizes) - budget
+    steps = list(trace.steps)
+    for i, size in enumerate(sizes):
+        if over <= 0:
+            break
+        if size and i not in kept:
+            steps[i] = without_records(steps[i])
+            over -= size
+    return trace if over == sum(sizes) - budget else replace(trace, steps=tuple(steps))
+
+
+def with_records(trace: Trace, index: int, fresh: Step) -> Trace:
+    """The trace with the records of one step swapped in from a pass that was run again."""
+    old = trace.steps[index]
+    step = replace(old, layers=fresh.layers, hidden=fresh.hidden, note=RERUN_NOTE)
+    return replace(trace, steps=(*trace.steps[:index], step, *trace.steps[index + 1 :]))

@@ -1,0 +1,71 @@
+"""Undo and redo of what the user changed.
+
+An entry holds the fields of State as they were before one change.  Undoing swaps them with what is
+there now, so that steps run since then come back with redo: nothing is ever lost by looking back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.session.state import State
+
+LIMIT = 100  # entries
+GESTURE_SECONDS = 1.0  # edits of one kind that follow each other faster are one
+
+
+@dataclass(slots=True)
+class Entry:
+    """One change: which kind, and the fields it replaced."""
+
+    kind: str
+    fields: dict[str, Any]
+    at: float
+
+
+class History:
+    """Two stacks of entries."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._undo: list[Entry] = []
+        self._redo: list[Entry] = []
+
+    @property
+    def can_undo(self) -> bool:
+        return bool(self._undo)
+
+    @property
+    def can_redo(self) -> bool:
+        return bool(self._redo)
+
+    def push(self, kind: str, state: State, *fields: str, merge: bool = False) -> None:
+        """Remember `fields` of `state` before they change; `merge` edits of one gesture."""
+        now = self._clock()
+        last = self._undo[-1] if self._undo else None
+        self._redo.clear()
+        if merge and last and last.kind == kind and now - last.at <= GESTURE_SECONDS:
+            last.at = now
+            return
+        self._undo.append(Entry(kind, {name: getattr(state, name) for name in fields}, now))
+        del self._undo[:-LIMIT]
+
+    def undo(self, state: State) -> dict[str, Any]:
+        """The fields to put back; empty if there is nothing to undo."""
+        return self._swap(self._undo, self._redo, state)
+
+    def redo(self, state: State) -> dict[str, Any]:
+        """The fields to put back; empty if there is nothing to redo."""
+        return self._swap(self._redo, self._undo, state)
+
+    @staticmethod
+    def _swap(source: list[Entry], target: list[Entry], state: State) -> dict[str, Any]:
+        if not source:
+            return {}
+        entry = source.pop()
+        now = {name: getattr(state, name) for name in entry.fields}
+        target.append(Entry(entry.kind, now, float("-inf")))
+        return entry.fields

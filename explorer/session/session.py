@@ -1,0 +1,247 @@
+"""The session: what the window may wish for, and the state that it shows.
+
+Every method is a wish and returns at once.  Call them, and listen, in one thread only; the engine,
+the files and the autosave work elsewhere and answer through `post`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import msgspec
+
+from explorer import sampling as chain
+from explorer.session import budget
+from explorer.session.driver import ENDLESS, Driver
+from explorer.session.history import History
+from explorer.session.ports import Engine
+from explorer.session.state import State
+from explorer.session.store import Store
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Token
+from explorer.trace.trace import Trace
+
+
+class Session:
+    """The one mutable owner of state."""
+
+    def __init__(
+        self,
+        engine_factory: Callable[[], Engine],
+        post: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """`post` runs a callable later in the owner's thread; no engine is started yet."""
+        self._store = Store()
+        self._history = History()
+        self._driver = Driver(self._store, self._history, engine_factory, post)
+
+    @property
+    def state(self) -> State:
+        return self._store.state
+
+    def subscribe(self, listener: Callable[[State, State], None]) -> Callable[[], None]:
+        """`listener(old, new)` after each change; call what comes back to unsubscribe."""
+        return self._store.subscribe(listener)
+
+    @property
+    def budget_bytes(self) -> int:
+        """Bytes that the passes of a run without a cache may hold in queries and keys."""
+        return self._driver.budget_bytes
+
+    @budget_bytes.setter
+    def budget_bytes(self, count: int) -> None:
+        self._driver.budget_bytes = count
+
+    # -- the engine and the model
+
+    def start_engine(self) -> None:
+        self._driver.start()
+
+    def restart_engine(self) -> None:
+        """A new engine in place of the lost one; the model is opened again, the trace stays."""
+        self._driver.start()
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def open_model(self, name: str, dtype: str | None = None, device: str | None = None) -> None:
+        """Open a model; the trace on screen stays until the next step."""
+        given = {"dtype": dtype, "device": device}
+        changes = {field: value for field, value in given.items() if value is not None}
+        request = msgspec.structs.replace(self.state.request, model=name, **changes)
+        lost = self.state.status.activity == "lost"
+        self._driver.cancel()
+        self._store.set(request=request, card=None, prompt_tokens=(), error="", error_details="")
+        if lost:
+            self._driver.start()
+        self._driver.load()
+
+    # -- what changes the forward pass
+
+    def set_prompt(self, text: str) -> None:
+        if self._change_request("prompt", merge=True, prompt=text):
+            self._driver.tokenize()
+
+    def set_chat(self, on: bool) -> None:
+        if self._change_request("chat", chat=on):
+            self._driver.tokenize()
+
+    def set_causal_mask(self, on: bool) -> None:
+        self._change_request("causal mask", causal_mask=on)
+
+    def set_cache(self, on: bool) -> None:
+        self._change_request("cache", cache=on)
+
+    def set_padding(self, side: Literal["left", "right"] | None, pad: int) -> None:
+        self._change_request("padding", merge=True, padding=side, pad=pad)
+
+    def _change_request(self, kind: str, merge: bool = False, **changes: Any) -> bool:
+        request = msgspec.structs.replace(self.state.request, **changes)
+        if request == self.state.request:
+            return False
+        if kind != "prompt":
+            self._driver.stop()
+        self._edit(kind, {"request": request}, merge=merge)
+        return True
+
+    def set_sampling(self, sampling: Sampling) -> None:
+        """Applies from the next step on, also to a run that is under way."""
+        if sampling == self.state.sampling:
+            return
+        try:
+            chain.check(sampling)
+        except chain.SamplingError as error:
+            self._store.set(error=str(error))
+            return
+        self._edit("sampling", {"sampling": sampling}, merge=True)
+        self._driver.resample()
+
+    # -- running
+
+    def step(self, steps: int = 1) -> None:
+        """Run passes; the first of a run is the prefill."""
+        self._driver.advance(steps)
+
+    def run(self) -> None:
+        """Go on until an end token, the limit, or pause."""
+        self._driver.advance(ENDLESS)
+
+    def pause(self) -> None:
+        self._driver.pause()
+
+    def cancel(self) -> None:
+        """End whatever the engine is doing: a load, a run or a check."""
+        self._driver.cancel()
+
+    def back(self, steps: int = 1) -> None:
+        """Drop the last steps of the view; stepping again is a real new pass."""
+        self._driver.stop()
+        trace = self.state.trace
+        if trace is not None and trace.steps and steps > 0:
+            self._edit("back", _view(trace.truncated(max(0, len(trace.steps) - steps)), self.state))
+
+    def reset(self) -> None:
+        """Drop the trace; undo brings it back."""
+        self._driver.stop()
+        if self.state.trace is not None:
+            self._edit("reset", _view(None, self.state))
+
+    def force(self, token_id: int) -> None:
+        """Replace the token picked by the step on screen; later steps are cut off."""
+        self._driver.stop()
+        trace, index = self.state.trace, self.state.step_index
+        if trace is None or index is None:
+            self._store.set(error="There is no step yet whose token could be replaced.")
+            return
+        step = trace.steps[index]
+        token = _known_token(token_id, trace, index)
+        if token is None:
+            self._store.set(
+                error=f"Token {token_id} is not among the most probable tokens of this step; "
+                "pick one from the chart."
+            )
+            return
+        try:
+            draw = chain.force(step.logits, step.sampling, token_id)
+        except chain.SamplingError as error:
+            self._store.set(error=str(error))
+            return
+        self._edit("force", _view(trace.truncated(index + 1).forced(token, draw), self.state))
+
+    # -- looking
+
+    def select(self, **changes: Any) -> None:
+        """Change fields of the selection; another step drops the cursor of the old one."""
+        selection = replace(self.state.selection, **changes)
+        if selection.step != self.state.selection.step:
+            selection = replace(selection, query=changes.get("query"), key=changes.get("key"))
+        if selection == self.state.selection:
+            return
+        self._store.set(selection=selection)
+        trace, index = self.state.trace, self.state.step_index
+        if trace is not None and index is not None and budget.was_let_go(trace.steps[index]):
+            self._driver.recapture(index)
+
+    # -- undo
+
+    def undo(self) -> None:
+        self._restore(self._history.undo)
+
+    def redo(self) -> None:
+        self._restore(self._history.redo)
+
+    def _restore(self, swap: Callable[[State], dict[str, Any]]) -> None:
+        changes = swap(self.state)
+        if "request" in changes or "trace" in changes:
+            self._driver.stop()
+        if "request" in changes and "trace" not in changes:
+            changes["request"] = _with_model_of(changes["request"], self.state.request)
+        if "trace" in changes:
+            changes.setdefault("selection", replace(self.state.selection, step=None))
+        self._show(changes)
+        self._driver.tokenize()
+        if "sampling" in changes:
+            self._driver.resample()
+
+    def _edit(self, kind: str, changes: dict[str, Any], merge: bool = False) -> None:
+        kept = [name for name in changes if name != "selection"]
+        self._history.push(kind, self.state, *kept, merge=merge)
+        self._show(changes)
+
+    def _show(self, changes: dict[str, Any]) -> None:
+        self._store.set(**changes, can_undo=self._history.can_undo, can_redo=self._history.can_redo)
+
+    # -- the rest
+
+    def run_self_check(self) -> None:
+        """Check the trace on screen now."""
+        self._driver.stop()
+        self._driver.check(asked=True)
+
+    def dismiss_error(self) -> None:
+        self._store.set(error="", error_details="")
+
+
+def _view(trace: Trace | None, state: State) -> dict[str, Any]:
+    """The changes that put another trace on screen, looking at its latest step."""
+    return {
+        "trace": trace,
+        "selection": replace(state.selection, step=None, query=None, key=None, token_id=None),
+    }
+
+
+def _known_token(token_id: int, trace: Trace, step: int) -> Token | None:
+    """What is known of an id without the model: from the step's top tokens, or the sequence."""
+    for token in (*trace.steps[step].top, *trace.tokens):
+        if token.id == token_id:
+            return msgspec.structs.replace(token, origin="forced")
+    return None
+
+
+def _with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
+    """`request` on the model that is open now: undo does not open models."""
+    return msgspec.structs.replace(
+        request, model=current.model, dtype=current.dtype, device=current.device
+    )

@@ -1,0 +1,57 @@
+"""Holds the one State and tells listeners of every change, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from explorer.session.state import State
+from explorer.trace.card import SelfCheck
+
+Listener = Callable[[State, State], None]
+
+
+class Store:
+    """The state and who wants to know of it; one thread only."""
+
+    def __init__(self) -> None:
+        self._state = State()
+        self._listeners: list[Listener] = []
+        self._told = self._state
+        self._telling = False
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """`listener(old, new)` after each change; call what comes back to unsubscribe."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def set(self, **changes: Any) -> None:
+        """Change fields of the state; a trace brings its own self-check along."""
+        if "trace" in changes and "self_check" not in changes:
+            trace = changes["trace"]
+            changes["self_check"] = SelfCheck() if trace is None else trace.self_check
+        self._state = replace(self._state, **changes)
+        self._tell()
+
+    def _tell(self) -> None:
+        # A listener may change the state again: that change is told after this one, to everybody.
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            while self._told is not self._state:
+                old, self._told = self._told, self._state
+                for listener in tuple(self._listeners):
+                    listener(old, self._told)
+        finally:
+            self._telling = False
