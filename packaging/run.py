@@ -45,7 +45,7 @@ def start(arguments):
     display = system_parts.display_works()
     system_parts.need_qt_parts(display)
     if arguments == ["--prepare"]:
-        wanted_model()
+        say(f"Everything is set up for {wanted_model()}.")
         return 0
     if not arguments or arguments[0].startswith("-"):
         arguments = [wanted_model(), *arguments]

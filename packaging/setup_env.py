@@ -198,15 +198,18 @@ def _need_venv_module():
 
 
 def _install(dev):
-    # hatchling first and no build isolation: the build tool is pinned like everything else.
-    steps = [["hatchling"], ["--no-build-isolation", "-e", ROOT + ("[dev]" if dev else "")]]
+    # The build tool first, and no build isolation: it is pinned like everything else.
+    _need_pip("hatchling")
     _install_torch()
-    for step in steps:
-        if not pip("install", "-c", CONSTRAINTS, *step):
-            raise SetupError(
-                "The packages could not be installed; the lines above say why. If the network "
-                "was away, start again: what is there already is kept."
-            )
+    _need_pip("--no-build-isolation", "-e", ROOT + ("[dev]" if dev else ""))
+
+
+def _need_pip(*arguments):
+    if not pip("install", "-c", CONSTRAINTS, *arguments):
+        raise SetupError(
+            "The packages could not be installed; the lines above say why. If the network was "
+            "away, start again when it is back: what is there already is kept."
+        )
 
 
 def _install_torch():
