@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
-    QSizePolicy,
     QStackedWidget,
     QToolButton,
     QVBoxLayout,
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from explorer.session.state import State
 from explorer.ui import export
+from explorer.ui.elided import ElidedLabel
 from explorer.ui.export import Kind, View
 
 if TYPE_CHECKING:
@@ -49,22 +49,14 @@ class Panel(QWidget):
         super().__init__(parent)
         self.session = session
         self.theme = theme
+        self.setProperty("look", "card")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr(self.TITLE))
         self.setAccessibleDescription(self.tr(self.EXPLANATION))
 
-        self._explanation = QLabel(self.tr(self.EXPLANATION))
-        self._explanation.setObjectName("explanation")
-        self._explanation.setWordWrap(True)
-        self._explanation.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self._more = QToolButton()
-        self._more.setText("⋯")
-        self._more.setAutoRaise(True)
-        self._more.setToolTip(self.tr("Copy or save what this panel shows"))
-        self._more.setAccessibleName(self.tr("Copy or save: {0}").format(self.tr(self.TITLE)))
-        self._more.clicked.connect(self._show_menu)
-
+        self.header = self._build_header()
         self._empty = QLabel()
-        self._empty.setObjectName("empty")
+        self._empty.setProperty("look", "muted")
         self._empty.setWordWrap(True)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         page = QWidget()
@@ -74,13 +66,10 @@ class Panel(QWidget):
         self._pages.addWidget(self._empty)
         self._pages.addWidget(page)
 
-        top = QHBoxLayout()
-        top.addWidget(self._explanation, 1)
-        top.addWidget(self._more, 0, Qt.AlignmentFlag.AlignTop)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(8, 4, 8, 6)
         whole.setSpacing(4)
-        whole.addLayout(top)
+        whole.addWidget(self.header)
         whole.addWidget(self._pages, 1)
         self.show_empty()
 
@@ -136,6 +125,26 @@ class Panel(QWidget):
                     self.tr("Save table (CSV)…"), lambda n=name, v=view: self._save(n, v, "csv")
                 )
         return menu
+
+    def _build_header(self) -> QWidget:
+        """Title, explanation and ⋯; a dock takes it for its title bar."""
+        title = QLabel(self.tr(self.TITLE))
+        title.setProperty("look", "title")
+        self._explanation = ElidedLabel(self.tr(self.EXPLANATION))
+        self._explanation.setProperty("look", "muted")
+        self._more = QToolButton()
+        self._more.setText("⋯")
+        self._more.setProperty("look", "flat")
+        self._more.setToolTip(self.tr("Copy or save what this panel shows"))
+        self._more.setAccessibleName(self.tr("Copy or save: {0}").format(self.tr(self.TITLE)))
+        self._more.clicked.connect(self._show_menu)
+        header = QWidget()
+        row = QHBoxLayout(header)
+        row.setContentsMargins(10, 2, 4, 2)
+        row.addWidget(title)
+        row.addWidget(self._explanation, 1)
+        row.addWidget(self._more)
+        return header
 
     def _show_menu(self) -> None:
         self.build_menu().popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))

@@ -1,0 +1,114 @@
+"""The next-token chart: raw probabilities beside what the sampling settings leave of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.sampling import distribution, entropy_bits
+from explorer.trace.request import Sampling
+from explorer.trace.step import Step, Token
+from explorer.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One vocabulary entry; two ids that are spelled alike are two bars."""
+
+    token_id: int
+    token: Token | None  # its bytes; None if they are not known without the model
+    raw: float
+    final: float  # after the sampling chain
+    chosen: bool
+
+    @property
+    def kept(self) -> bool:
+        """False if the sampling settings rule this token out."""
+        return self.final > 0
+
+
+@dataclass(frozen=True, slots=True)
+class NextToken:
+    """The bars of one step, by descending logit, and everything else as one figure."""
+
+    step: Step
+    sampling: Sampling
+    bars: tuple[Bar, ...]
+    rest_count: int
+    rest_raw: float
+    rest_final: float
+    kept: int  # tokens that the sampling settings leave, over the whole vocabulary
+    raw_entropy_bits: float
+    final_entropy_bits: float
+
+    @property
+    def same_settings(self) -> bool:
+        """True if the chart is drawn with the settings the token was picked with."""
+        return self.sampling == self.step.sampling
+
+
+def chart(trace: Trace, index: int, sampling: Sampling, rows: int) -> NextToken:
+    """The `rows` most probable tokens after step `index`; the chosen one is always among them.
+
+    SamplingError with a sentence if logits or settings give no distribution.
+    """
+    step = trace.steps[index]
+    dist = distribution(step.logits, sampling)
+    ids = [int(i) for i in dist.order[: max(rows, 1)]]
+    chosen = trace.chosen[index]
+    if chosen.id not in ids:
+        ids[-1] = chosen.id
+    known = {token.id: token for token in (*step.top, chosen)}
+    bars = tuple(
+        Bar(i, known.get(i), float(dist.raw[i]), float(dist.final[i]), i == chosen.id) for i in ids
+    )
+    others = np.ones(len(dist.raw), bool)
+    others[ids] = False
+    return NextToken(
+        step=step,
+        sampling=sampling,
+        bars=bars,
+        rest_count=int(np.count_nonzero(others)),
+        rest_raw=float(dist.raw[others].sum()),
+        rest_final=float(dist.final[others].sum()),
+        kept=int(np.count_nonzero(dist.final)),
+        raw_entropy_bits=entropy_bits(dist.raw),
+        final_entropy_bits=entropy_bits(dist.final),
+    )
+
+
+def percent(p: float) -> str:
+    """A probability in three significant digits: "77.1 %", "0.0123 %", "4.56×10⁻⁹ %".
+
+    Only an exact 0 reads as 0 and only an exact 1 as 100: what would round to 100 keeps as many
+    digits as it takes to tell it from 1.
+    """
+    if p == 0:
+        return "0 %"
+    if p == 1:
+        return "100 %"
+    value = p * 100
+    if value >= 99.95:
+        digits = max(2, int(np.ceil(-np.log10((1 - p) * 100)))) if p < 1 else 2
+        return f"{min(value, 100 - 10.0**-digits):.{digits}f} %"
+    if value < 0.001:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)} %"
+    text = f"{value:#.3g}"
+    return f"{text.rstrip('.')} %"
+
+
+def settings_words(sampling: Sampling) -> str:
+    """How a token is picked with these settings, in a few words."""
+    if sampling.takes_best:
+        return "greedy: the most probable token"
+    parts = [f"temperature {sampling.temperature:g}"]
+    if sampling.top_k:
+        parts.append(f"top-k {sampling.top_k}")
+    if sampling.top_p < 1:
+        parts.append(f"top-p {sampling.top_p:g}")
+    return ", ".join([*parts, f"seed {sampling.seed}"])
+
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

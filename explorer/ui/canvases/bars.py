@@ -1,0 +1,289 @@
+"""Horizontal bars, one row a token: a click picks the row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetrics,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from explorer.ui.theme import Ink, Theme, unit
+
+CEILINGS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
+_ROW = 23  # pixels at a zoom of 1
+_AXIS = 17
+_CHIP = 92
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one row shows; `second` is drawn under `first`, None = one bar only."""
+
+    key: int
+    label: str
+    first: float
+    first_text: str
+    second: float | None = None
+    second_text: str = ""
+    muted: bool = False
+    mark: Ink | None = None  # the row that was picked, and in what colours
+    rest: bool = False  # not one thing but all others together; can't be clicked
+    tip: str = ""
+
+
+class Bars(QWidget):
+    """Draws as many rows as fit; `rows_that_fit` says how many to bring."""
+
+    clicked = Signal(int)  # key
+    hovered = Signal(object)  # key or None
+    capacityChanged = Signal(int)
+
+    def __init__(self, theme: Theme, heads: tuple[str, str], parent: QWidget | None = None) -> None:
+        """`heads` names the two columns of figures."""
+        super().__init__(parent)
+        self._heads = heads
+        self._theme = theme
+        self._rows: Sequence[Row] = ()
+        self._ceiling = 1.0
+        self._over: int | None = None  # row index under mouse or key cursor
+        self._capacity = 0
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Draw other rows; the axis ends at the smallest round share that holds them all."""
+        self._rows = rows
+        longest = max((max(r.first, r.second or 0.0) for r in rows), default=1.0)
+        self._ceiling = next((c for c in CEILINGS if longest <= c), 1.0)
+        if self._over is not None and self._over >= len(rows):
+            self._over = None
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def rows_that_fit(self) -> int:
+        """Rows that the height has room for, one at least."""
+        u = unit(self)
+        return max(1, int((self.height() - _AXIS * u) / (_ROW * u)))
+
+    def light(self, key: int | None) -> None:
+        """Light up the row of this key, as if the mouse were on it, without telling anyone."""
+        found = next((i for i, row in enumerate(self._rows) if row.key == key), None)
+        if key is not None and found != self._over:
+            self._over = found
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        u = unit(self)
+        return QSize(round(340 * u), round((_AXIS + 8 * _ROW) * u))
+
+    def minimumSizeHint(self) -> QSize:
+        u = unit(self)
+        return QSize(round(180 * u), round((_AXIS + 3 * _ROW) * u))
+
+    # -- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._check_capacity()
+        places = self._columns(painter.fontMetrics())
+        self._paint_axis(painter, *places)
+        for i, row in enumerate(self._rows[: self._capacity]):
+            self._paint_row(painter, self._row_rect(i), *places, row, i == self._over)
+
+    def _check_capacity(self) -> None:
+        fits = self.rows_that_fit()
+        if fits != self._capacity:
+            self._capacity = fits
+            self.capacityChanged.emit(fits)
+
+    def _columns(self, metrics: QFontMetrics) -> tuple[QRectF, float, float]:
+        """Where the bars are, and the right edges of the two columns of figures."""
+        u = unit(self)
+        gap = 10 * u
+        texts = [[r.first_text for r in self._rows], [r.second_text for r in self._rows]]
+        heads = [self._heads[0], self._heads[1] if any(texts[1]) else ""]
+        widths = [
+            max((metrics.horizontalAdvance(t) for t in (*column, head)), default=0) + gap
+            for column, head in zip(texts, heads, strict=True)
+        ]
+        if not heads[1]:
+            widths[1] = 0
+        left = _CHIP * u
+        second = self.width() - 4 * u
+        first = second - widths[1]
+        width = max(20.0, first - widths[0] - left)
+        return QRectF(left, _AXIS * u, width, self.height() - _AXIS * u), first, second
+
+    def _row_rect(self, index: int) -> QRectF:
+        u = unit(self)
+        return QRectF(0, (_AXIS + index * _ROW) * u, self.width(), _ROW * u)
+
+    def _paint_axis(self, painter: QPainter, area: QRectF, first: float, second: float) -> None:
+        theme = self._theme
+        bottom = self._row_rect(min(len(self._rows), self._capacity)).top()
+        small = QFont(self.font())
+        small.setPixelSize(max(8, round(11 * unit(self))))
+        painter.setFont(small)
+        for part in (0.0, 0.5, 1.0):
+            x = round(area.left() + part * area.width())
+            painter.setPen(QPen(QColor(theme.grid), 1))
+            painter.drawLine(x, round(area.top()), x, round(bottom))
+            painter.setPen(QColor(theme.muted))
+            box = QRectF(x - 40, 0, 80, area.top())
+            text = f"{100 * part * self._ceiling:g} %" if part else "0"
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+        painter.setFont(self.font())
+        for right, head, colour in (
+            (first, self._heads[0], theme.raw),
+            (second, self._heads[1] if first < second - 5 * unit(self) else "", theme.final),
+        ):
+            self._paint_head(painter, right, head, colour)
+
+    def _paint_head(self, painter: QPainter, right: float, head: str, colour: str) -> None:
+        if not head:
+            return
+        u = unit(self)
+        width = painter.fontMetrics().horizontalAdvance(head)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colour))
+        painter.drawRect(QRectF(right - width, (_AXIS - 3) * u, width, 2 * u))
+        painter.setPen(QColor(self._theme.muted))
+        painter.drawText(QRectF(right - width, 0, width, (_AXIS - 3) * u), _RIGHT, head)
+
+    def _paint_row(
+        self,
+        painter: QPainter,
+        rect: QRectF,
+        area: QRectF,
+        first: float,
+        second: float,
+        row: Row,
+        lit: bool,
+    ) -> None:
+        theme, u = self._theme, unit(self)
+        if lit and not row.rest:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(theme.hover))
+            painter.drawRoundedRect(rect.adjusted(0, 0.5, 0, -0.5), 4, 4)
+        self._paint_label(painter, rect, row)
+        pad = 4 * u
+        top, height = rect.top() + pad, rect.height() - 2 * pad
+        raw = theme.rest if row.rest else theme.raw
+        if row.second is None:
+            self._paint_bar(painter, area, top, height, row.first, raw)
+        else:
+            half = height / 2 - 0.5
+            self._paint_bar(painter, area, top, half, row.first, raw)
+            self._paint_bar(painter, area, top + half + 1, half, row.second, theme.final)
+        column = QRectF(0, rect.top(), first, rect.height())
+        painter.setPen(QColor(theme.text))
+        painter.drawText(column, _RIGHT, row.first_text)
+        painter.setPen(QColor(theme.muted if row.muted else theme.text))
+        painter.drawText(column.adjusted(0, 0, second - first, 0), _RIGHT, row.second_text)
+
+    def _paint_bar(
+        self, painter: QPainter, area: QRectF, top: float, height: float, value: float, colour: str
+    ) -> None:
+        width = area.width() * min(value / self._ceiling, 1.0)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colour))
+        # A hair's breadth for everything above 0, so that nothing possible looks impossible.
+        painter.drawRect(QRectF(area.left(), top, max(width, 1.0 if value > 0 else 0.0), height))
+
+    def _paint_label(self, painter: QPainter, rect: QRectF, row: Row) -> None:
+        theme, u = self._theme, unit(self)
+        box = QRectF(2, rect.top() + 2 * u, (_CHIP - 8) * u, rect.height() - 4 * u)
+        font = QFont(self.font())
+        if row.mark is not None:
+            painter.setPen(QPen(QColor(row.mark.edge), 1.5))
+            painter.setBrush(QColor(row.mark.fill))
+            painter.drawRoundedRect(box, 4, 4)
+            painter.setPen(QColor(row.mark.text))
+            font.setBold(True)
+        else:
+            painter.setPen(QColor(theme.muted if row.muted or row.rest else theme.text))
+        painter.setFont(font)
+        inner = box.adjusted(6 * u, 0, -4 * u, 0)
+        text = painter.fontMetrics().elidedText(row.label, _ELIDE, int(inner.width()))
+        painter.drawText(inner, _LEFT, text)
+        painter.setFont(self.font())
+
+    # -- mouse and keys
+
+    def _index_at(self, point: QPoint) -> int | None:
+        u = unit(self)
+        index = int((point.y() - _AXIS * u) // (_ROW * u))
+        return index if 0 <= index < min(len(self._rows), self._capacity) else None
+
+    def _set_over(self, index: int | None) -> None:
+        if index == self._over:
+            return
+        self._over = index
+        row = None if index is None else self._rows[index]
+        can_click = row is not None and not row.rest
+        self.setCursor(
+            Qt.CursorShape.PointingHandCursor if can_click else Qt.CursorShape.ArrowCursor
+        )
+        self.setAccessibleDescription("" if row is None else f"{row.label}: {row.tip}")
+        self.hovered.emit(row.key if row is not None and can_click else None)
+        self.update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._set_over(self._index_at(event.position().toPoint()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._set_over(None)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        index = self._index_at(event.position().toPoint())
+        if event.button() == Qt.MouseButton.LeftButton and index is not None:
+            self._click(index)
+
+    def _click(self, index: int) -> None:
+        if not self._rows[index].rest:
+            self.clicked.emit(self._rows[index].key)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        shown = min(len(self._rows), self._capacity)
+        move = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
+        if move is not None and shown:
+            start = self._over if self._over is not None else (-1 if move > 0 else shown)
+            self._set_over(min(max(start + move, 0), shown - 1))
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
+            self._click(self._over)
+        else:
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            index = self._index_at(event.pos())
+            tip = "" if index is None else self._rows[index].tip
+            QToolTip.showText(event.globalPos(), tip, self)
+            return True
+        return super().event(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._check_capacity()
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_ELIDE = Qt.TextElideMode.ElideRight

@@ -1,0 +1,276 @@
+"""Upright columns over an index (layers, steps), stacked in two parts; a click picks one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from explorer.ui.theme import Theme, unit
+
+_TOP = 16  # pixels at a zoom of 1: room for the axis figure above the columns
+_BOTTOM = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is drawn.  `kinds` picks a colour (theme attribute) and a shape for each column."""
+
+    values: np.ndarray  # (N,) float64
+    kinds: Sequence[str] = ()  # (N,) theme colour names; shorter = the first for all
+    above: np.ndarray | None = None  # (N,) float64 stacked on top, in `above_colour`
+    above_colour: str = "rest"
+    hollow: frozenset[int] = frozenset()  # drawn as outlines: not to be compared with the others
+    cap: float | None = None  # higher columns are cut there, visibly
+    level: float | None = None  # a line across, in the colour of computed figures
+    names: Sequence[str] = field(default=())  # (N,) under the columns; empty = their numbers
+
+
+class ColumnChart(QWidget):
+    """Columns with a figure at the top of the axis; thinner than a pixel they keep their maxima."""
+
+    picked = Signal(int)
+
+    def __init__(
+        self,
+        theme: Theme,
+        axis: str,
+        figure: Callable[[float], str],
+        tip: Callable[[int], str],
+        parent: QWidget | None = None,
+    ) -> None:
+        """`axis` says what runs along the bottom; `figure` words a value; `tip` one column."""
+        super().__init__(parent)
+        self._theme = theme
+        self._axis = axis
+        self._figure = figure
+        self._tip = tip
+        self._data = Columns(np.zeros(0))
+        self._selected: int | None = None
+        self._over: int | None = None
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def set_columns(self, data: Columns, selected: int | None = None) -> None:
+        """Draw other columns; `selected` is marked."""
+        self._data = data
+        self._selected = selected
+        self._over = None
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        u = unit(self)
+        return QSize(round(200 * u), round(110 * u))
+
+    def minimumSizeHint(self) -> QSize:
+        u = unit(self)
+        return QSize(round(90 * u), round(56 * u))
+
+    # -- geometry
+
+    def _plot(self) -> QRectF:
+        u = unit(self)
+        return QRectF(self.rect()).adjusted(2, _TOP * u, -2, -_BOTTOM * u)
+
+    def _top_value(self) -> float:
+        data = self._data
+        whole = data.values if data.above is None else data.values + data.above
+        top = float(whole.max(initial=0.0))
+        if data.cap is not None:
+            top = min(top, data.cap)
+        return max(top, data.level or 0.0) or 1.0
+
+    def _index_at(self, x: float) -> int | None:
+        plot, n = self._plot(), len(self._data.values)
+        if not n or not plot.left() <= x < plot.right():
+            return None
+        return min(int((x - plot.left()) / plot.width() * n), n - 1)
+
+    # -- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        plot, top = self._plot(), self._top_value()
+        small = QFont(self.font())
+        small.setPixelSize(max(8, round(11 * unit(self))))
+        painter.setFont(small)
+        self._paint_axis(painter, plot, top)
+        n = len(self._data.values)
+        if n:
+            step = plot.width() / n
+            if step >= 2:
+                self._paint_columns(painter, plot, top, step)
+            else:
+                self._paint_envelope(painter, plot, top)
+            self._paint_marks(painter, plot, step)
+        self._paint_level(painter, plot, top)
+
+    def _paint_axis(self, painter: QPainter, plot: QRectF, top: float) -> None:
+        theme = self._theme
+        painter.setPen(QPen(QColor(theme.grid), 1))
+        for part in (0.0, 0.5, 1.0):
+            y = round(plot.bottom() - part * plot.height())
+            painter.drawLine(round(plot.left()), y, round(plot.right()), y)
+        painter.setPen(QColor(theme.muted))
+        above = QRectF(plot.left(), 0, plot.width(), plot.top() - 1)
+        painter.drawText(above, Qt.AlignmentFlag.AlignLeft, self._figure(top))
+        below = QRectF(plot.left(), plot.bottom() + 1, plot.width(), self.height() - plot.bottom())
+        names = self._data.names
+        n = len(self._data.values)
+        first = names[0] if names else "0"
+        last = names[-1] if names else str(n - 1)
+        painter.drawText(below, Qt.AlignmentFlag.AlignHCenter, self._axis)
+        if n:
+            painter.drawText(below, Qt.AlignmentFlag.AlignLeft, first)
+        if n > 1:
+            painter.drawText(below, Qt.AlignmentFlag.AlignRight, last)
+
+    def _paint_columns(self, painter: QPainter, plot: QRectF, top: float, step: float) -> None:
+        data = self._data
+        gap = 1.0 if step >= 4 else 0.0
+        width = min(step - gap, 34 * unit(self))
+        scale = plot.height() / top
+        for i, value in enumerate(data.values):
+            x = plot.left() + i * step + (step - gap - width) / 2
+            high = min(float(value), top) * scale
+            rect = QRectF(x, plot.bottom() - high, width, high)
+            kind = self._kind(i)
+            if i in data.hollow:
+                self._paint_hollow(painter, rect, kind)
+            else:
+                painter.fillRect(rect, self._brush(kind))
+            if data.above is not None and data.above[i] > 0:
+                more = min(float(data.above[i]) * scale, max(rect.top() - plot.top(), 0.0))
+                colour = QColor(getattr(self._theme, data.above_colour))
+                painter.fillRect(QRectF(x, rect.top() - more, width, more), colour)
+            if data.cap is not None and value > data.cap:
+                self._paint_break(painter, rect)
+
+    def _kind(self, index: int) -> str:
+        kinds = self._data.kinds
+        if not kinds:
+            return "decode"
+        return kinds[index] if index < len(kinds) else kinds[0]
+
+    def _brush(self, kind: str) -> QBrush:
+        """Kinds of pass differ in pattern too, so that colour is never the only sign."""
+        colour = QColor(getattr(self._theme, kind))
+        if kind == "recompute":
+            return QBrush(colour, Qt.BrushStyle.Dense3Pattern)
+        return QBrush(colour)
+
+    def _paint_hollow(self, painter: QPainter, rect: QRectF, kind: str) -> None:
+        painter.setPen(QPen(QColor(getattr(self._theme, kind)), 1.5, Qt.PenStyle.DashLine))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(rect.adjusted(1, 1, -1, 0))
+
+    def _paint_break(self, painter: QPainter, rect: QRectF) -> None:
+        """Two slanted cuts: this column is higher than the axis."""
+        y, half = rect.top() + 9, rect.width() / 2
+        painter.setPen(QPen(QColor(self._theme.card), 2))
+        for offset in (0, 4):
+            painter.drawLine(
+                QPointF(rect.center().x() - half - 1, y + offset + 3),
+                QPointF(rect.center().x() + half + 1, y + offset - 3),
+            )
+
+    def _paint_envelope(self, painter: QPainter, plot: QRectF, top: float) -> None:
+        """More columns than pixels: the highest of each pixel's columns."""
+        data, pixels = self._data, max(1, int(plot.width()))
+        edges = np.linspace(0, len(data.values), pixels + 1).astype(int)[:-1]
+        heights = np.minimum(np.maximum.reduceat(data.values, edges), top) * plot.height() / top
+        painter.setPen(QPen(QColor(getattr(self._theme, self._kind(len(data.values) - 1))), 1))
+        bottom = round(plot.bottom())
+        for i, high in enumerate(heights):
+            x = round(plot.left()) + i
+            painter.drawLine(x, bottom, x, bottom - round(float(high)))
+
+    def _paint_marks(self, painter: QPainter, plot: QRectF, step: float) -> None:
+        theme = self._theme
+        if self._over is not None:
+            x = plot.left() + self._over * step
+            painter.setPen(QPen(QColor(theme.strong_border), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(QRectF(x, plot.top(), max(step - 1, 1), plot.height()))
+        if self._selected is not None:
+            x = plot.left() + (self._selected + 0.5) * step
+            size = 5 * unit(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(theme.text))
+            base = plot.bottom() + 1 + size
+            painter.drawPolygon(
+                QPolygonF(
+                    [
+                        QPointF(x, plot.bottom() + 1),
+                        QPointF(x - size, base),
+                        QPointF(x + size, base),
+                    ]
+                )
+            )
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+    def _paint_level(self, painter: QPainter, plot: QRectF, top: float) -> None:
+        if self._data.level is None:
+            return
+        y = round(plot.bottom() - self._data.level / top * plot.height())
+        painter.setPen(QPen(QColor(self._theme.formula), 2, Qt.PenStyle.DashLine))
+        painter.drawLine(round(plot.left()), y, round(plot.right()), y)
+
+    # -- mouse and keys
+
+    def _set_over(self, index: int | None) -> None:
+        if index != self._over:
+            self._over = index
+            self.setAccessibleDescription("" if index is None else self._tip(index))
+            self.update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._set_over(self._index_at(event.position().x()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._set_over(None)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        index = self._index_at(event.position().x())
+        if event.button() == Qt.MouseButton.LeftButton and index is not None:
+            self.picked.emit(index)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        n = len(self._data.values)
+        move = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
+        if move is not None and n:
+            start = self._over if self._over is not None else (self._selected or 0) - move
+            self._set_over(min(max(start + move, 0), n - 1))
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
+            self.picked.emit(self._over)
+        else:
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            index = self._index_at(event.pos().x())
+            text = "" if index is None else self._tip(index)
+            QToolTip.showText(event.globalPos(), text, self)
+            return True
+        return super().event(event)
