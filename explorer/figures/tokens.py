@@ -1,0 +1,243 @@
+"""How a token is written on screen: nothing invisible, nothing guessed, nothing merged away.
+
+Whitespace and control characters get a picture, formatting characters their name, and bytes that
+are no whole character are written in hex: ⟨E4 BD⟩.  So a � on screen is always a U+FFFD that
+really is in the text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from explorer.trace.step import Token
+
+_PICTURES = {" ": "␣", "\n": "↵", "\t": "⇥", "\x7f": "␡", "\u00a0": "⍽"}
+_NAMES = {
+    "\u00ad": "SHY",
+    "\u061c": "ALM",
+    "\u200b": "ZWSP",
+    "\u200c": "ZWNJ",
+    "\u200d": "ZWJ",
+    "\u200e": "LRM",
+    "\u200f": "RLM",
+    "\u2028": "LSEP",
+    "\u2029": "PSEP",
+    "\u202a": "LRE",
+    "\u202b": "RLE",
+    "\u202c": "PDF",
+    "\u202d": "LRO",
+    "\u202e": "RLO",
+    "\u2060": "WJ",
+    "\u2066": "LRI",
+    "\u2067": "RLI",
+    "\u2068": "FSI",
+    "\u2069": "PDI",
+    "\ufe0e": "VS15",
+    "\ufe0f": "VS16",
+    "\ufeff": "BOM",
+}
+_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
+_EMOJI = range(0x1F000, 0x1FB00)  # newer ones are unknown to Python's tables, not unassigned
+_ELLIPSIS = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One token as it is written on screen.
+
+    `first` and `last` are the slots whose bytes together spell `whole`; a token that stands alone
+    has first == last and an empty `whole`.
+    """
+
+    text: str
+    special: bool
+    partial: bool  # some bytes are no whole character by themselves
+    first: int
+    last: int
+    whole: str = ""
+
+    @property
+    def quoted(self) -> str:
+        """For sentences: in quotes, and kept from turning the reading order around."""
+        return f"'\u2068{self.text}\u2069'"
+
+
+def labels(tokens: Sequence[Token]) -> tuple[Label, ...]:
+    """One label per token, in slot order; characters spread over several tokens are grouped."""
+    texts = [written(token) for token in tokens]
+    groups = _groups(tokens)
+    result = []
+    for slot, (token, text) in enumerate(zip(tokens, texts, strict=True)):
+        first, last, whole = groups.get(slot, (slot, slot, ""))
+        result.append(Label(text, token.special, _is_partial(token.raw), first, last, whole))
+    return tuple(result)
+
+
+def written(token: Token) -> str:
+    """One token by itself, everything in it visible; an id if it has no bytes at all."""
+    return visible(token.raw) if token.raw else f"⟨id {token.id}⟩"
+
+
+@lru_cache(maxsize=1 << 16)
+def visible(raw: bytes) -> str:
+    """Bytes as text in which every character can be seen, undecodable ones in hex."""
+    parts = []
+    for text, broken in _decoded(raw):
+        parts.append(f"⟨{broken.hex(' ').upper()}⟩" if broken else _visible_text(text))
+    return "".join(parts)
+
+
+def plain(text: str) -> str:
+    """Text with every character visible; for strings that are not tokens."""
+    return visible(text.encode("utf-8", "surrogatepass"))
+
+
+def elide(text: str, most: int) -> str:
+    """At most `most` characters, the cut marked in the middle: both ends tell tokens apart."""
+    if len(text) <= most:
+        return text
+    head = most // 2
+    tail = most - 1 - head
+    return _cut_end(text[:head]) + _ELLIPSIS + _cut_start(text[len(text) - tail :] if tail else "")
+
+
+def _cut_end(text: str) -> str:
+    # A combining mark or a joiner left dangling would attach to the ellipsis.
+    while text and text[-1] == "\u200d":
+        text = text[:-1]
+    return text
+
+
+def _cut_start(text: str) -> str:
+    while text and (unicodedata.combining(text[0]) or text[0] in "\u200d\ufe0e\ufe0f"):
+        text = text[1:]
+    return text
+
+
+def _visible_text(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text.replace(" ", "␣")
+    return "".join(_character(text, i) for i in range(len(text)))
+
+
+def _character(text: str, i: int) -> str:
+    c = text[i]
+    if c in _PICTURES:
+        return _PICTURES[c]
+    if c < " ":
+        return chr(0x2400 + ord(c))
+    if _belongs_to_neighbours(text, i):
+        return c
+    if c in _NAMES:
+        return f"⟨{_NAMES[c]}⟩"
+    category = unicodedata.category(c)
+    if category in _HIDDEN and not (category == "Cn" and ord(c) in _EMOJI):
+        return f"⟨U+{ord(c):04X}⟩"
+    if i == 0 and category in ("Mn", "Me"):
+        return "◌" + c
+    return c
+
+
+def _belongs_to_neighbours(text: str, i: int) -> bool:
+    """True for the joiners and selectors that make one picture of an emoji sequence."""
+    if i == 0:
+        return False
+    before = text[i - 1]
+    if text[i] in "\ufe0e\ufe0f":
+        return unicodedata.category(before) in ("So", "Sk", "Sm", "Nd", "Po", "Cn")
+    if text[i] == "\u200d":
+        pictured = unicodedata.category(before) in ("So", "Sk", "Cn") or before == "\ufe0f"
+        return pictured and i + 1 < len(text) and unicodedata.category(text[i + 1]) in ("So", "Cn")
+    return False
+
+
+def _decoded(raw: bytes) -> list[tuple[str, bytes]]:
+    """Runs of (text, b"") and ("", undecodable bytes), in order."""
+    runs: list[tuple[str, bytes]] = []
+    at = 0
+    while at < len(raw):
+        try:
+            runs.append((raw[at:].decode("utf-8"), b""))
+            break
+        except UnicodeDecodeError as error:
+            good, bad = at + error.start, at + error.end
+            if good > at:
+                runs.append((raw[at:good].decode("utf-8"), b""))
+            if runs and runs[-1][1] and good == at:
+                runs[-1] = ("", runs[-1][1] + raw[good:bad])
+            else:
+                runs.append(("", raw[good:bad]))
+            at = bad
+    return runs
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_partial(raw: bytes) -> bool:
+    if raw.isascii():
+        return False
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _groups(tokens: Sequence[Token]) -> dict[int, tuple[int, int, str]]:
+    """Slot -> (first, last, characters) for tokens that spell characters only together."""
+    found: dict[int, tuple[int, int, str]] = {}
+    slot = 0
+    while slot < len(tokens):
+        if not _may_join(tokens[slot]):
+            slot += 1
+            continue
+        end = slot
+        while end < len(tokens) and _may_join(tokens[end]):
+            end += 1
+        for first, last, whole in _joined([token.raw for token in tokens[slot:end]]):
+            for member in range(first, last + 1):
+                found[slot + member] = (slot + first, slot + last, whole)
+        slot = end
+    return found
+
+
+def _may_join(token: Token) -> bool:
+    return not token.special and token.origin != "padding" and _is_partial(token.raw)
+
+
+def _joined(pieces: list[bytes]) -> list[tuple[int, int, str]]:
+    """Ranges of pieces that share characters, with those characters.
+
+    Characters are found over the whole run at once, so that a piece may end one and begin the
+    next; ranges that touch in a piece become one.
+    """
+    ends = [0]
+    for piece in pieces:
+        ends.append(ends[-1] + len(piece))
+    owner = [i for i, (a, b) in enumerate(pairwise(ends)) for _ in range(b - a)]
+    ranges: list[tuple[int, int, str]] = []
+    at = 0
+    for text, broken in _decoded(b"".join(pieces)):
+        if broken:
+            at += len(broken)
+            continue
+        for c in text:
+            size = len(c.encode("utf-8"))
+            first, last = owner[at], owner[at + size - 1]
+            at += size
+            if first == last:
+                continue
+            if ranges and ranges[-1][1] == first:
+                first, c = ranges[-1][0], ranges[-1][2] + c
+                ranges.pop()
+            ranges.append((first, last, c))
+    return ranges
+
+
+def decode(tokens: Sequence[Token]) -> str:
+    """The text of many tokens at once, padding left out; half characters become U+FFFD."""
+    return codecs.decode(b"".join(t.raw for t in tokens if t.origin != "padding"), errors="replace")
