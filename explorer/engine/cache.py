@@ -1,0 +1,87 @@
+"""The KV cache: what prefix it holds, how many bytes it takes, how it is cut back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+
+from explorer.engine.layout import Layout
+
+
+def layer_bytes(cache: Any, layers: int) -> tuple[int, ...]:
+    """Bytes per decoder layer, read off the cache's own tensors (keys, values, states)."""
+    found = [sum(t.numel() * t.element_size() for t in _tensors(layer)) for layer in cache.layers]
+    return tuple((found + [0] * layers)[:layers])
+
+
+def _tensors(layer: Any) -> list[torch.Tensor]:
+    result: list[torch.Tensor] = []
+    for name, value in vars(layer).items():
+        if name.startswith("_"):
+            continue
+        parts = value.values() if isinstance(value, dict) else [value]
+        result += [part for part in parts if isinstance(part, torch.Tensor) and part.ndim > 1]
+    return result
+
+
+@dataclass(slots=True)
+class PrefixCache:
+    """A transformers cache and the slots it holds; never trusted beyond a matching prefix."""
+
+    config: Any
+    can_crop: bool = False
+    live: Any = None  # the transformers cache, None = nothing held
+    ids: tuple[int, ...] = ()
+    mask: tuple[int, ...] = ()
+    steps_from: int = field(default=0)
+
+    @property
+    def slots(self) -> int:
+        """Slots held."""
+        return len(self.ids)
+
+    def drop(self) -> None:
+        """Forget everything."""
+        self.live, self.ids, self.mask = None, (), ()
+
+    def fresh(self) -> None:
+        """Start an empty cache."""
+        self.drop()
+        self.live = DynamicCache(config=self.config)
+
+    def shared(self, layout: Layout, limit: int) -> int:
+        """How many of the first `limit` slots of `layout` are held already."""
+        count = 0
+        for held, wanted in zip(self.ids, layout.ids[:limit], strict=False):
+            if held != wanted or self.mask[count] != layout.attention_mask[count]:
+                break
+            count += 1
+        return count
+
+    def cut_to(self, slots: int) -> bool:
+        """Keep the first `slots` slots.  False, and nothing kept, if this cache can't be cut."""
+        if self.live is None:
+            return slots == 0
+        extra = self.slots - slots
+        if extra == 0:
+            return True
+        if not (self.can_crop and slots > 0):
+            self.drop()
+            return False
+        try:
+            self.live.crop(-extra)
+        except (RuntimeError, ValueError, AttributeError, NotImplementedError):
+            self.drop()
+            return False
+        self.ids, self.mask = self.ids[:slots], self.mask[:slots]
+        if self.live.get_seq_length() != slots:
+            self.drop()
+            return False
+        return True
+
+    def grew(self, layout: Layout, slots: int) -> None:
+        """A pass has filled the first `slots` slots of `layout`."""
+        self.ids, self.mask = layout.ids[:slots], layout.attention_mask[:slots]

@@ -1,0 +1,157 @@
+"""The self-check of one run: is what the window draws what the model did?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.engine import scrutiny
+from explorer.engine.cache import PrefixCache
+from explorer.engine.layout import Layout
+from explorer.engine.runner import Pass, Runner
+from explorer.engine.selftest import tolerance
+from explorer.trace.card import Check
+from explorer.trace.request import RunRequest, Sampling
+
+MOST_SLOTS = 256  # eager attention keeps H·T² numbers a layer: longer runs are checked this far
+CACHED_STEPS = 3
+GREEDY_TOKENS = 8
+Stop = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class TraceCheck:
+    """One run to be checked, with its uncached reference pass."""
+
+    runner: Runner
+    request: RunRequest
+    layout: Layout
+    whole: Pass
+    limit: float  # on logits; weights computed from the same q, k, v are held ten times closer
+    stop: Stop
+    note: str
+
+    def kernel_output(self) -> Check:
+        """softmax(QKᵀ·scale + recorded mask)·V against the kernel's own output."""
+        gaps = scrutiny.kernel_output(self.whole, self.layout)
+        return self._check("kernel_output", max(gaps.values(), default=0.0), self.limit / 10)
+
+    def eager_weights(self) -> Check | None:
+        """Rebuilt maps against the weights of a separate eager run."""
+        gaps = scrutiny.eager_weights(self.runner, self.request, self.layout, self.whole)
+        if gaps is None:
+            return None
+        return self._check("eager_weights", max(gaps.values(), default=0.0), self.limit)
+
+    def row_sums(self) -> Check:
+        """Rows sum to 1; where a layer has sinks, the missing mass is theirs."""
+        gap, sink = scrutiny.row_sums(self.whole, self.layout)
+        note = f"attention sinks take up to {sink:.3f} of a row" if sink else self.note
+        return Check(name="row_sums", passed=gap <= 1e-5, measured=gap, tolerance=1e-5, note=note)
+
+    def upper_triangle(self) -> Check:
+        """Mask on: no weight on a later token, exactly.  Mask off: some in every layer."""
+        future = scrutiny.above_diagonal(self.whole)
+        if self.request.causal_mask:
+            return self._check("upper_triangle", max(future.values(), default=0.0), 0.0)
+        closed = sum(weight == 0 for weight in future.values())
+        return self._check("future_visible", float(closed), 0.0)
+
+    def prefix_property(self) -> Check | None:
+        """Changing the last token leaves earlier positions alone."""
+        if not self.request.causal_mask or len(self.layout.ids) < 2:
+            return None
+        moved = scrutiny.prefix_shift(self.runner, self.request, self.layout, self.whole, self.stop)
+        return self._check("prefix_property", moved, self.limit)
+
+    def cached_equals_uncached(self) -> Check | None:
+        """Prefill and the last steps through a cache against one pass without."""
+        rows = min(CACHED_STEPS + 1, len(self.layout.ids) - self._tail())
+        if not self.runner.caches(self.request) or rows < 2:
+            return None
+        reference = self.whole.logits[-rows:]
+        gap = scrutiny.cached_gap(self.runner, self.request, self.layout, reference, self.stop)
+        return self._check("cached_equals_uncached", gap, self.limit)
+
+    def _tail(self) -> int:
+        """Slots up to the last padding: a cached step may not start inside them."""
+        pads = [i for i, real in enumerate(self.layout.attention_mask) if not real]
+        return pads[-1] + 1 if pads else 0
+
+    def padded_equals_alone(self) -> Check | None:
+        """The padded run against the same tokens without padding."""
+        if not self.layout.padded:
+            return None
+        mask = np.array(self.layout.attention_mask, bool)
+        ids = tuple(int(i) for i in np.array(self.layout.ids)[mask])
+        bare = Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
+        request = RunRequest(causal_mask=self.request.causal_mask, cache=False)
+        alone = self.runner.forward(request, bare, 0, None, self.stop)
+        readout = self.layout.readout - (len(self.layout.ids) - len(self.whole.logits))
+        gap = scrutiny.largest(self.whole.logits[readout] - alone.logits)
+        return self._check("padded_equals_alone", gap, self.limit)
+
+    def greedy_equals_generate(self) -> Check | None:
+        """Our greedy tokens against transformers' own generate() from the same prompt."""
+        if not self.request.causal_mask or self.note:
+            return None
+        ours: list[int] = []
+        self.runner.advance(
+            self.request,
+            (),
+            GREEDY_TOKENS,
+            Sampling,
+            lambda _, token: ours.append(token.id),
+            self.stop,
+        )
+        prompt = self.runner.layout(self.request, ())
+        theirs = scrutiny.generated(self.runner, prompt, len(ours))
+        differing = sum(a != b for a, b in zip(ours, theirs, strict=False))
+        differing += abs(len(ours) - len(theirs))
+        return self._check("greedy_equals_generate", float(differing), 0.0)
+
+    def _check(self, name: str, measured: float, limit: float) -> Check:
+        return Check(
+            name=name,
+            passed=bool(measured <= limit),
+            measured=measured,
+            tolerance=limit,
+            note=self.note,
+        )
+
+
+def check(
+    runner: Runner, request: RunRequest, chosen: Sequence[int], stop: Stop = lambda: False
+) -> Iterator[Check]:
+    """Every check that applies to this run, one after the other; Cancelled if told to stop.
+
+    The run's own cache is left as it was.
+    """
+    kept, runner.cache = runner.cache, PrefixCache(runner.cache.config, runner.cache.can_crop)
+    try:
+        layout = runner.layout(request, chosen)
+        note = ""
+        if len(layout.ids) > MOST_SLOTS:
+            note = f"checked on the first {MOST_SLOTS} of {len(layout.ids)} positions"
+            layout = scrutiny.first_slots(layout, MOST_SLOTS)
+        last = range(max(0, len(layout.ids) - CACHED_STEPS - 1 - request.pad), len(layout.ids))
+        whole = runner.forward(request, layout, 0, None, stop, keep_outputs=True, at=last)
+        limit = tolerance(runner.loaded.card.dtype)
+        run = TraceCheck(runner, request, layout, whole, limit, stop, note)
+        for find in (
+            run.kernel_output,
+            run.eager_weights,
+            run.row_sums,
+            run.upper_triangle,
+            run.prefix_property,
+            run.cached_equals_uncached,
+            run.padded_equals_alone,
+            run.greedy_equals_generate,
+        ):
+            found = find()
+            if found is not None:
+                yield found
+    finally:
+        runner.cache = kept

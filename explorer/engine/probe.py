@@ -1,0 +1,201 @@
+"""Records what attention did, from inside transformers' own attention registry.
+
+Two functions are registered: one hands over to the stock sdpa function, one to the model's own
+eager function (for models with soft caps or sinks, which sdpa cannot do).  Both see the queries
+and keys after RoPE and QK-norm, and the mask exactly as the kernel receives it.  Nothing is
+copied while the pass runs: the tensors are noted, and read after the clock has stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import eager_mask, sdpa_mask
+
+SDPA = "explorer_sdpa"
+EAGER = "explorer_eager"
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of an attention kernel, as references to live tensors."""
+
+    layer: int
+    query: torch.Tensor  # (B, H, Q, d_h)
+    key: torch.Tensor  # (B, H_kv, K, d_h)
+    mask: torch.Tensor | None
+    causal: bool
+    scaling: float
+    options: dict[str, Any]
+    value: torch.Tensor | None = None  # (B, H_kv, K, d_v), only when watching outputs
+    output: torch.Tensor | None = None  # (B, Q, H, d_v), likewise
+
+
+@dataclass(slots=True)
+class Recorder:
+    """What one forward pass did: attention calls and time, layer by layer."""
+
+    cancelled: Callable[[], bool] = lambda: False
+    keep_outputs: bool = False
+    calls: list[Call] = field(default_factory=list)
+    visited: list[int] = field(default_factory=list)  # decoder layers in the order they ran
+    layer_seconds: dict[int, float] = field(default_factory=dict)
+    hidden: torch.Tensor | None = None  # (B, Q, d) after the final norm
+    layer: int = -1
+    _entered: float = 0.0
+
+    def enter(self, layer: int) -> None:
+        """A decoder layer begins."""
+        self.layer = layer
+        self.visited.append(layer)
+        self._entered = time.perf_counter()
+
+    def leave(self, layer: int) -> None:
+        """A decoder layer ends."""
+        spent = time.perf_counter() - self._entered
+        self.layer_seconds[layer] = self.layer_seconds.get(layer, 0.0) + spent
+
+
+_active: Recorder | None = None
+
+
+def _note(module: Any, args: tuple[Any, ...], scaling: Any, is_causal: Any, options: Any) -> Call:
+    query, key, value, mask = args
+    rows = query.shape[2]
+    flag = is_causal if is_causal is not None else getattr(module, "is_causal", True)
+    call = Call(
+        layer=_active.layer if _active else -1,
+        query=query,
+        key=key,
+        mask=mask,
+        causal=bool(rows > 1 and mask is None and flag),
+        scaling=float(scaling) if scaling is not None else 1 / math.sqrt(query.shape[-1]),
+        options=options,
+    )
+    if _active is not None:
+        if _active.keep_outputs:
+            call.value = value
+        _active.calls.append(call)
+    return call
+
+
+def _sdpa(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    if _active is None:
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask,
+            scaling=scaling, is_causal=is_causal, **options,
+        )  # fmt: skip
+    call = _note(module, (query, key, value, attention_mask), scaling, is_causal, options)
+    output, weights = sdpa_attention_forward(
+        module, query, key, value, attention_mask, scaling=scaling, is_causal=is_causal, **options
+    )
+    if _active.keep_outputs:
+        call.output = output
+    return output, weights
+
+
+def _eager(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    scaling: float | None = None,
+    is_causal: bool | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    call = _note(module, (query, key, value, attention_mask), scaling, False, options)
+    if scaling is not None:
+        options = {**options, "scaling": scaling}
+    # By name: a few models put other parameters before the mask.
+    output, weights = own_eager(module)(
+        module, query, key, value, attention_mask=attention_mask, **options
+    )
+    if "sinks" not in options and options.get("s_aux") is None and hasattr(module, "sinks"):
+        call.options = {**call.options, "s_aux": module.sinks}
+    if _active is not None and _active.keep_outputs:
+        call.output = output
+    return output, weights
+
+
+def own_eager(module: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+    """`eager_attention_forward` of the module's class, or of the nearest base that has one."""
+    for base in type(module).__mro__:
+        function = getattr(sys.modules.get(base.__module__), "eager_attention_forward", None)
+        if function is not None:
+            return function
+    raise LookupError(f"{type(module).__name__} has no eager attention function of its own")
+
+
+def register() -> None:
+    """Make both functions known to transformers; safe to call again."""
+    AttentionInterface.register(SDPA, _sdpa)
+    AttentionMaskInterface.register(SDPA, sdpa_mask)
+    AttentionInterface.register(EAGER, _eager)
+    AttentionMaskInterface.register(EAGER, eager_mask)
+
+
+@contextlib.contextmanager
+def recording(model: Any, layers: list[Any], recorder: Recorder) -> Iterator[Recorder]:
+    """While inside, passes of `model` are written to `recorder`; no hook stays behind."""
+    global _active
+    handles = []
+    for index, layer in enumerate(layers):
+        handles.append(layer.register_forward_pre_hook(_entering(recorder, index)))
+        handles.append(layer.register_forward_hook(_leaving(recorder, index)))
+    decoder = getattr(model, "get_decoder", lambda: None)()
+    if decoder is not None and decoder is not model:
+        handles.append(decoder.register_forward_hook(_finishing(recorder)))
+    before, _active = _active, recorder
+    try:
+        yield recorder
+    finally:
+        _active = before
+        for handle in handles:
+            handle.remove()
+
+
+def _entering(recorder: Recorder, index: int) -> Callable[..., None]:
+    from explorer.engine.errors import Cancelled
+
+    def hook(module: Any, args: Any) -> None:
+        if recorder.cancelled():
+            raise Cancelled
+        recorder.enter(index)
+
+    return hook
+
+
+def _leaving(recorder: Recorder, index: int) -> Callable[..., None]:
+    def hook(module: Any, args: Any, output: Any) -> None:
+        recorder.leave(index)
+
+    return hook
+
+
+def _finishing(recorder: Recorder) -> Callable[..., None]:
+    def hook(module: Any, args: Any, output: Any) -> None:
+        hidden = getattr(output, "last_hidden_state", None)
+        recorder.hidden = hidden if hidden is not None else output[0]
+
+    return hook
