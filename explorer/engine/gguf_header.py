@@ -1,0 +1,186 @@
+"""The head of a GGUF file, read once and with every bound checked: metadata and tensor table."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+
+from explorer.engine.errors import BadInput
+
+_SCALARS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+_STRING, _ARRAY = 8, 9
+_MOST_ENTRIES = 1 << 20  # tensors, and metadata keys; real files have hundreds
+_MOST_ELEMENTS = 1 << 26  # of one metadata array; the widest vocabularies have 2^18
+
+
+@dataclass(frozen=True, slots=True)
+class TensorEntry:
+    """One tensor of the file: where its bytes lie and how they are to be read."""
+
+    name: str
+    shape: tuple[int, ...]  # as torch says it, slowest axis first
+    kind: GGMLQuantizationType
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Metadata (strings, numbers, lists), their GGUF types, and the tensor table."""
+
+    path: Path
+    metadata: dict[str, Any]
+    types: dict[str, tuple[int, ...]]
+    tensors: tuple[TensorEntry, ...]
+
+    @property
+    def architecture(self) -> str:
+        """llama.cpp's name of the architecture."""
+        return str(self.metadata["general.architecture"])
+
+    def data(self, tensor: TensorEntry) -> np.ndarray:
+        """The tensor's stored bytes or numbers, mapped from the file, in its stored shape."""
+        raw = np.memmap(self.path, np.uint8, "r", tensor.start, (tensor.size,))
+        plain = {"F32": np.float32, "F16": np.float16, "F64": np.float64}.get(tensor.kind.name)
+        if plain is not None:
+            return raw.view(plain).reshape(tensor.shape)
+        elements, size = GGML_QUANT_SIZES[tensor.kind]
+        return raw.reshape(*tensor.shape[:-1], tensor.shape[-1] // elements * size)
+
+
+def read_header(path: Path) -> Header:
+    """Read `path`; BadInput if it is not a whole, well-formed GGUF file."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _Reader(path, data).header()
+    except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as error:
+        raise damaged(path, str(error)) from error
+    except (OSError, ValueError) as error:  # an empty file cannot be mapped
+        raise damaged(path, str(error)) from error
+
+
+def damaged(path: Path, details: str = "") -> BadInput:
+    """What is said of a file that was cut short or overwritten."""
+    return BadInput(
+        f"{path.name} is not a whole GGUF file (cut short or damaged); download it again.", details
+    )
+
+
+class _Reader:
+    def __init__(self, path: Path, data: mmap.mmap) -> None:
+        self._path = path
+        self._data = data
+        self._at = 0
+
+    def header(self) -> Header:
+        if self._data[:4] != b"GGUF":
+            raise BadInput(f"{self._path.name} is not a GGUF file; choose another file.")
+        self._at = 4
+        version = self._take("I")
+        if version not in (2, 3):
+            raise BadInput(
+                f"{self._path.name} is GGUF version {version & 0xFFFF or version >> 24}; "
+                "versions 2 and 3, little-endian, can be read."
+            )
+        tensors, keys = self._take("Q"), self._take("Q")
+        if tensors > _MOST_ENTRIES or keys > _MOST_ENTRIES:
+            raise damaged(self._path, f"claims {tensors} tensors and {keys} keys")
+        metadata, types = {}, {}
+        for _ in range(keys):
+            key = self._string()
+            metadata[key], types[key] = self._value(self._take("I"))
+        if not isinstance(metadata.get("general.architecture"), str):
+            raise damaged(self._path, "general.architecture is missing")
+        table = [self._tensor() for _ in range(tensors)]
+        return Header(self._path, metadata, types, self._placed(table, metadata))
+
+    def _take(self, code: str) -> Any:
+        (value,) = struct.unpack_from("<" + code, self._data, self._at)
+        self._at += struct.calcsize("<" + code)
+        return value
+
+    def _string(self) -> str:
+        length = self._take("Q")
+        end = self._at + length
+        if end > len(self._data):
+            raise damaged(self._path, f"a string of {length} bytes runs past the end")
+        raw = self._data[self._at : end]
+        self._at = end
+        return raw.decode("utf-8")
+
+    def _value(self, kind: int) -> tuple[Any, tuple[int, ...]]:
+        if kind == _STRING:
+            return self._string(), (kind,)
+        if kind in _SCALARS:
+            return self._take(_SCALARS[kind]), (kind,)
+        if kind != _ARRAY:
+            raise damaged(self._path, f"metadata of type {kind}")
+        element, count = self._take("I"), self._take("Q")
+        if count > _MOST_ELEMENTS:
+            raise damaged(self._path, f"a list of {count} entries")
+        if element == _STRING:
+            return [self._string() for _ in range(count)], (kind, element)
+        if element not in _SCALARS:
+            raise damaged(self._path, f"a list of type {element}")
+        form = f"<{count}{_SCALARS[element]}"
+        if self._at + struct.calcsize(form) > len(self._data):
+            raise damaged(self._path, f"a list of {count} entries runs past the end")
+        values = list(struct.unpack_from(form, self._data, self._at))
+        self._at += struct.calcsize(form)
+        return values, (kind, element)
+
+    def _tensor(self) -> tuple[str, tuple[int, ...], int, int]:
+        name = self._string()
+        axes = self._take("I")
+        if axes > 8:
+            raise damaged(self._path, f"{name} has {axes} axes")
+        shape = tuple(self._take("Q") for _ in range(axes))
+        return name, shape[::-1], self._take("I"), self._take("Q")
+
+    def _placed(self, table: list[Any], metadata: dict[str, Any]) -> tuple[TensorEntry, ...]:
+        align = metadata.get("general.alignment", 32)
+        if not isinstance(align, int) or align <= 0 or align & (align - 1):
+            raise damaged(self._path, f"alignment {align}")
+        base = -(-self._at // align) * align
+        entries, seen = [], set()
+        for name, shape, kind, offset in table:
+            stored = _storage(kind)
+            if stored is None:
+                raise BadInput(
+                    f"{self._path.name} stores {name} in a form this program does not know "
+                    f"(type {kind}); use a file quantised as Q4_K, Q8_0 or F16."
+                )
+            elements, block = GGML_QUANT_SIZES[stored]
+            size = prod(shape) // elements * block
+            broken = not shape or prod(shape) == 0 or shape[-1] % elements or name in seen
+            if broken or base + offset + size > len(self._data):
+                raise damaged(self._path, f"{name} {shape} at {offset} runs past the end")
+            seen.add(name)
+            entries.append(TensorEntry(name, shape, stored, base + offset, size))
+        return tuple(entries)
+
+
+def _storage(kind: int) -> GGMLQuantizationType | None:
+    try:
+        return GGMLQuantizationType(kind)
+    except ValueError:
+        return None

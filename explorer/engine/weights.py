@@ -1,0 +1,101 @@
+"""The weight files of a model folder: which, whether whole, and what identifies them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from explorer.engine.errors import BadInput
+
+_LONGEST_HEADER = 100 * 1024 * 1024  # the limit of the safetensors format itself
+_LONGEST_JSON = 32 * 1024 * 1024
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold the weights, safetensors before .bin; BadInput if there are none."""
+    for stem in ("model.safetensors", "pytorch_model.bin"):
+        index = folder / f"{stem}.index.json"
+        if (folder / stem).is_file():
+            return [folder / stem]
+        if index.is_file():
+            return _shards(index)
+    raise BadInput(
+        f"{folder.name} holds a config.json but no weights (model.safetensors or "
+        "pytorch_model.bin); copy or download the whole folder."
+    )
+
+
+def _shards(index: Path) -> list[Path]:
+    listed = read_json(index).get("weight_map")
+    if not isinstance(listed, dict) or not all(isinstance(n, str) for n in listed.values()):
+        raise BadInput(f"{index.name} in {index.parent.name} is damaged; download it again.")
+    names = sorted(set(listed.values()))
+    for name in names:
+        if Path(name).name != name:
+            raise BadInput(
+                f"{index.name} points outside its own folder ({name}); this model is not opened."
+            )
+    missing = [name for name in names if not (index.parent / name).is_file()]
+    if missing:
+        raise BadInput(
+            f"{len(missing)} of {len(names)} weight files are missing ({missing[0]}); download the "
+            "rest of the model."
+        )
+    return [index.parent / name for name in names]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file of sane length; BadInput names the file."""
+    try:
+        if path.stat().st_size > _LONGEST_JSON:
+            raise BadInput(f"{path.name} is far too long to be what its name says; not opened.")
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(
+            f"{path.name} in {path.parent.name} cannot be read; download it again.", str(error)
+        ) from error
+    if not isinstance(value, dict):
+        raise BadInput(f"{path.name} in {path.parent.name} is damaged; download it again.")
+    return value
+
+
+def safetensors_header(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """The header's bytes and its tensors; BadInput if the file is not whole."""
+    size = path.stat().st_size
+    broken = BadInput(f"{path.name} is not a whole safetensors file; download it again.")
+    with path.open("rb") as file:
+        start = file.read(8)
+        if len(start) < 8:
+            raise broken
+        (length,) = struct.unpack("<Q", start)
+        if length > _LONGEST_HEADER or length + 8 > size:
+            raise broken
+        raw = file.read(length)
+    try:
+        tensors = json.loads(raw)
+        tensors.pop("__metadata__", None)
+        end = max((int(entry["data_offsets"][1]) for entry in tensors.values()), default=0)
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
+        raise broken from None
+    if 8 + length + end != size:
+        raise broken
+    return raw, tensors
+
+
+def fingerprint(folder: Path, files: list[Path]) -> dict[str, Any]:
+    """What identifies a model without reading its weights: hashes of config and file headers."""
+    config = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
+    return {"config": config, "weights": [_identity(path) for path in files]}
+
+
+def _identity(path: Path) -> dict[str, Any]:
+    if path.suffix == ".safetensors":
+        head, _ = safetensors_header(path)
+    else:
+        with path.open("rb") as file:
+            head = file.read(65536)
+    digest = hashlib.sha256(head).hexdigest()
+    return {"name": path.name, "size": path.stat().st_size, "header_sha256": digest}
