@@ -6,19 +6,24 @@ the files and the autosave work elsewhere and answer through `post`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
 from explorer import sampling as chain
 from explorer.session import budget
+from explorer.session.autosave import Autosave
 from explorer.session.driver import ENDLESS, Driver
+from explorer.session.files import Files
 from explorer.session.history import History
 from explorer.session.ports import Engine
-from explorer.session.state import State
+from explorer.session.state import Saved, State
 from explorer.session.store import Store
+from explorer.trace import dxt
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -36,6 +41,9 @@ class Session:
         self._store = Store()
         self._history = History()
         self._driver = Driver(self._store, self._history, engine_factory, post)
+        self._files = Files(post)
+        self._autosave = Autosave(lambda problem: post(lambda: self._store.set(error=problem)))
+        self._store.subscribe(self._keep)
 
     @property
     def state(self) -> State:
@@ -64,7 +72,10 @@ class Session:
         self._driver.start()
 
     def close(self) -> None:
+        """End the engine and all threads; waits for a save that is being written."""
         self._driver.close()
+        self._files.close()
+        self._autosave.close()
 
     def open_model(self, name: str, dtype: str | None = None, device: str | None = None) -> None:
         """Open a model; the trace on screen stays until the next step."""
@@ -222,6 +233,46 @@ class Session:
 
     def dismiss_error(self) -> None:
         self._store.set(error="", error_details="")
+
+    def open_trace(self, path: str | os.PathLike[str]) -> None:
+        """Show a saved session; its model is opened when it is stepped on."""
+
+        def work() -> Callable[[], None]:
+            try:
+                trace = dxt.load(path)
+            except dxt.DxtError as error:
+                return partial(self._store.set, error=str(error), error_details="")
+            return partial(self._opened, trace)
+
+        self._files.do(work)
+
+    def _opened(self, trace: Trace) -> None:
+        self._driver.stop()
+        sampling = trace.steps[-1].sampling if trace.steps else self.state.sampling
+        changes = {**_view(trace, self.state), "request": trace.request, "sampling": sampling}
+        self._edit("open", changes)
+        self._store.set(error="", error_details="")
+        self._driver.tokenize()
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace on screen to a .dxt file."""
+        trace = self.state.trace
+        if trace is None:
+            self._store.set(error="There is nothing to save yet: press step first.")
+            return
+
+        def work() -> Callable[[], None]:
+            try:
+                dxt.save(trace, path)
+            except dxt.DxtError as error:
+                return partial(self._store.set, error=str(error), error_details="")
+            return partial(self._store.set, saved=Saved(trace, os.fspath(path)))
+
+        self._files.do(work)
+
+    def _keep(self, old: State, new: State) -> None:
+        if new.trace is not None and new.trace is not old.trace and new.trace.steps:
+            self._autosave.note(new.trace)
 
 
 def _view(trace: Trace | None, state: State) -> dict[str, Any]:

@@ -34,6 +34,14 @@ class Status:
     fraction: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Which trace was last written, and where."""
+
+    trace: Trace
+    path: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """Request + sampling + trace + selection + model card + status + error."""
@@ -49,6 +57,7 @@ class State:
     prompt_tokens: tuple[Token, ...] = ()  # live tokens of request.prompt
     prompt_problem: str = ""
     self_check: SelfCheck = field(default_factory=SelfCheck)
+    saved: Saved | None = None
     can_undo: bool = False
     can_redo: bool = False
 
@@ -59,6 +68,11 @@ class State:
             return None
         last = len(self.trace.steps) - 1
         return last if self.selection.step is None else min(self.selection.step, last)
+
+    @property
+    def unsaved(self) -> bool:
+        """True if the trace on screen is in no file."""
+        return self.trace is not None and (self.saved is None or self.saved.trace is not self.trace)
 
     @property
     def busy(self) -> bool:
