@@ -16,6 +16,7 @@ from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.request import Sampling
 from explorer.trace.step import Draw, Phase, Step, Token
 
+STACKED_BYTES = 1 << 16
 _PER_LAYER = ("queries", "keys", "sinks", "bias", "weights")
 
 
@@ -81,14 +82,16 @@ def pack_step(step: Step) -> tuple[StepHeader, dict[str, np.ndarray]]:
             array = getattr(record, field)
             if array is None:
                 continue
-            key = (field, array.shape, array.dtype.str)
+            key: tuple[Any, ...] = (field, array.shape, array.dtype.str)
+            if array.nbytes > STACKED_BYTES:  # a copy to stack it would double the peak
+                key = (*key, len(names))
             group = groups.setdefault(key, [])
             name = names.setdefault(key, f"{field}.{sum(k[0] == field for k in names)}")
             where[field] = (name, len(group))
             group.append(array)
         headers.append(_layer_header(record, _mask_index(record.mask, masks), where))
     for key, group in groups.items():
-        arrays[names[key]] = np.stack(group)
+        arrays[names[key]] = group[0][None] if len(group) == 1 else np.stack(group)
     for i, mask in enumerate(masks):
         if mask.data is not None:
             arrays[f"mask.{i}"] = mask.data
