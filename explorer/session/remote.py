@@ -1,0 +1,196 @@
+"""An engine in a process of its own, spoken to over its stdin and stdout.
+
+The default child is `python -m explorer engine`; any command that speaks the same frames will do,
+such as `ssh gpu-box decoder-explorer engine`.  Four threads: one writes requests (so that a full
+pipe never blocks the caller), one reads frames, one keeps the child's stderr in the log file, one
+waits for the child's end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from explorer import places
+from explorer.session.log import RotatingLog
+from explorer.trace import wire
+from explorer.trace.messages import AnyRequest, Event, Failed, Hello, Lost, Quit
+
+HELLO_SECONDS = 60.0  # a cold disk, or a connection to another machine
+CLOSE_SECONDS = 0.8
+
+
+class EngineProcess:
+    """The Engine port over a child process."""
+
+    def __init__(self, command: Sequence[str] | None = None, hello: float = HELLO_SECONDS) -> None:
+        """`hello`: seconds until a child that has not greeted is given up."""
+        self._command = list(command or (sys.executable, "-P", "-m", "explorer", "engine"))
+        self._environment = None if command else _with_this_program()
+        self._hello = hello
+        self._requests: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._threads: list[threading.Thread] = []
+        self._on_event: Callable[[Event], None] | None = None
+        self._speaking = threading.RLock()  # held while an event is handed over
+        self._greeted = threading.Event()
+        self._over = False
+
+    @property
+    def alive(self) -> bool:
+        """True from start until it is lost or closed."""
+        return self._child is not None and not self._over
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, once it is started."""
+        return None if self._child is None else self._child.pid
+
+    def start(self, on_event: Callable[[Event], None]) -> None:
+        """Start the child; `on_event` is called from a reader thread, in order."""
+        self._on_event = on_event
+        try:
+            self._child = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._environment,
+                **_own_group(),
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            self._lose(f"The engine could not be started ({self._command[0]}: {reason}).")
+            return
+        for work in (self._write, self._read, self._log, self._watch):
+            thread = threading.Thread(target=work, name=f"engine {work.__name__[1:]}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def send(self, request: AnyRequest) -> None:
+        """Hand over a request; returns at once."""
+        if not self._over:
+            self._requests.put(request)
+
+    def close(self) -> None:
+        """End the child, kindly for a moment and then by force; no event comes after this."""
+        with self._speaking:
+            self._over = True
+            self._on_event = None
+        child = self._child
+        if child is None:
+            return
+        self._requests.put(Quit())
+        self._requests.put(None)
+        self._greeted.set()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(CLOSE_SECONDS)
+        self._kill()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(CLOSE_SECONDS)
+
+    # -- threads
+
+    def _write(self) -> None:
+        # A broken pipe is the reader's to notice and to tell.
+        with contextlib.suppress(OSError), self._running().stdin as pipe:
+            while (request := self._requests.get()) is not None:
+                try:
+                    wire.write_request(pipe, request)
+                except UnicodeEncodeError:
+                    words = "The text holds half of a character (a lone surrogate); delete it."
+                    self._say(Failed(run=request.run, sentence=words))
+
+    def _read(self) -> None:
+        with self._running().stdout as pipe:
+            try:
+                while (event := wire.read_event(pipe)) is not None:
+                    if not self._greeted.is_set() and not isinstance(event, Hello):
+                        raise wire.WireError("its first words are no greeting")
+                    self._greeted.set()
+                    self._say(event)
+            except (wire.WireError, OSError, ValueError) as error:
+                self._end(f"The engine's answers could not be read: {error}")
+            else:
+                self._end("The engine's process ended")
+
+    def _watch(self) -> None:
+        """Give up a child that never greets; then wait for its end, so that no zombie is left."""
+        if not self._greeted.wait(self._hello):
+            self._kill()
+            self._lose(f"The engine did not answer within {self._hello:.0f} s of its start.")
+        self._running().wait()
+
+    def _log(self) -> None:
+        log = RotatingLog(places.log_file())
+        with self._running().stderr as pipe:
+            while line := pipe.readline(1 << 16):
+                log.write(line)
+
+    # -- the end
+
+    def _end(self, words: str) -> None:
+        """Say Lost, with how the child ended if it did so by itself."""
+        how = ""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            how = _how(self._running().wait(CLOSE_SECONDS))
+        self._kill()
+        self._lose(f"{words}{how}.")
+
+    def _lose(self, words: str) -> None:
+        with self._speaking:
+            self._say(Lost(sentence=f"{words} Start it again to go on."))
+            self._over = True
+        self._greeted.set()
+        self._requests.put(None)
+
+    def _say(self, event: Event) -> None:
+        with self._speaking:
+            if self._on_event is not None and not self._over:
+                self._on_event(event)
+
+    def _kill(self) -> None:
+        """End the child and whatever it started, by force."""
+        child = self._running()
+        with contextlib.suppress(OSError):
+            if sys.platform == "win32":
+                child.kill()
+            elif child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+    def _running(self) -> Any:
+        assert self._child is not None
+        return self._child
+
+
+def _with_this_program() -> dict[str, str]:
+    """The environment in which a child finds this very package, wherever it is started."""
+    root = str(Path(__file__).resolve().parents[2])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _own_group() -> dict[str, Any]:
+    """Ctrl-C on the terminal is the parent's to handle: it ends the child itself."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
+    return {"process_group": 0}
+
+
+def _how(code: int) -> str:
+    """How a child ended, in words that help."""
+    if code in (-9, 137):
+        return " (killed; perhaps the machine ran out of memory)"
+    if code < 0:
+        return f" (by signal {-code})"
+    return f" (exit code {code})" if code else ""
