@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 from typing import Any
 
-import gguf
 import safetensors
 import tiktoken
 import tokenizers
@@ -111,7 +111,7 @@ def versions() -> dict[str, str]:
     """Of the libraries that decide the numbers."""
     named = (torch, transformers, tokenizers, safetensors, tiktoken)
     return {module.__name__: str(module.__version__) for module in named} | {
-        "gguf": str(getattr(gguf, "__version__", ""))
+        "gguf": importlib.metadata.version("gguf")
     }
 
 

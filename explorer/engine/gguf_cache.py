@@ -1,0 +1,162 @@
+"""Converted GGUF files on disk: where each is kept, whether it is still good, what all take up."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from explorer import places
+
+FORMAT = 1  # of the converted folder; a newer program converts again
+LIMIT_BYTES = 60 * 10**9  # for all but the bundled model; the longest unused go first
+_MANIFEST = "converted.json"
+_WORK = ".converting-"
+_ABANDONED_S = 6 * 3600
+
+
+def folder_for(path: Path) -> Path:
+    """Where the converted form of a GGUF file is kept: beside a bundled model, else in a cache."""
+    path = path.resolve()
+    if path.parent.parent == places.models_folder().resolve():
+        return path.parent / "float32"
+    key = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return cache_folder() / f"{path.stem[:60]}-{key}"
+
+
+def cache_folder() -> Path:
+    """Holds one folder for each converted file that is not the program's own."""
+    return places.data_folder() / "converted"
+
+
+def opened(path: Path, folder: Path) -> str | None:
+    """The source in words if `folder` is a whole, unchanged conversion of `path`, else None."""
+    known = _manifest(folder)
+    if known is None or not _unchanged(path, folder, known):
+        return None
+    with contextlib.suppress(OSError):  # a read-only folder is as good to read from
+        os.utime(folder / _MANIFEST)  # the longest unused conversion is removed first
+    return str(known.get("origin", ""))
+
+
+def store(path: Path, folder: Path, origin: str, fill: Callable[[Path], None]) -> None:
+    """Let `fill` write into a new folder and give it its name when all is well."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _clear_abandoned(folder.parent)
+    work = Path(tempfile.mkdtemp(prefix=_WORK, dir=folder.parent))
+    try:
+        fill(work)
+        files = {file.name: _identity(file) for file in sorted(work.iterdir())}
+        known = {
+            "format": FORMAT,
+            "origin": origin,
+            "source": {"path": str(path), **_identity(path)},
+            "files": files,
+        }
+        (work / _MANIFEST).write_text(json.dumps(known, indent=1), "utf-8")
+        _give_name(work, folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def size_bytes() -> int:
+    """What all conversions in the cache take up."""
+    return sum(_folder_bytes(folder) for folder in _kept())
+
+
+def clear() -> int:
+    """Remove every conversion in the cache; the bytes that became free."""
+    return trim(0)
+
+
+def trim(limit_bytes: int, keep: Path | None = None) -> int:
+    """Remove the longest unused conversions until the rest fit; the bytes that became free."""
+    sizes = {folder: _folder_bytes(folder) for folder in _kept()}
+    total, freed = sum(sizes.values()), 0
+    for folder in sorted(sizes, key=_last_used):
+        if total - freed <= limit_bytes:
+            break
+        if folder != keep:
+            shutil.rmtree(folder, ignore_errors=True)
+            freed += sizes[folder]
+    return freed
+
+
+def _kept() -> list[Path]:
+    root = cache_folder()
+    found = root.iterdir() if root.is_dir() else ()
+    return [entry for entry in found if entry.is_dir() and not entry.name.startswith(_WORK)]
+
+
+def _last_used(folder: Path) -> float:
+    try:
+        return (folder / _MANIFEST).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _folder_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    try:
+        known = json.loads((folder / _MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return known if isinstance(known, dict) and known.get("format") == FORMAT else None
+
+
+def _unchanged(path: Path, folder: Path, known: dict[str, Any]) -> bool:
+    """Size and time decide; where only the time differs (a copied folder), the hash does."""
+    files = known.get("files")
+    if not isinstance(files, dict) or not files:
+        return False
+    pairs = [(path, known.get("source"))]
+    pairs += [(folder / name, entry) for name, entry in files.items()]
+    return all(_same(file, entry) for file, entry in pairs)
+
+
+def _same(file: Path, entry: Any) -> bool:
+    try:
+        found = file.stat()
+        if found.st_size != entry["size"]:
+            return False
+        return found.st_mtime_ns == entry["mtime_ns"] or _sha256(file) == entry["sha256"]
+    except (OSError, KeyError, TypeError):
+        return False
+
+
+def _identity(file: Path) -> dict[str, Any]:
+    found = file.stat()
+    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns, "sha256": _sha256(file)}
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _give_name(work: Path, folder: Path) -> None:
+    old = folder.with_name(f"{_WORK}old-{os.getpid()}")
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(work, folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _clear_abandoned(parent: Path) -> None:
+    """Remove what a killed conversion left behind."""
+    for entry in parent.glob(f"{_WORK}*"):
+        try:
+            if time.time() - entry.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(entry, ignore_errors=True)
+        except OSError:
+            continue
