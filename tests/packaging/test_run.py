@@ -1,0 +1,111 @@
+"""run.py: what it starts, for which arguments, with and without a display."""
+
+import os
+import subprocess
+
+import pytest
+
+
+class Started(Exception):
+    """The process became this command."""
+
+
+@pytest.fixture
+def run(script, monkeypatch, tmp_path):
+    module = script("run")
+    parts, fetch = script("system_parts"), script("fetch_smollm2")
+
+    def start(command, env):
+        raise Started(command[1:])
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module.setup_env, "environment", lambda: "python")
+    monkeypatch.setattr(module.setup_env, "replace_process", start)
+    monkeypatch.setattr(module.setup_env, "data_folder", lambda: str(tmp_path / "data"))
+    monkeypatch.setattr(parts, "display_works", lambda: True)
+    monkeypatch.setattr(parts, "need_qt_parts", lambda display: None)
+    monkeypatch.setattr(fetch, "fetch", lambda: None)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ([], ["smollm2"]),
+        (["--prompt", "Hi"], ["smollm2", "--prompt", "Hi"]),
+        (["smollm2"], ["smollm2"]),
+        (["~/models/mine"], ["~/models/mine"]),
+        (["saved.dxt"], ["saved.dxt"]),
+        (["trace", "smollm2", "--steps", "3"], ["trace", "smollm2", "--steps", "3"]),
+    ],
+)
+def test_arguments_are_handed_on(run, arguments, command):
+    with pytest.raises(Started) as started:
+        run.main(arguments)
+    assert started.value.args[0] == ["-m", "explorer", *command]
+
+
+@pytest.mark.parametrize("arguments", [[], ["smollm2"]])
+def test_without_a_network_copycat_opens(run, script, monkeypatch, capsys, arguments):
+    def away():
+        raise run.SetupError("No network.")
+
+    monkeypatch.setattr(script("fetch_smollm2"), "fetch", away)
+    with pytest.raises(Started) as started:
+        run.main(arguments)
+    assert started.value.args[0] == ["-m", "explorer", "copycat"]
+    assert "copycat" in capsys.readouterr().out
+
+
+def test_a_set_up_that_fails_is_one_sentence(run, monkeypatch, capsys):
+    def fails():
+        raise run.SetupError("Something is missing.")
+
+    monkeypatch.setattr(run.setup_env, "environment", fails)
+    assert run.main([]) == 1
+    assert capsys.readouterr().err == "Something is missing.\n"
+
+
+def test_prepare_opens_nothing(run, capsys):
+    assert run.main(["--prepare"]) == 0
+    assert "smollm2" in capsys.readouterr().out
+
+
+def test_without_a_display_a_trace_and_pictures_are_made_and_named(
+    run, script, monkeypatch, tmp_path, capsys
+):
+    calls = []
+
+    def call(command, env):
+        calls.append(command[1:])
+        assert env["PYTHONSAFEPATH"] == "1"
+        if "explorer.app" in command:
+            assert env["QT_QPA_PLATFORM"] == "offscreen"
+            open(os.path.join(command[4], "window.png"), "w").close()
+        return 0
+
+    monkeypatch.setattr(script("system_parts"), "display_works", lambda: False)
+    monkeypatch.setattr(subprocess, "call", call)
+    assert run.main([]) == 0
+    folder = str(tmp_path / "explorer-output")
+    trace = os.path.join(folder, "trace.dxt")
+    made = ["trace", "smollm2", "--prompt", "The capital of France is", "--steps", "8"]
+    assert calls == [
+        ["-m", "explorer", *made, "--out", trace],
+        ["-m", "explorer.app", "--pictures", folder, trace],
+    ]
+    told = capsys.readouterr().out
+    assert "No display" in told
+    assert trace in told
+    assert os.path.join(folder, "window.png") in told
+
+
+def test_the_offscreen_job_reports_its_failure(run, script, monkeypatch):
+    monkeypatch.setattr(script("system_parts"), "display_works", lambda: False)
+    monkeypatch.setattr(subprocess, "call", lambda command, env: 3)
+    assert run.main([]) == 3
+
+
+def test_output_goes_to_the_data_folder_where_the_current_one_is_taken(run, tmp_path):
+    (tmp_path / "explorer-output").write_text("a file of that name")
+    assert run.output_folder() == str(tmp_path / "data/explorer-output")
