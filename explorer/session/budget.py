@@ -15,8 +15,8 @@ from explorer.trace.trace import Trace
 
 DEFAULT_BYTES = 1 << 30
 REASON = (
-    "Queries and keys of this older pass were let go to save memory; "
-    "select the step and the pass is run again."
+    "the queries and keys of this older pass were let go to save memory; "
+    "select the step in the window and the pass is run again"
 )
 RERUN_NOTE = "run again on request: its queries and keys had been let go to save memory"
 

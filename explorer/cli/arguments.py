@@ -1,0 +1,176 @@
+"""The arguments of every command, in one place (design: section 8)."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from explorer import __version__
+from explorer.cli.errors import CommandError
+
+PROGRAM = "decoder-explorer"
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but bad use is one sentence, not a page."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(f"{message[:1].upper()}{message[1:]}; see `{self.prog} --help`.")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: its help line, its arguments, and the module whose `run` does it."""
+
+    name: str
+    words: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+
+    def parser(self) -> Parser:
+        parser = Parser(f"{PROGRAM} {self.name}", description=self.words, allow_abbrev=False)
+        self.add_arguments(parser)
+        return parser
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        module: Any = importlib.import_module(f"explorer.cli.{self.name}")
+        return int(module.run(arguments))
+
+
+def desktop_parser() -> Parser:
+    """The parser without a command: the desktop program."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {c.name:<{width}}  {c.words}" for c in COMMANDS.values()]
+    parser = Parser(
+        PROGRAM,
+        description="Watch a decoder-only language model generate, one pass at a time.",
+        epilog="commands:\n" + "\n".join(lines) + f"\n\n`{PROGRAM} COMMAND --help` says more.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage=f"{PROGRAM} [MODEL | FILE.dxt] [--prompt TEXT] [--engine COMMAND]\n"
+        f"       {PROGRAM} COMMAND …",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "model",
+        nargs="?",
+        metavar="MODEL | FILE.dxt",
+        help="a model folder, a .gguf file, a name from `models`, or a saved session",
+    )
+    parser.add_argument("--prompt", metavar="TEXT", help="the prompt to begin with")
+    _engine(parser)
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    return parser
+
+
+def _model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a folder (config.json + safetensors), a .gguf file, a name from `models`, "
+        "copycat or smollm2",
+    )
+
+
+def _engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--engine",
+        metavar="COMMAND",
+        help="run the engine by this command, such as 'ssh gpu-box decoder-explorer engine'",
+    )
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+
+
+def _number(kind: type, least: float, words: str) -> Callable[[str], Any]:
+    """An argparse type with a sentence of its own."""
+
+    def parse(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not value >= least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {words}")
+        return value
+
+    return parse
+
+
+_COUNT = _number(int, 1, "a whole number from 1 up")
+_INDEX = _number(int, 0, "a whole number from 0 up")
+_REAL = _number(float, float("-inf"), "a number")
+
+
+def _trace(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    prompt = parser.add_mutually_exclusive_group(required=True)
+    prompt.add_argument("--prompt", metavar="TEXT", help="the prompt, as raw text")
+    prompt.add_argument("--prompt-file", metavar="F", help="a UTF-8 file that is the prompt")
+    parser.add_argument(
+        "--steps", type=_COUNT, required=True, metavar="N", help="passes; the first is the prefill"
+    )
+    parser.add_argument("--out", metavar="FILE.dxt", help="save the run")
+    _json(parser)
+    parser.add_argument("--greedy", action="store_true", help="take the best token (the default)")
+    parser.add_argument("--temperature", type=_REAL, metavar="T", help="0 takes the best token")
+    parser.add_argument("--top-k", type=_INDEX, metavar="K", help="0 = off")
+    parser.add_argument("--top-p", type=_REAL, metavar="P", help="1 = off, 0 keeps one token")
+    parser.add_argument("--seed", type=_INDEX, default=0, metavar="S", help="0 unless given")
+    parser.add_argument("--no-causal-mask", action="store_true", help="let tokens read ahead")
+    parser.add_argument("--no-cache", action="store_true", help="recompute all at every step")
+    parser.add_argument("--padding", choices=("left", "right"), help="pad on this side …")
+    parser.add_argument("--pad", type=_INDEX, metavar="N", help="… with this many slots")
+    parser.add_argument("--chat", action="store_true", help="put the prompt in the chat template")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
+    _engine(parser)
+
+
+def _file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE.dxt", help="a saved run")
+
+
+def _show(parser: argparse.ArgumentParser) -> None:
+    _file(parser)
+    _json(parser)
+
+
+def _attention(parser: argparse.ArgumentParser) -> None:
+    _file(parser)
+    parser.add_argument("--layer", type=_INDEX, required=True, metavar="L")
+    parser.add_argument("--head", type=_INDEX, required=True, metavar="H")
+    parser.add_argument("--step", type=_INDEX, default=0, metavar="S", help="0 unless given")
+    parser.add_argument("--out", required=True, metavar="FILE.npy|.csv|.png")
+
+
+def _of_model(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    _json(parser)
+    _engine(parser)
+
+
+def _models(parser: argparse.ArgumentParser) -> None:
+    _json(parser)
+    _engine(parser)
+
+
+def _nothing(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("trace", "Run a model for some steps and show or save what happened.", _trace),
+        Command("show", "What is in a saved run.", _show),
+        Command("attention", "Write one head's attention map of a saved run.", _attention),
+        Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _of_model),
+        Command("inspect", "Recipe and parameter count, from the config alone.", _of_model),
+        Command("models", "Local models: size, and whether they fit in memory.", _models),
+        Command("engine", "The engine's process; speaks frames over stdin/stdout.", _nothing),
+    )
+}

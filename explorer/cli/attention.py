@@ -1,0 +1,76 @@
+"""`attention`: one head's map of one pass of a saved run, as numbers or as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from explorer.cli import png
+from explorer.cli.errors import DONE, CommandError
+from explorer.cli.show import opened
+from explorer.cli.trace import writable
+from explorer.figures import attention, blocks
+from explorer.trace.trace import Trace
+
+_SIDE = 768  # pixels a picture is enlarged towards
+
+
+def run(arguments: argparse.Namespace) -> int:
+    out = writable(arguments.out)
+    if out.suffix not in (".npy", ".csv", ".png"):
+        raise CommandError(f"{out.name} must end in .npy, .csv or .png.")
+    trace = opened(arguments.file)
+    head = _head_map(trace, arguments.step, arguments.layer, arguments.head)
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as stream:
+            _write(stream, out, head)
+        os.replace(temporary, out)
+    except OSError as error:
+        raise CommandError(f"{out} could not be written: {error.strerror or error}.") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return DONE
+
+
+def _head_map(trace: Trace, step: int, layer: int, head: int) -> attention.Map:
+    """The map of one pass; CommandError naming the range, or why there is no map."""
+    steps = len(trace.steps)
+    if step >= steps:
+        there = f"steps 0 to {steps - 1}" if steps else "no steps"
+        raise CommandError(f"This run has {there}, so no step {step}.")
+    layers = len(trace.steps[step].layers)
+    if layer >= layers:
+        raise CommandError(f"This model has layers 0 to {layers - 1}, so no layer {layer}.")
+    try:
+        return attention.pass_map(trace, step, layer, head)
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+def _write(stream: BinaryIO, out: Path, head: attention.Map) -> None:
+    # Keys that have left a sliding window were not there to be read: their weight is 0.
+    blank = ((0, 0), (head.first_key, 0))
+    weights = np.pad(head.weights, blank)
+    if out.suffix == ".npy":
+        np.save(stream, weights)
+    elif out.suffix == ".csv":
+        np.savetxt(stream, weights, fmt="%.9g", delimiter=",")
+    else:
+        _write_picture(stream, attention.levels(weights, np.pad(head.kinds, blank), head.top))
+
+
+def _write_picture(stream: BinaryIO, levels: np.ndarray) -> None:
+    """viridis from 0 to the map's largest weight; masked and absent cells are grey."""
+    from explorer.ui.colormaps import lut
+
+    colours = np.array(lut("viridis")[:, :3])
+    colours[blocks.ABSENT] = (247, 248, 250)
+    colours[blocks.MASKED] = (230, 233, 239)
+    times = max(1, _SIDE // max(levels.shape))
+    large = levels.repeat(times, axis=0).repeat(times, axis=1)
+    png.write(stream, colours[large])

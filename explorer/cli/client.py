@@ -1,0 +1,108 @@
+"""One engine process, spoken to in turn: ask, read the answers, end."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+import msgspec
+
+from explorer.cli.errors import BAD_USE, ENGINE_FAILED, CommandError
+from explorer.session.remote import EngineProcess
+from explorer.trace import messages as m
+from explorer.trace.card import ModelCard
+
+_LAST = (m.Loaded, m.Facts, m.Tokens, m.Finished)
+
+
+class Client:
+    """A context manager around an EngineProcess; the engine ends with it, whatever happens."""
+
+    def __init__(self, command: Sequence[str] | None = None) -> None:
+        self._engine = EngineProcess(command)
+        self._events: queue.SimpleQueue[m.Event] = queue.SimpleQueue()
+        self._run = 0
+        self._progress = Progress()
+
+    def __enter__(self) -> Client:
+        self._engine.start(self._events.put)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.clear()
+        self._engine.close()
+
+    def answers(self, request: m.AnyRequest) -> Iterator[m.Event]:
+        """Every answer to one request but progress, to the last; CommandError if it fails."""
+        self._run += 1
+        self._engine.send(msgspec.structs.replace(request, run=self._run))
+        while True:
+            event = self._next()
+            if isinstance(event, m.Lost):
+                raise CommandError(event.sentence, ENGINE_FAILED)
+            if event.run != self._run:
+                continue
+            if isinstance(event, m.Progress):
+                self._progress.show(event.text, event.fraction)
+            elif isinstance(event, m.Failed):
+                raise CommandError(event.sentence, BAD_USE if event.bad_input else ENGINE_FAILED)
+            else:
+                yield event
+                if isinstance(event, _LAST):
+                    self._progress.clear()
+                    return
+
+    def load(self, model: str, dtype: str = "float32", device: str = "cpu") -> ModelCard:
+        """Open a model."""
+        for event in self.answers(m.Load(model=model, dtype=dtype, device=device)):
+            if isinstance(event, m.Loaded):
+                return event.card
+        raise CommandError("The engine gave no model.", ENGINE_FAILED)
+
+    def facts(self, request: m.AnyRequest) -> dict[str, object]:
+        """The answer to a question about models."""
+        for event in self.answers(request):
+            if isinstance(event, m.Facts):
+                return event.facts
+        raise CommandError("The engine gave no answer.", ENGINE_FAILED)
+
+    def progress(self, text: str, fraction: float | None = None) -> None:
+        """Show what is going on, on a terminal only."""
+        self._progress.show(text, fraction)
+
+    def _next(self) -> m.Event:
+        while True:
+            try:
+                # Without a timeout Ctrl-C would go unheard on Windows.
+                return self._events.get(timeout=0.5)
+            except queue.Empty:
+                continue
+
+
+class Progress:
+    """One line on stderr that overwrites itself; silent unless stderr is a terminal."""
+
+    def __init__(self) -> None:
+        self._shown = 0
+        self._on = sys.stderr is not None and sys.stderr.isatty()
+
+    def show(self, text: str, fraction: float | None = None) -> None:
+        if self._on:
+            line = text if fraction is None else f"{text} {fraction:.0%}"
+            line = line[:78]
+            sys.stderr.write("\r" + line.ljust(self._shown))
+            sys.stderr.flush()
+            self._shown = len(line)
+
+    def clear(self) -> None:
+        if self._on and self._shown:
+            sys.stderr.write("\r" + " " * self._shown + "\r")
+            sys.stderr.flush()
+            self._shown = 0

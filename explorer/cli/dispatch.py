@@ -1,0 +1,59 @@
+"""Which command, with which arguments; errors become one sentence and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+from explorer.cli.arguments import COMMANDS, desktop_parser
+from explorer.cli.errors import BAD_USE, DONE, INTERRUPTED, CommandError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a windowed build has no streams
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _dispatch(words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except CommandError as error:
+        _complain(str(error))
+        return error.code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`): nothing is left to say, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return DONE
+
+
+def _dispatch(words: list[str]) -> int:
+    if words and words[0] in COMMANDS:
+        command = COMMANDS[words[0]]
+        arguments = command.parser().parse_args(words[1:])
+        return command.run(arguments)
+    arguments = desktop_parser().parse_args(words)
+    return _desktop(arguments)
+
+
+def _desktop(arguments: argparse.Namespace) -> int:
+    from explorer.cli.engine import engine_command
+
+    try:
+        from explorer.app import main as app_main
+    except ImportError as error:
+        raise CommandError(f"The window can't be opened: {error}.", BAD_USE) from error
+    return int(app_main(arguments.model, arguments.prompt, engine_command(arguments.engine)))
+
+
+def _complain(sentence: str) -> None:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(sentence, file=sys.stderr)

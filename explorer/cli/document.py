@@ -1,0 +1,132 @@
+"""A trace as the JSON fields of `trace` and `show`, and as a table to read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from explorer.figures import tokens as labels
+from explorer.trace.card import SelfCheck
+from explorer.trace.request import Sampling
+from explorer.trace.step import Step, Token
+from explorer.trace.trace import Trace
+
+
+def trace_document(trace: Trace) -> dict[str, Any]:
+    """The fields of design section 8, in its order."""
+    request = trace.request
+    sampling = trace.steps[-1].sampling if trace.steps else Sampling()
+    last = trace.steps[-1] if trace.steps else None
+    return {
+        "model": request.model or trace.card.name,
+        "architecture": trace.card.architecture,
+        "prompt_tokens": trace.prompt_tokens,
+        "causal_mask": request.causal_mask,
+        "cache": {"enabled": request.uses_cache, "reason": request.cache_reason},
+        "dtype": trace.card.dtype,
+        "sampling": msgspec.to_builtins(sampling),
+        "stop_reason": trace.stop_reason,
+        "tokens": [_token(token) for token in trace.tokens],
+        "steps": [
+            _step(step, token) for step, token in zip(trace.steps, trace.chosen, strict=True)
+        ],
+        "cache_bytes_per_layer": list(last.cache_bytes_per_layer) if last else [],
+        "self_check": self_check_document(trace.self_check),
+    }
+
+
+def self_check_document(self_check: SelfCheck) -> dict[str, Any]:
+    """passed (null = has not run) and the checks with their figures."""
+    return {
+        "passed": self_check.passed,
+        "checks": [
+            {
+                "name": check.name,
+                "passed": check.passed,
+                "measured": check.measured if math.isfinite(check.measured) else None,
+                "tolerance": check.tolerance,
+            }
+            for check in self_check.checks
+        ],
+    }
+
+
+def _token(token: Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "text": token.text,
+        "bytes_hex": token.raw.hex(),
+        "origin": token.origin,
+    }
+
+
+def _step(step: Step, chosen: Token) -> dict[str, Any]:
+    return {
+        "index": step.index,
+        "phase": step.phase,
+        "positions_processed": step.positions_processed,
+        "forward_ms": step.forward_ms,
+        "chosen_id": chosen.id,
+        "chosen_text": chosen.text,
+        "probability": step.draw.probability,
+        "raw_probability": step.draw.raw_probability,
+        "rank": step.draw.rank,
+        "entropy_bits": step.draw.entropy_bits,
+        "cache_tokens": step.cache_tokens,
+        "cache_bytes": step.cache_bytes,
+    }
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON object, in ASCII so that any terminal and pipe takes it."""
+    print(json.dumps(document, indent=1, allow_nan=False))
+
+
+def print_trace(trace: Trace) -> None:
+    """The run as a table."""
+    request, card = trace.request, trace.card
+    mask = "causal mask on" if request.causal_mask else "causal mask OFF"
+    print(f"{request.model or card.name} ({card.architecture}, {card.dtype}, {card.device})")
+    print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")
+    if request.padding and request.pad:
+        print(f"{request.pad} padding slots on the {request.padding}")
+    print(f"prompt: {' '.join(labels.written(token) for token in trace.prompt)}\n")
+    rows = [
+        (
+            str(step.index),
+            step.phase,
+            str(step.positions_processed),
+            f"{step.forward_ms:.1f}",
+            labels.written(token),
+            step.draw.how,
+            f"{step.draw.probability:.3g}",
+            f"{step.draw.raw_probability:.3g}",
+            str(step.draw.rank),
+            f"{step.draw.entropy_bits:.2f}",
+            f"{step.cache_bytes:,}",
+        )
+        for step, token in zip(trace.steps, trace.chosen, strict=True)
+    ]
+    heads = ("step", "phase", "read", "ms", "token", "how", "p", "raw p", "rank", "bits", "cache")
+    print_table(heads, rows, left={1, 4, 5})
+    notes = [f"step {step.index}: {step.note}" for step in trace.steps if step.note]
+    print("\n".join(["", *notes, f"stopped: {trace.stop_reason or 'not yet'}"]))
+
+
+def print_table(
+    heads: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    left: Collection[int] = (),
+) -> None:
+    """Columns as wide as their widest cell; numbers to the right, columns in `left` to the left."""
+    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    for row in [heads, *rows]:
+        cells = [
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())

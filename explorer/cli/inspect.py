@@ -1,0 +1,35 @@
+"""`inspect`: what a model is, from its config alone."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from explorer.cli.client import Client
+from explorer.cli.document import print_json
+from explorer.cli.engine import engine_command
+from explorer.cli.errors import DONE
+from explorer.trace import messages as m
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with Client(engine_command(arguments.engine)) as client:
+        facts = client.facts(m.Inspect(model=arguments.model))
+    if arguments.json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            print(f"{name.replace('_', ' ')}: {_words(value)}")
+    return DONE
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_words(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return "".join(f"\n  {_words(part)}" for part in value)
+    return str(value)

@@ -1,0 +1,39 @@
+"""`models`: the local models that were found."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from explorer.cli.client import Client
+from explorer.cli.document import print_json, print_table
+from explorer.cli.engine import engine_command
+from explorer.cli.errors import DONE
+from explorer.trace import messages as m
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with Client(engine_command(arguments.engine)) as client:
+        facts: dict[str, Any] = client.facts(m.FindModels())
+    if arguments.json:
+        print_json(facts)
+        return DONE
+    rows = [
+        (
+            str(model["name"]),
+            str(model["architecture"]),
+            _count(model["parameters"]),
+            _count(model["bytes"]),
+            str(model["dtype"]),
+            {True: "yes", False: "no"}.get(model["fits"], "not known"),
+            str(model["path"]),
+        )
+        for model in facts["models"]
+    ]
+    heads = ("name", "architecture", "parameters", "bytes", "dtype", "fits", "path")
+    print_table(heads, rows, left={0, 1, 4, 5, 6})
+    return DONE
+
+
+def _count(number: Any) -> str:
+    return f"{number:,}" if isinstance(number, int) else "not known"

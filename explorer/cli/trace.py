@@ -1,0 +1,119 @@
+"""`trace`: run a model for some steps, then show or save what happened."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from explorer import sampling as chain
+from explorer.cli.client import Client
+from explorer.cli.document import print_json, print_trace, trace_document
+from explorer.cli.engine import engine_command
+from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
+from explorer.session import budget
+from explorer.session.prompt import encoding_problem
+from explorer.trace import dxt
+from explorer.trace import messages as m
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.trace import Trace
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Everything that can be refused is refused before the engine starts."""
+    request, sampling = _request(arguments), _sampling(arguments)
+    command = engine_command(arguments.engine)
+    out = None if arguments.out is None else writable(arguments.out)
+    with Client(command) as client:
+        trace = traced(client, request, arguments.steps, sampling)
+    if out is not None:
+        try:
+            dxt.save(trace, out)
+        except dxt.DxtError as error:
+            raise CommandError(str(error)) from error
+    if arguments.json:
+        print_json(trace_document(trace))
+    else:
+        print_trace(trace)
+    return DONE
+
+
+def traced(client: Client, request: RunRequest, steps: int, sampling: Sampling) -> Trace:
+    """A whole run: load, prefill, decode."""
+    card = client.load(request.model, request.dtype, request.device)
+    trace: Trace | None = None
+    for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):
+        match event:
+            case m.Prompted():
+                trace = Trace(request=request, card=card, prompt=event.tokens)
+                client.progress("prefill")
+            case m.Stepped() if trace is not None:
+                trace = trace.appended(event.step, event.token)
+                trace = budget.within(trace, budget.DEFAULT_BYTES, keep=(0,))
+                client.progress("step", len(trace.steps) / steps)
+            case m.Finished() if trace is not None:
+                trace = replace(trace, stop_reason=event.reason)
+    if trace is None:
+        raise CommandError("The engine ended the run without beginning it.", ENGINE_FAILED)
+    return trace
+
+
+def writable(name: str) -> Path:
+    """The path of a file to write; CommandError if that can't work."""
+    path = Path(name)
+    try:
+        if path.is_dir():
+            raise CommandError(f"{name} is a folder; name a file to write.")
+        if not path.parent.is_dir():
+            raise CommandError(f"There is no folder {path.parent} to write {path.name} in.")
+    except ValueError as error:
+        raise CommandError(f"{name!r} is no file name: {error}.") from error
+    return path
+
+
+def _request(arguments: argparse.Namespace) -> RunRequest:
+    if (arguments.padding is None) != (arguments.pad is None):
+        raise CommandError("--padding and --pad go together, such as --padding left --pad 4.")
+    return RunRequest(
+        model=arguments.model,
+        prompt=_prompt(arguments),
+        chat=arguments.chat,
+        causal_mask=not arguments.no_causal_mask,
+        cache=not arguments.no_cache,
+        padding=arguments.padding,
+        pad=arguments.pad or 0,
+        dtype=arguments.dtype,
+        device=arguments.device,
+    )
+
+
+def _prompt(arguments: argparse.Namespace) -> str:
+    if arguments.prompt is not None:
+        problem = encoding_problem(arguments.prompt)
+        if problem:
+            raise CommandError(problem)
+        return str(arguments.prompt)
+    name = arguments.prompt_file
+    try:
+        return Path(name).read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CommandError(
+            f"{name} is not UTF-8 text (byte {error.start} can't be read); save it as UTF-8."
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CommandError(f"{name} could not be read: {reason}.") from error
+
+
+def _sampling(arguments: argparse.Namespace) -> Sampling:
+    """Greedy, unless a setting of the sampling chain is given."""
+    names = ("temperature", "top_k", "top_p")
+    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    if arguments.greedy and given:
+        raise CommandError("--greedy goes without --temperature, --top-k and --top-p.")
+    sampling = Sampling(greedy=not given, seed=arguments.seed, **given)
+    try:
+        chain.check(sampling)
+    except chain.SamplingError as error:
+        raise CommandError(str(error)) from error
+    return sampling
