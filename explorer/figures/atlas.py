@@ -1,0 +1,238 @@
+"""All heads of all layers at once: small pictures that keep every map's maxima.
+
+A thumbnail pools `stride` × `stride` cells into one and keeps the strongest, so that one hot cell
+in thousands stays visible.  Strides are powers of two: a growing map is pooled once more from what
+is there, and a decode step costs one new row per head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.figures import blocks as parts
+from explorer.figures.attention import shared_rows
+from explorer.figures.blocks import MASKED, READ, Block
+from explorer.trace import attention
+from explorer.trace.attention import as_float32, softmax_rows
+from explorer.trace.step import Step
+from explorer.trace.trace import Trace
+
+LEVELS = 65533  # of a cell that is read: levels 2..65535; 0 says absent, 1 masked
+CELL = 64  # a thumbnail has at most this many cells a side
+_WEIGHTS_AT_ONCE = 1 << 20  # per call: stays in the cache, and a new request need not wait long
+_WEIGHTS_PER_ANSWER = 1 << 22  # between two answers of a long build
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atlas:
+    """Thumbnails of every head; read-only.
+
+    `levels` (L, H, n, n) uint16: 0 absent, 1 masked, 2 for weight 0 to 65535 for weight 1; heads
+    that a layer lacks are absent throughout.
+    """
+
+    levels: np.ndarray
+    heads: tuple[int, ...]  # per layer; 0 where there is no map
+    reasons: tuple[str, ...]  # per layer: why there is no map; empty = there is one
+    slots: int  # T
+    stride: int
+    passes: tuple[Step, ...]
+    complete: bool
+
+    @property
+    def tops(self) -> np.ndarray:
+        """(L, H) float32: the largest weight of each head."""
+        found = self.levels.max(axis=(2, 3), initial=0).astype(np.float32)
+        return np.asarray(np.maximum(found - READ, 0) / LEVELS)
+
+
+def stride_for(slots: int, cell: int = CELL) -> int:
+    """Cells pooled into one so that a map of `slots` fits in `cell`: a power of two."""
+    stride = 1
+    while slots > cell * stride:
+        stride *= 2
+    return stride
+
+
+def build(
+    trace: Trace, step: int, known: Atlas | None = None, first_layer: int = 0, cell: int = CELL
+) -> Iterator[Atlas]:
+    """Answers that get ever more complete; the last one has `complete` set.
+
+    `known` is an earlier answer: if it was complete, rows that it shares are taken over.
+    `first_layer` is filled in first.
+    """
+    slots = trace.read_slots(step)
+    layers = parts.layer_count(trace, step)
+    records = [parts.record_of(trace, step, layer) for layer in range(layers)]
+    heads = tuple(record.heads for record in records)
+    reasons = tuple(parts.reason(trace, step, layer) for layer in range(layers))
+    stride = stride_for(slots, cell)
+    size = -(-slots // stride)
+    levels = np.zeros((layers, max(heads, default=0), size, size), np.uint16)
+    passes = trace.steps[: step + 1]
+    start = _take_over(levels, known, heads, passes, stride) if known else 0
+
+    def answer(complete: bool) -> Atlas:
+        copy = levels if complete else levels.copy()
+        copy.flags.writeable = False
+        return Atlas(copy, heads, reasons, slots, stride, passes, complete)
+
+    worked = 0
+    for layer in _order(layers, first_layer):
+        for block in parts.blocks(trace, step, layer, start) if heads[layer] else ():
+            for rows in _row_slices(block, heads[layer], stride):
+                worked += _draw(block, rows, levels[layer, : heads[layer]], stride)
+                if worked >= _WEIGHTS_PER_ANSWER:
+                    worked = 0
+                    yield answer(complete=False)
+    yield answer(complete=True)
+
+
+def _order(layers: int, first: int) -> Sequence[int]:
+    """The layer that is looked at, then its neighbours, nearest first."""
+    return sorted(range(layers), key=lambda layer: abs(layer - first))
+
+
+def _take_over(
+    levels: np.ndarray,
+    known: Atlas,
+    heads: tuple[int, ...],
+    passes: tuple[Step, ...],
+    stride: int,
+) -> int:
+    """Copy what an earlier atlas has in common; returns the slot from which rows are missing."""
+    if not known.complete or known.heads != heads or stride % known.stride:
+        return 0
+    start = shared_rows(known.passes, passes)
+    if start < known.slots:
+        start -= start % stride  # a pooled row that mixes old and new rows is made anew
+    old = _pooled(known.levels, stride // known.stride)
+    rows = -(-start // stride)
+    size = min(rows, levels.shape[2], old.shape[2])
+    levels[:, :, :size, :size] = old[:, :, :size, :size]
+    return start
+
+
+def _pooled(levels: np.ndarray, by: int) -> np.ndarray:
+    if by == 1:
+        return levels
+    return _pool_columns(_pool_rows(levels, 0, by), 0, by)
+
+
+def _row_slices(block: Block, heads: int, stride: int) -> Iterator[slice]:
+    """Rows of a block in portions that begin where a pooled row begins."""
+    fits = max(1, _WEIGHTS_AT_ONCE // max(1, heads * block.columns))
+    portion = max(stride, fits - fits % stride)
+    at = 0
+    while at < block.count:
+        upto = min(block.count, at + portion - (block.first_query + at) % stride)
+        yield slice(block.rows.start + at, block.rows.start + upto)
+        at = upto
+
+
+def _draw(block: Block, rows: slice, levels: np.ndarray, stride: int) -> int:
+    """Put some rows of all heads of a layer into its (H, n, n) levels; returns weights made."""
+    first = block.first_query + rows.start - block.rows.start
+    kinds = _kinds(block, rows)
+    read = np.flatnonzero((kinds == READ).any(axis=(0, 1)))
+    pooled_kinds = _pool_columns(_pool_rows(kinds, first, stride), block.first_key, stride)
+    row = slice(first // stride, first // stride + pooled_kinds.shape[1])
+    begin = block.first_key // stride
+    target = levels[:, row, begin : begin + pooled_kinds.shape[2]]
+    np.maximum(target, np.minimum(pooled_kinds, MASKED), out=target)
+    if len(read) == 0:
+        return 0
+    columns = slice(int(read[0]), int(read[-1]) + 1)
+    weights = weights_of_heads(block, rows, columns)
+    tall = _pool_rows(weights, first, stride)
+    tall *= np.float32(LEVELS)
+    np.minimum(np.rint(tall, out=tall), LEVELS, out=tall)
+    drawn = tall.astype(np.uint16)
+    drawn += np.uint16(READ)
+    drawn = _pool_columns(drawn, block.first_key + columns.start, stride)
+    begin = (block.first_key + columns.start) // stride
+    end = begin + drawn.shape[2]
+    offset = block.first_key // stride
+    is_read = pooled_kinds[:, :, begin - offset : end - offset] == READ
+    target = levels[:, row, begin:end]
+    np.maximum(target, np.where(is_read, drawn, np.uint16(0)), out=target)
+    return int(weights.size)
+
+
+def _kinds(block: Block, rows: slice) -> np.ndarray:
+    """(1 or H, rows, K) uint8 kinds: one for all heads unless the mask differs by head."""
+    mask = block.record.mask
+    own = mask is not None and mask.kind == "values" and mask.data is not None and len(mask.data)
+    return np.stack([parts.kinds(block, rows, head) for head in range(int(own) or 1)])
+
+
+def weights_of_heads(block: Block, rows: slice, columns: slice) -> np.ndarray:
+    """(H, rows, columns) float32 weights of all heads of a layer in one go.
+
+    The same arithmetic as `trace.attention.weights`, a test says so; `columns` must hold every
+    key that these rows may read.
+    """
+    record = block.record
+    if record.weights is not None:
+        return np.array(record.weights[:, rows, columns])
+    assert record.queries is not None
+    queries = as_float32(record.queries[rows], record.dtype)
+    keys = as_float32(block.keys[columns], record.dtype)
+    count, heads, width = queries.shape
+    kv_heads = keys.shape[1]
+    grouped = queries.reshape(count, kv_heads, heads // kv_heads, width).transpose(1, 2, 0, 3)
+    scores = np.matmul(grouped.reshape(kv_heads, -1, width), keys.transpose(1, 2, 0))
+    scores = scores.reshape(heads, count, -1)
+    scores *= np.float32(record.scaling)
+    if record.softcap:
+        scores = np.tanh(scores / np.float32(record.softcap)) * np.float32(record.softcap)
+    if record.bias is not None:
+        scores = scores + record.bias[:, rows, columns]
+    if record.mask is not None:
+        per_head = record.mask.kind == "values"
+        scores += np.stack(
+            [
+                record.mask.additive(rows, head)[:, columns]
+                for head in range(heads if per_head else 1)
+            ]
+        )
+    return _softmax(scores, record)
+
+
+def _softmax(scores: np.ndarray, record: attention.LayerRecord) -> np.ndarray:
+    if record.sinks is None:
+        return softmax_rows(scores)
+    return np.stack(
+        [softmax_rows(part, float(sink)) for part, sink in zip(scores, record.sinks, strict=True)]
+    )
+
+
+def _pool_rows(array: np.ndarray, first: int, by: int) -> np.ndarray:
+    """(…, R, K) -> (…, ceil, K): maxima of rows that fall into the same multiple of `by`."""
+    if by == 1:
+        return array
+    before = first % by
+    after = -(before + array.shape[-2]) % by
+    if before or after:
+        pad = [(0, 0)] * (array.ndim - 2) + [(before, after), (0, 0)]
+        array = np.pad(array, pad)
+    shape = (*array.shape[:-2], array.shape[-2] // by, by, array.shape[-1])
+    return np.asarray(array.reshape(shape).max(axis=-2))
+
+
+def _pool_columns(array: np.ndarray, first: int, by: int) -> np.ndarray:
+    """(…, R, K) -> (…, R, ceil): maxima of columns in the same multiple of `by`."""
+    if by == 1:
+        return array
+    before = first % by
+    after = -(before + array.shape[-1]) % by
+    if before or after:
+        array = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(before, after)])
+    result = array[..., ::by].copy()
+    for offset in range(1, by):
+        np.maximum(result, array[..., offset::by], out=result)
+    return result
