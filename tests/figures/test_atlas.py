@@ -100,8 +100,6 @@ def test_a_branch_left_behind_leaves_no_trace() -> None:
     found = _built(right, 6, _built(left, 6))
     fresh = _built(right, 6)
     np.testing.assert_allclose(found.levels.astype(int), fresh.levels.astype(int), atol=1)
-        found.levels.astype(int), _built(right, 6).levels.astype(int), atol=1
-    )
 
 
 def test_a_recomputing_run_is_never_taken_over() -> None:
