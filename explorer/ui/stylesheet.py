@@ -67,6 +67,11 @@ QLabel[look="pill"] {
     background: @selection@; color: @on_selection@; border-radius: @px8@; padding: @px1@ @px7@;
 }
 
+*[look="warning-card"] {
+    background: @card@; color: @text@; border: 1px solid @warning@; border-radius: @px6@;
+}
+QFrame[look="line"] { color: @border@; }
+
 QPushButton, QToolButton {
     background: @raised@; color: @text@; border: @line@ solid @border@; border-radius: @px6@;
     padding: @px4@ @px10@; min-height: @px18@;
@@ -106,17 +111,17 @@ QToolButton[popupMode="2"]::menu-indicator {
     subcontrol-position: right center; right: @px4@;
 }
 
-QLineEdit, QPlainTextEdit, QTextEdit, QSpinBox, QDoubleSpinBox, QComboBox {
+QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
     background: @field@; color: @text@; border: @line@ solid @border@; border-radius: @px6@;
     padding: @px3@ @px6@; selection-background-color: @accent@;
     selection-color: @on_accent@; min-height: @px18@; placeholder-text-color: @muted@;
 }
-QLineEdit:hover, QPlainTextEdit:hover, QTextEdit:hover, QSpinBox:hover, QDoubleSpinBox:hover,
+QLineEdit:hover, QPlainTextEdit:hover, QTextEdit:hover, QAbstractSpinBox:hover,
 QComboBox:hover { border-color: @strong_border@; }
-QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus,
+QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QAbstractSpinBox:focus,
 QComboBox:focus { border-color: @accent@; }
-QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QSpinBox:disabled,
-QDoubleSpinBox:disabled, QComboBox:disabled { color: @disabled@; background: transparent; }
+QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled,
+QComboBox:disabled { color: @disabled@; background: transparent; }
 QComboBox { background: @raised@; padding-right: @px20@; }
 QComboBox::drop-down { border: none; width: @px18@; }
 QComboBox::down-arrow { image: url(@arrows@/down.svg); width: @px9@; height: @px9@; }
@@ -125,24 +130,23 @@ QComboBox QAbstractItemView {
     selection-background-color: @selection@; selection-color: @on_selection@; outline: none;
 }
 QComboBox QAbstractItemView::item { min-height: @px22@; padding: 0 @px6@; }
-QSpinBox, QDoubleSpinBox { padding-right: @px18@; }
-QSpinBox QLineEdit, QDoubleSpinBox QLineEdit {
+QAbstractSpinBox { padding-right: @px18@; }
+QAbstractSpinBox QLineEdit {
     border: none; background: transparent; padding: 0 0 0 @px4@;
 }
-QSpinBox::up-button, QDoubleSpinBox::up-button {
+QAbstractSpinBox::up-button {
     subcontrol-origin: border; subcontrol-position: top right; width: @px16@; border: none;
     border-top-right-radius: @px5@; margin: 1px 1px 0 0;
 }
-QSpinBox::down-button, QDoubleSpinBox::down-button {
+QAbstractSpinBox::down-button {
     subcontrol-origin: border; subcontrol-position: bottom right; width: @px16@; border: none;
     border-bottom-right-radius: @px5@; margin: 0 1px 1px 0;
 }
-QSpinBox::up-button:hover, QDoubleSpinBox::up-button:hover, QSpinBox::down-button:hover,
-QDoubleSpinBox::down-button:hover { background: @pressed@; }
-QSpinBox::up-arrow, QDoubleSpinBox::up-arrow {
+QAbstractSpinBox::up-button:hover, QAbstractSpinBox::down-button:hover { background: @pressed@; }
+QAbstractSpinBox::up-arrow {
     image: url(@arrows@/up.svg); width: @px7@; height: @px7@;
 }
-QSpinBox::down-arrow, QDoubleSpinBox::down-arrow {
+QAbstractSpinBox::down-arrow {
     image: url(@arrows@/down.svg); width: @px7@; height: @px7@;
 }
 

@@ -1,1 +1,11 @@
-"""One file per panel; they know nothing of each other."""
+"""One file per panel; they know nothing of each other.
+
+A new panel is a subclass of `explorer.ui.panel.Panel` in a file of its own, and a line in PANELS.
+"""
+
+from explorer.ui.panel import Panel
+from explorer.ui.panels.kv_cache import KvCachePanel
+from explorer.ui.panels.next_token import NextTokenPanel
+from explorer.ui.panels.timings import TimingsPanel
+
+PANELS: tuple[type[Panel], ...] = (NextTokenPanel, KvCachePanel, TimingsPanel)

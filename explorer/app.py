@@ -1,0 +1,191 @@
+"""Composition root of the desktop program.  The window is on screen before anything heavy loads.
+
+`main` is what `decoder-explorer` calls; `python -m explorer.app --pictures FOLDER FILE.dxt` takes
+pictures of a saved session, also where there is no screen.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from explorer import places
+from explorer.ui import display
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from explorer.session.session import Session
+    from explorer.ui.window import Window
+
+_log = logging.getLogger("explorer")
+
+
+def main(target: str | None, prompt: str | None, engine_command: str | None) -> int:
+    """Show the window until it is closed; 2 with one sentence on stderr if none can be shown."""
+    problem = display.problem() or _bindings_problem()
+    if problem:
+        return _refuse(problem)
+    _start_log()
+    app, window, session, close = compose(engine_command)
+    _catch_surprises(window)
+    window.show()
+
+    def begin() -> None:
+        """Once the first picture of the window is on screen."""
+        session.start_engine()
+        if prompt is not None:
+            session.set_prompt(prompt)
+        window.files.open_first(target)
+        _offer_recovery(window, session)
+
+    _after_first_paint(window, begin)
+    code = app.exec()
+    close()
+    return code
+
+
+def compose(
+    engine_command: str | None,
+) -> tuple[QApplication, Window, Session, Callable[[], None]]:
+    """The application and its window, not yet shown; the engine is not yet started.
+
+    The last item ends the engine and everything that runs in the background.
+    """
+    from PySide6.QtGui import QGuiApplication
+    from PySide6.QtWidgets import QApplication
+
+    from explorer.session.remote import EngineProcess
+    from explorer.session.session import Session
+    from explorer.ui.bridge import Bridge
+    from explorer.ui.keys import KeyGuard
+    from explorer.ui.look import Look
+    from explorer.ui.memory import Memory
+    from explorer.ui.window import Window
+
+    QGuiApplication.setDesktopFileName("decoder-explorer")
+    app = QApplication.instance() or QApplication(sys.argv[:1])
+    assert isinstance(app, QApplication)
+    app.setApplicationName("Decoder Explorer")
+    KeyGuard(app)
+    memory = Memory()
+    look = Look(app, memory, app)
+    bridge = Bridge(app)
+    command = shlex.split(engine_command) if engine_command else None
+    session = Session(lambda: EngineProcess(command), bridge.post)
+    window = Window(session, look, memory)
+
+    def close() -> None:
+        session.close()
+        bridge.close()
+
+    return app, window, session, close
+
+
+def _after_first_paint(window: Window, begin: Callable[[], None]) -> None:
+    from PySide6.QtCore import QTimer
+
+    # A timer of 0 comes after the events that are waiting: showing and painting.
+    QTimer.singleShot(0, lambda: QTimer.singleShot(0, begin))
+
+
+def _offer_recovery(window: Window, session: Session) -> None:
+    from explorer.session import autosave
+
+    found = autosave.recoverable()
+    if found is not None:
+        window.offer_recovery(
+            window.tr("The program did not end properly last time; what was on screen is saved."),
+            lambda: session.open_trace(str(found)),
+            lambda: autosave.discard(found),
+        )
+
+
+def _start_log() -> None:
+    """Details go to a file; a windowed build has no stderr at all."""
+    from explorer.session.log import RotatingLog
+
+    log = RotatingLog(places.log_file())
+
+    class ToFile(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            log.write((self.format(record) + "\n").encode("utf-8", "backslashreplace"))
+
+    handler = ToFile()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger().addHandler(handler)
+
+
+def _catch_surprises(window: Window) -> None:
+    """What no code foresaw: details to the log, one sentence to the window."""
+    words = window.tr(
+        "Something in the program went wrong; what is on screen is still there. "
+        "Details are in the log."
+    )
+
+    def on_exception(kind: type[BaseException], value: BaseException, trace: object) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            window.close()
+            return
+        _log.error("%s", "".join(traceback.format_exception(value)))
+        window.notices.error.say(words)
+
+    sys.excepthook = on_exception  # type: ignore[assignment]
+    threading.excepthook = lambda a: _log.error(
+        "in thread %s: %s",
+        a.thread and a.thread.name,
+        "".join(traceback.format_exception(a.exc_value)) if a.exc_value else a.exc_type,
+    )
+
+
+def _bindings_problem() -> str:
+    """PySide6 6.12 kills the process on Python 3.10 and 3.11: each void call drops a None."""
+    from PySide6.QtCore import QObject
+
+    before = sys.getrefcount(None)
+    thing = QObject()
+    for _ in range(64):
+        thing.setObjectName("x")
+    if sys.getrefcount(None) > before - 48:
+        return ""
+    return (
+        "This PySide6 does not work with this Python; "
+        'install another one: pip install "PySide6-Essentials<6.12".'
+    )
+
+
+def _refuse(sentence: str) -> int:
+    if sys.stderr is not None:
+        print(sentence, file=sys.stderr)
+    return 2
+
+
+def _pictures(arguments: Sequence[str]) -> int:
+    if len(arguments) != 3 or arguments[0] != "--pictures":
+        return _refuse("Use: python -m explorer.app --pictures FOLDER FILE.dxt")
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    problem = display.problem() or _bindings_problem()
+    if problem:
+        return _refuse(problem)
+    from explorer.ui import pictures
+
+    app, window, session, close = compose(None)
+    try:
+        names = pictures.take(app, window, session, Path(arguments[1]), Path(arguments[2]))
+    except pictures.PictureError as error:
+        return _refuse(str(error))
+    finally:
+        close()
+    print(*names, sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_pictures(sys.argv[1:]))

@@ -1,0 +1,309 @@
+"""Everything the user can do, in one table: menus, toolbar and shortcuts are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+
+from explorer.session.state import State
+
+if TYPE_CHECKING:
+    from explorer.ui.window import Window
+
+
+def _always(state: State) -> bool:
+    return True
+
+
+def _engine_here(state: State) -> bool:
+    return state.status.activity != "lost"
+
+
+def _can_step(state: State) -> bool:
+    return _engine_here(state) and bool(state.request.model)
+
+
+def _has_steps(state: State) -> bool:
+    return state.step_index is not None
+
+
+def _can_switch_mask(state: State) -> bool:
+    return not state.request.causal_mask or state.card is None or state.card.offers("causal_off")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One row of the table.  Text and tip are translated in the context "actions"."""
+
+    id: str
+    menu: str
+    text: str
+    tip: str
+    wish: Callable[[Window], None]
+    keys: tuple[str, ...] = ()  # a key without Ctrl or Alt never acts while something takes text
+    icon: str = ""
+    enabled: Callable[[State], bool] = _always
+    checked: Callable[[State], bool] | None = None
+    locked_when_presenting: bool = False  # could be hit by accident in front of a class
+    line_before: bool = False
+
+
+MENUS = {
+    "file": QT_TRANSLATE_NOOP("actions", "&File"),
+    "edit": QT_TRANSLATE_NOOP("actions", "&Edit"),
+    "run": QT_TRANSLATE_NOOP("actions", "&Run"),
+    "view": QT_TRANSLATE_NOOP("actions", "&View"),
+    "help": QT_TRANSLATE_NOOP("actions", "&Help"),
+}
+
+ACTIONS: tuple[Action, ...] = (
+    Action(
+        id="open-file",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Open file…"),
+        tip=QT_TRANSLATE_NOOP("actions", "Open a saved session (.dxt) or a model file (.gguf)"),
+        keys=("Ctrl+O",),
+        icon="open",
+        wish=lambda w: w.files.ask_file(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="open-folder",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Open model folder…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Open a model from a folder with config.json and safetensors"
+        ),
+        keys=("Ctrl+Shift+O",),
+        icon="model",
+        wish=lambda w: w.files.ask_folder(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="reopen",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Reopen last session"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Model, prompt and settings as they were when the program was closed"
+        ),
+        icon="undo",
+        wish=lambda w: w.files.reopen_last(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="save",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Save session…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Save what is on screen as a .dxt file; it opens without the model"
+        ),
+        keys=("Ctrl+S",),
+        icon="save",
+        wish=lambda w: w.files.ask_save(),
+        enabled=_has_steps,
+        line_before=True,
+    ),
+    Action(
+        id="quit",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Quit"),
+        tip=QT_TRANSLATE_NOOP("actions", "Close the program"),
+        keys=("Ctrl+Q",),
+        wish=lambda w: w.close(),
+        locked_when_presenting=True,
+        line_before=True,
+    ),
+    Action(
+        id="undo",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Undo"),
+        tip=QT_TRANSLATE_NOOP("actions", "Take back the last change"),
+        keys=("Ctrl+Z",),
+        icon="undo",
+        wish=lambda w: w.session.undo(),
+        enabled=lambda s: s.can_undo,
+    ),
+    Action(
+        id="redo",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Redo"),
+        tip=QT_TRANSLATE_NOOP("actions", "Do again what was taken back"),
+        keys=("Ctrl+Shift+Z", "Ctrl+Y"),
+        icon="redo",
+        wish=lambda w: w.session.redo(),
+        enabled=lambda s: s.can_redo,
+    ),
+    Action(
+        id="copy-text",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Copy generated text"),
+        tip=QT_TRANSLATE_NOOP("actions", "The tokens generated so far, as text"),
+        keys=("Ctrl+Shift+C",),
+        icon="copy",
+        wish=lambda w: w.files.copy_generated(),
+        enabled=_has_steps,
+        line_before=True,
+    ),
+    Action(
+        id="reset",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Reset"),
+        tip=QT_TRANSLATE_NOOP("actions", "Drop all steps and begin again with the prompt"),
+        keys=("Home",),
+        icon="reset",
+        wish=lambda w: w.session.reset(),
+        enabled=lambda s: s.trace is not None,
+    ),
+    Action(
+        id="back",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Step back"),
+        tip=QT_TRANSLATE_NOOP("actions", "Take back the last step"),
+        keys=("Left",),
+        icon="back",
+        wish=lambda w: w.session.back(),
+        enabled=_has_steps,
+    ),
+    Action(
+        id="step",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Step"),
+        tip=QT_TRANSLATE_NOOP("actions", "Run one forward pass and pick one token"),
+        keys=("Space", "Right", "Ctrl+Return"),
+        icon="step",
+        wish=lambda w: w.session.step(),
+        enabled=_can_step,
+    ),
+    Action(
+        id="run",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Run"),
+        tip=QT_TRANSLATE_NOOP("actions", "Generate until an end token, or until you pause"),
+        keys=("R",),
+        icon="run",
+        wish=lambda w: w.run_or_pause(),
+        enabled=_can_step,
+        checked=lambda s: s.status.activity == "running",
+    ),
+    Action(
+        id="mask",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Causal mask"),
+        tip=QT_TRANSLATE_NOOP("actions", "On: a token sees itself and earlier ones only"),
+        keys=("M",),
+        icon="mask",
+        wish=lambda w: w.session.set_causal_mask(not w.session.state.request.causal_mask),
+        enabled=lambda s: (
+            not s.request.causal_mask or s.card is None or s.card.offers("causal_off")
+        ),
+        checked=lambda s: s.request.causal_mask,
+        line_before=True,
+    ),
+    Action(
+        id="cache",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "KV cache"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "On: keys and values of earlier tokens are kept, not computed again"
+        ),
+        keys=("Ctrl+K",),
+        icon="cache",
+        wish=lambda w: w.session.set_cache(not w.session.state.request.cache),
+        enabled=lambda s: s.request.causal_mask,
+        checked=lambda s: s.request.uses_cache,
+    ),
+    Action(
+        id="check",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Run self-check"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Check the trace on screen against the model's own computation"
+        ),
+        icon="check",
+        wish=lambda w: w.session.run_self_check(),
+        enabled=lambda s: _has_steps(s) and s.card is not None and not s.busy,
+        line_before=True,
+    ),
+    Action(
+        id="cancel",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Cancel"),
+        tip=QT_TRANSLATE_NOOP("actions", "Stop what the engine is doing"),
+        keys=("Ctrl+.",),
+        icon="stop",
+        wish=lambda w: w.session.cancel(),
+        enabled=lambda s: s.status.activity in ("loading", "running", "checking"),
+    ),
+    Action(
+        id="restart-engine",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Start the engine again"),
+        tip=QT_TRANSLATE_NOOP("actions", "A new engine process; the trace and the prompt stay"),
+        icon="engine",
+        wish=lambda w: w.session.restart_engine(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="zoom-in",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Larger"),
+        tip=QT_TRANSLATE_NOOP("actions", "Make everything larger"),
+        keys=("Ctrl++", "Ctrl+="),
+        icon="zoom-in",
+        wish=lambda w: w.look.zoom(+1),
+    ),
+    Action(
+        id="zoom-out",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Smaller"),
+        tip=QT_TRANSLATE_NOOP("actions", "Make everything smaller"),
+        keys=("Ctrl+-",),
+        icon="zoom-out",
+        wish=lambda w: w.look.zoom(-1),
+    ),
+    Action(
+        id="zoom-reset",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Normal size"),
+        tip=QT_TRANSLATE_NOOP("actions", "Back to the normal size"),
+        keys=("Ctrl+0",),
+        icon="fit",
+        wish=lambda w: w.look.zoom(0),
+    ),
+    Action(
+        id="presenter",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Presenter mode"),
+        tip=QT_TRANSLATE_NOOP("actions", "Full screen and larger, for a projector; F11 leaves it"),
+        keys=("F11",),
+        icon="presenter",
+        wish=lambda w: w.toggle_presenter(),
+        line_before=True,
+    ),
+    Action(
+        id="reset-layout",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Reset layout"),
+        tip=QT_TRANSLATE_NOOP("actions", "Put all panels back where they belong"),
+        icon="layout",
+        wish=lambda w: w.reset_layout(),
+    ),
+    Action(
+        id="open-log",
+        menu="help",
+        text=QT_TRANSLATE_NOOP("actions", "Open log"),
+        tip=QT_TRANSLATE_NOOP("actions", "Details of errors, in a text file"),
+        icon="help",
+        wish=lambda w: w.open_log(),
+    ),
+    Action(
+        id="about",
+        menu="help",
+        text=QT_TRANSLATE_NOOP("actions", "About Decoder Explorer"),
+        tip=QT_TRANSLATE_NOOP("actions", "Version and licences"),
+        wish=lambda w: w.about(),
+    ),
+)

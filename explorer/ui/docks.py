@@ -1,0 +1,144 @@
+"""The panels as docks: where they belong, moved about, remembered, and put back."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QToolButton, QWidget
+
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.panel import Panel
+from explorer.ui.panels import PANELS
+from explorer.ui.theme import Theme
+
+LAYOUT_VERSION = 1
+
+
+class PanelDock(QDockWidget):
+    """A panel whose header is the title bar; it catches up when it is shown again."""
+
+    def __init__(self, panel: Panel, parent: QWidget) -> None:
+        super().__init__(panel.tr(panel.TITLE), parent)
+        self.setObjectName(panel.ID)
+        self.panel = panel
+        self.setWidget(panel)
+        self._bar = panel.header
+        self._float = self._button("❐", self.tr("Take out of the window, or put back"))
+        self._float.clicked.connect(lambda: self.setFloating(not self.isFloating()))
+        self._close = self._button("✕", self.tr("Hide; the View menu brings it back"))
+        self._close.clicked.connect(self.close)
+        self.setTitleBarWidget(self._bar)
+        self.setAccessibleName(panel.accessibleName())
+        self._shown: State | None = None
+        self._latest: State | None = None
+        self._seen = True
+        self.visibilityChanged.connect(self._on_visibility)
+
+    def _button(self, text: str, tip: str) -> QToolButton:
+        button = QToolButton()
+        button.setText(text)
+        button.setToolTip(tip)
+        button.setAccessibleName(f"{self.windowTitle()}: {tip}")
+        button.setProperty("look", "flat")
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        layout = self._bar.layout()
+        assert layout is not None
+        layout.addWidget(button)
+        return button
+
+    def show_state(self, new: State) -> None:
+        """Draw, or only remember while nobody sees it."""
+        self._latest = new
+        if self._seen:
+            self._catch_up()
+
+    def _on_visibility(self, visible: bool) -> None:
+        self._seen = visible
+        if visible:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if self._latest is not None and self._latest is not self._shown:
+            old, self._shown = self._shown, self._latest
+            self.panel.show_state(old, self._latest)
+
+
+class Docks(QMainWindow):
+    """The area of the panels inside the window."""
+
+    failed = Signal(str)
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Widget)
+        self.setDockNestingEnabled(True)
+        self.docks: list[PanelDock] = []
+        for kind in PANELS:
+            panel = kind(session, theme)
+            panel.failed.connect(self.failed)
+            self.docks.append(PanelDock(panel, self))
+        self._place()
+        self._original = self.saveState(LAYOUT_VERSION)
+        self._sized = False
+
+    @property
+    def panels(self) -> list[Panel]:
+        return [dock.panel for dock in self.docks]
+
+    def show_state(self, new: State) -> None:
+        for dock in self.docks:
+            dock.show_state(new)
+
+    def set_theme(self, theme: Theme) -> None:
+        for panel in self.panels:
+            panel.set_theme(theme)
+
+    def layout_state(self) -> QByteArray:
+        return self.saveState(LAYOUT_VERSION)
+
+    def restore_layout(self, state: QByteArray) -> bool:
+        """As it was left; False if it is from another version or damaged."""
+        self._sized = not state.isEmpty() and self.restoreState(state, LAYOUT_VERSION)
+        return self._sized
+
+    def reset_layout(self) -> None:
+        """All panels docked, visible, and sized for this window."""
+        for dock in self.docks:
+            dock.setFloating(False)
+            dock.show()
+        self.restoreState(self._original, LAYOUT_VERSION)
+        self.fit()
+
+    def fit(self) -> None:
+        """Attention takes three fifths of the width; next token takes half of the rest's height."""
+        first, *others = self.docks
+        if not others:
+            return
+        width, height = max(self.width(), 600), max(self.height(), 400)
+        side = min(max(round(width * 0.4), 380), 560)
+        self.resizeDocks([first, others[0]], [width - side, side], Qt.Orientation.Horizontal)
+        shares = (0.46, 0.27, 0.27)
+        self.resizeDocks(
+            others[: len(shares)],
+            [round(height * share) for share in shares[: len(others)]],
+            Qt.Orientation.Vertical,
+        )
+        self._sized = True
+
+    def showEvent(self, event: object) -> None:
+        super().showEvent(event)  # type: ignore[arg-type]
+        if not self._sized:
+            self.fit()
+
+    def sizeHint(self) -> QSize:
+        return QSize(960, 560)
+
+    def _place(self) -> None:
+        first, *others = self.docks
+        self.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, first)
+        above: QDockWidget = first
+        for i, dock in enumerate(others):
+            if i == 0:
+                self.splitDockWidget(first, dock, Qt.Orientation.Horizontal)
+            else:
+                self.splitDockWidget(above, dock, Qt.Orientation.Vertical)
+            above = dock

@@ -1,0 +1,63 @@
+"""Single keys act only where nobody else needs them: not in a field, a slider or a map."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QMenu,
+    QPlainTextEdit,
+    QTextEdit,
+    QWidget,
+)
+
+_TEXT = (QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox, QAbstractItemView)
+_ARROWS = {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Home}
+KEEPS_ARROWS = "keepsArrows"  # a dynamic property: this widget moves a cursor with the arrows
+
+
+class KeyGuard(QObject):
+    """Tells Qt which key presses belong to the focused widget and are no shortcut."""
+
+    def __init__(self, app: QApplication) -> None:
+        super().__init__(app)
+        app.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(watched, QWidget):
+            assert isinstance(event, QKeyEvent)
+            if _plain(event) and keeps(watched, Qt.Key(event.key())):
+                event.accept()
+                return True
+        return False
+
+
+def keeps(widget: QWidget, key: Qt.Key) -> bool:
+    """True if this widget, when focused, needs the key itself."""
+    if isinstance(widget, _TEXT):
+        return True
+    if isinstance(widget, QAbstractButton):
+        return key == Qt.Key.Key_Space
+    if isinstance(widget, QMenu):
+        return True
+    if isinstance(widget, QAbstractSlider) or widget.property(KEEPS_ARROWS):
+        return key in _ARROWS
+    return False
+
+
+def _plain(event: QKeyEvent) -> bool:
+    modifiers = event.modifiers() & ~(
+        Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
+    )
+    return modifiers == Qt.KeyboardModifier.NoModifier and not _is_function_key(event.key())
+
+
+def _is_function_key(key: int) -> bool:
+    return Qt.Key.Key_F1 <= key <= Qt.Key.Key_F35

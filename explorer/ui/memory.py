@@ -1,0 +1,81 @@
+"""What the program remembers between two starts: layout, look, recent files, last session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from PySide6.QtCore import QByteArray, QSettings
+
+from explorer import places
+from explorer.session.state import State
+from explorer.trace.request import RunRequest, Sampling
+
+RECENT = 10
+
+
+class LastSession(msgspec.Struct, frozen=True):
+    """What was set when the program was closed; not the trace."""
+
+    request: RunRequest
+    sampling: Sampling
+
+
+class Memory:
+    """An ini file in the data folder; damaged or foreign values read as if never set."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        file = path or places.data_folder() / "settings.ini"
+        self._settings = QSettings(str(file), QSettings.Format.IniFormat)
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self._settings.value(key, default)
+        return value if isinstance(value, str) else default
+
+    def number(self, key: str, default: float) -> float:
+        try:
+            return float(str(self._settings.value(key, default)))
+        except ValueError:
+            return default
+
+    def blob(self, key: str) -> QByteArray:
+        value = self._settings.value(key, QByteArray())
+        return value if isinstance(value, QByteArray) else QByteArray()
+
+    def put(self, key: str, value: str | float | QByteArray) -> None:
+        self._settings.setValue(key, value)
+
+    def recent(self) -> list[str]:
+        """Models and files opened lately, the latest first."""
+        try:
+            found = json.loads(self.text("recent", "[]"))
+        except ValueError:
+            return []
+        return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+    def add_recent(self, name: str) -> None:
+        others = [item for item in self.recent() if item != name]
+        self.put("recent", json.dumps([name, *others][:RECENT]))
+
+    def remember_session(self, state: State) -> None:
+        last = LastSession(state.request, state.sampling)
+        self.put("last_session", _encode(last))
+
+    def last_session(self) -> LastSession | None:
+        try:
+            return msgspec.json.decode(self.text("last_session"), type=LastSession)
+        except (msgspec.DecodeError, ValueError):
+            return None
+
+    def sync(self) -> None:
+        """Write to disk now."""
+        self._settings.sync()
+
+
+def _encode(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, ValueError):  # a lone surrogate in the prompt
+        return ""

@@ -1,0 +1,88 @@
+"""Menus, tool tips and shortcuts, made from the table of actions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication, QObject
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar
+
+from explorer.session.state import State
+from explorer.ui.actions import ACTIONS, MENUS, Action
+from explorer.ui.icons import icon
+from explorer.ui.theme import Theme
+
+if TYPE_CHECKING:
+    from explorer.ui.window import Window
+
+
+class Actions(QObject):
+    """The table as Qt actions that follow the state."""
+
+    def __init__(self, window: Window, theme: Theme) -> None:
+        super().__init__(window)
+        self._presenting = False
+        self._state: State | None = None
+        self.by_id: dict[str, QAction] = {}
+        for row in ACTIONS:
+            action = QAction(_text(row.text), window)
+            action.setObjectName(row.id)
+            action.setShortcuts([QKeySequence(key) for key in row.keys])
+            action.setStatusTip(_text(row.tip))
+            action.setCheckable(row.checked is not None)
+            action.triggered.connect(lambda _=False, row=row: self._carry_out(row, window))
+            window.addAction(action)
+            self.by_id[row.id] = action
+        self.set_theme(theme)
+
+    def _carry_out(self, row: Action, window: Window) -> None:
+        row.wish(window)
+        # Qt flips a checkable action by itself; the state alone says what is true.
+        self.follow(window.session.state)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Icons in the theme's colours."""
+        for row in ACTIONS:
+            if row.icon:
+                self.by_id[row.id].setIcon(icon(row.icon, theme))
+
+    def set_presenting(self, on: bool) -> None:
+        """Lock what could be hit by accident."""
+        self._presenting = on
+        if self._state is not None:
+            self.follow(self._state)
+
+    def follow(self, state: State) -> None:
+        """Enable and check what the state says; menus and tool tips tell keys."""
+        self._state = state
+        for row in ACTIONS:
+            action = self.by_id[row.id]
+            locked = self._presenting and row.locked_when_presenting
+            action.setEnabled(row.enabled(state) and not locked)
+            if row.checked is not None:
+                action.setChecked(row.checked(state))
+            action.setToolTip(_tip(row))
+
+
+def _text(source: str) -> str:
+    return QCoreApplication.translate("actions", source)
+
+
+def _tip(row: Action) -> str:
+    keys = " / ".join(
+        QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in row.keys
+    )
+    return f"{_text(row.tip)} ({keys})" if keys else _text(row.tip)
+
+
+def fill(bar: QMenuBar, actions: Actions) -> dict[str, QMenu]:
+    """All menus of the table, in its order; what is not in the table is added by the window."""
+    menus = {}
+    for name, title in MENUS.items():
+        menus[name] = bar.addMenu(_text(title))
+        for row in (row for row in ACTIONS if row.menu == name):
+            if row.line_before:
+                menus[name].addSeparator()
+            menus[name].addAction(actions.by_id[row.id])
+    return menus

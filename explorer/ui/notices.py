@@ -1,0 +1,100 @@
+"""Bars at the top of the window: an error, a lost engine, a mask that is off, a found session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+
+from explorer.session.state import State
+
+
+class Notice(QWidget):
+    """One sentence with at most two buttons; hidden while it has nothing to say."""
+
+    dismissed = Signal()
+
+    def __init__(self, look: str, closable: bool = False, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("look", look)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._label = QLabel()
+        self._label.setWordWrap(True)
+        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(12, 5, 8, 5)
+        self._row.addWidget(self._label, 1)
+        if closable:
+            close = QToolButton()
+            close.setText("✕")
+            close.setProperty("look", "flat")
+            close.setAccessibleName(self.tr("Dismiss"))
+            close.setToolTip(self.tr("Dismiss"))
+            close.clicked.connect(self.dismissed)
+            self._row.addWidget(close)
+        self.hide()
+
+    def add_button(self, text: str, act: Callable[[], object], primary: bool = False) -> None:
+        button = QPushButton(text)
+        if primary:
+            button.setProperty("look", "primary")
+        button.clicked.connect(act)
+        self._row.insertWidget(self._row.count() - (1 if self._has_close() else 0), button)
+
+    def say(self, text: str) -> None:
+        """Show a sentence; an empty one hides the bar."""
+        self._label.setText(text)
+        self.setAccessibleName(text)
+        self.setVisible(bool(text))
+
+    @property
+    def text(self) -> str:
+        return self._label.text()
+
+    def _has_close(self) -> bool:
+        item = self._row.itemAt(self._row.count() - 1)
+        return item is not None and isinstance(item.widget(), QToolButton)
+
+
+class Notices(QWidget):
+    """All bars, the most urgent on top."""
+
+    openLog = Signal()
+    dismissError = Signal()
+    restartEngine = Signal()
+    maskOn = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.lost = Notice("error-card")
+        self.lost.add_button(
+            self.tr("Start the engine again"), self.restartEngine.emit, primary=True
+        )
+        self.lost.add_button(self.tr("Open log"), self.openLog.emit)
+        self.error = Notice("error-card", closable=True)
+        self.error.add_button(self.tr("Open log"), self.openLog.emit)
+        self.error.dismissed.connect(self.dismissError)
+        self.mask = Notice("warning-card")
+        self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
+        self.recovered = Notice("warning-card", closable=True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        for notice in (self.lost, self.error, self.recovered, self.mask):
+            column.addWidget(notice)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        lost = new.status.activity == "lost"
+        self.lost.say(new.status.text if lost else "")
+        self.error.say("" if lost and new.error == new.status.text else new.error)
+        if old is None or old.request.causal_mask != new.request.causal_mask:
+            self.mask.say(
+                ""
+                if new.request.causal_mask
+                else self.tr(
+                    "The causal mask is off: every token sees later ones too, so each step "
+                    "computes the whole text again and the KV cache is off."
+                )
+            )

@@ -1,0 +1,168 @@
+"""Next token: the most probable tokens, raw beside after sampling; a click forces one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+from PySide6.QtWidgets import QWidget
+
+from explorer.figures import next_token as figures
+from explorer.figures import tokens
+from explorer.figures.next_token import Bar, NextToken, percent
+from explorer.sampling import SamplingError
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.canvases.bars import Bars, Row
+from explorer.ui.elided import ElidedLabel
+from explorer.ui.panel import Panel, View
+from explorer.ui.theme import Theme
+
+
+class NextTokenPanel(Panel):
+    """Follows the sampling controls without the model."""
+
+    ID = "next-token"
+    TITLE = QT_TRANSLATE_NOOP("NextTokenPanel", "Next token")
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "NextTokenPanel", "What could come next, and what sampling leaves of it"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "NextTokenPanel",
+        "Type a prompt and press Step (Space): the probability of every next token shows here.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._figure: NextToken | None = None
+        self._state: State | None = None
+        self._bars = Bars(theme, (self.tr("raw"), self.tr("after sampling")))
+        self._bars.setAccessibleName(self.tr("Most probable next tokens"))
+        self._bars.clicked.connect(session.force)
+        self._bars.hovered.connect(lambda key: session.select(token_id=key))
+        self._bars.capacityChanged.connect(self._redraw)
+        self._line = ElidedLabel()
+        self._line.setProperty("look", "small")
+        self.content.addWidget(self._bars, 1)
+        self.content.addWidget(self._line)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        same = (
+            old is not None
+            and old.trace is new.trace
+            and old.step_index == new.step_index
+            and old.sampling == new.sampling
+        )
+        if same:
+            if old is not None and old.selection.token_id != new.selection.token_id:
+                self._bars.light(new.selection.token_id)
+            return
+        self._state = new
+        self._redraw()
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self._bars.set_theme(theme)
+        self._redraw()
+
+    def views(self) -> Mapping[str, View]:
+        return {self.tr("Next token"): View(self._bars, self._table)}
+
+    def _redraw(self) -> None:
+        state = self._state
+        index = None if state is None else state.step_index
+        if state is None or state.trace is None or index is None:
+            self._figure = None
+            self.show_empty()
+            return
+        try:
+            # One row less than fits: the last row is everything else.
+            rows = max(1, self._bars.rows_that_fit() - 1)
+            self._figure = figures.chart(state.trace, index, state.sampling, rows)
+        except SamplingError as error:
+            self._figure = None
+            self.show_empty(str(error))
+            return
+        self._bars.set_rows(self._rows(self._figure))
+        self._line.setText(self._words(self._figure))
+        self.show_content()
+
+    def _rows(self, figure: NextToken) -> list[Row]:
+        rows = [self._row(figure, place, bar) for place, bar in enumerate(figure.bars)]
+        greedy = figure.sampling.takes_best
+        if figure.rest_count:
+            rows.append(
+                Row(
+                    key=-1,
+                    label=self.tr("{0} others").format(f"{figure.rest_count:,}"),
+                    first=figure.rest_raw,
+                    first_text=percent(figure.rest_raw),
+                    second=None if greedy else figure.rest_final,
+                    second_text=percent(figure.rest_final),
+                    muted=figure.rest_final == 0,
+                    rest=True,
+                    tip=self.tr("All tokens that have no row of their own, added up."),
+                )
+            )
+        return rows
+
+    def _row(self, figure: NextToken, place: int, bar: Bar) -> Row:
+        origin = figure.step.draw.how
+        ink = self.theme.origin("forced" if origin == "forced" else "generated")
+        return Row(
+            key=bar.token_id,
+            label=_label(bar),
+            first=bar.raw,
+            first_text=percent(bar.raw),
+            # Greedy leaves no distribution: one token has everything, whatever the bars say.
+            second=None if figure.sampling.takes_best else bar.final,
+            second_text=percent(bar.final),
+            muted=not bar.kept,
+            mark=ink if bar.chosen else None,
+            tip=self._tip(bar, place),
+        )
+
+    def _tip(self, bar: Bar, place: int) -> str:
+        lines = [
+            self.tr("{0}, id {1}").format(_label(bar), bar.token_id),
+            self.tr("raw {0}, after sampling {1}").format(percent(bar.raw), percent(bar.final)),
+        ]
+        if bar.token is not None:
+            lines.insert(1, self.tr("bytes {0}").format(bar.token.raw.hex(" ") or "–"))
+        if bar.chosen:
+            lines.append(self.tr("This is the token that was picked."))
+        else:
+            lines.append(self.tr("Click to force this token instead."))
+        return "\n".join(lines)
+
+    def _words(self, figure: NextToken) -> str:
+        draw = figure.step.draw
+        picked = {
+            "greedy": self.tr("taken as the most probable"),
+            "drawn": self.tr("drawn with u = {0}").format(f"{draw.u or 0:.4f}"),
+            "forced": self.tr("forced by you"),
+        }[draw.how]
+        text = self.tr("Step {0}: {1}, rank {2}, {3} bits of entropy").format(
+            figure.step.index, picked, draw.rank + 1, f"{figure.raw_entropy_bits:.3g}"
+        )
+        if not figure.sampling.takes_best:
+            text += self.tr(" · {0} tokens left").format(f"{figure.kept:,}")
+        if not figure.same_settings:
+            text += self.tr(" · bars: {0}; picked with: {1}").format(
+                figures.settings_words(figure.sampling),
+                figures.settings_words(figure.step.sampling),
+            )
+        return text
+
+    def _table(self) -> Iterator[Sequence[object]]:
+        assert self._figure is not None
+        yield "id", "text", "bytes_hex", "raw_probability", "probability", "chosen"
+        for bar in self._figure.bars:
+            raw = b"" if bar.token is None else bar.token.raw
+            yield bar.token_id, _label(bar), raw.hex(), bar.raw, bar.final, bar.chosen
+        yield "", "all others", "", self._figure.rest_raw, self._figure.rest_final, ""
+
+
+def _label(bar: Bar) -> str:
+    """The token's visible text; its number where the bytes are not known."""
+    return f"id {bar.token_id}" if bar.token is None else tokens.written(bar.token)

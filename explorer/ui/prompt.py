@@ -1,0 +1,202 @@
+"""The prompt box: text with its live tokens behind it, their number, and what is wrong."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.step import Token
+from explorer.ui.theme import Theme
+
+
+def spans(text: str, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
+    """Where each token is written in `text`, as (start, end) in UTF-16 units, in order.
+
+    Ends where the tokens stop spelling the text, so a stale answer never colours a wrong place.
+    A character spread over several tokens is one span for all of them.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    units: list[int] = []  # per byte: UTF-16 units before the character it belongs to
+    before = 0
+    for character in text:
+        units.extend([before] * len(character.encode("utf-8", "surrogatepass")))
+        before += 2 if ord(character) > 0xFFFF else 1
+    units.append(before)
+    found: list[tuple[int, int]] = []
+    at = 0
+    for token in tokens:
+        raw = token.raw
+        if not data.startswith(raw, at):
+            if token.special:
+                continue  # put there by the tokenizer, not typed
+            if not (at == 0 and raw.startswith(b" ") and data.startswith(raw[1:])):
+                break
+            raw = raw[1:]  # a space that the tokenizer puts before the first word
+        end = at + len(raw)
+        start_unit, end_unit = units[at], units[end]
+        if end < len(data) and end and end_unit == units[end - 1]:
+            # The token ends inside a character: take the whole of it.
+            end_unit = next((u for u in units[end:] if u > end_unit), before)
+        if end_unit > start_unit and (not found or start_unit >= found[-1][1]):
+            found.append((start_unit, end_unit))
+        at = end
+    return found
+
+
+class TokenEdit(QPlainTextEdit):
+    """A text field that paints a tint behind each token of its text."""
+
+    left = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._tokens: tuple[Token, ...] = ()
+        self._spans: list[tuple[int, int]] = []
+        self.setTabChangesFocus(True)
+        self.textChanged.connect(self._measure)
+
+    def text(self) -> str:
+        """The text exactly; `toPlainText` would turn no-break spaces into spaces."""
+        return self.document().toRawText().replace("\u2029", "\n").replace("\u2028", "\n")
+
+    def set_tokens(self, tokens: tuple[Token, ...]) -> None:
+        self._tokens = tokens
+        self._measure()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.viewport().update()
+
+    def _measure(self) -> None:
+        self._spans = spans(self.text(), self._tokens)
+        self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._spans:
+            painter = QPainter(self.viewport())
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            self._paint_spans(painter)
+            painter.end()
+        super().paintEvent(event)
+
+    def _paint_spans(self, painter: QPainter) -> None:
+        """Only what is on screen, line by line."""
+        colours = [QColor(self._theme.prompt.edge), QColor(self._theme.generated.edge)]
+        for colour in colours:
+            colour.setAlpha(70)
+        block = self.firstVisibleBlock()
+        bottom = self.viewport().height()
+        at = 0
+        while block.isValid():
+            box = self.blockBoundingGeometry(block).translated(self.contentOffset())
+            if box.top() > bottom:
+                return
+            start, end = block.position(), block.position() + block.length()
+            while at < len(self._spans) and self._spans[at][1] <= start:
+                at += 1
+            for index in range(at, len(self._spans)):
+                first, last = self._spans[index]
+                if first >= end:
+                    break
+                painter.setBrush(colours[index % 2])
+                for rect in _line_rects(block.layout(), max(first - start, 0), last - start):
+                    painter.drawRoundedRect(rect.translated(box.topLeft()), 3, 3)
+            block = block.next()
+
+
+def _line_rects(layout: object, first: int, last: int) -> list[QRectF]:
+    """The rectangles of characters first..last of one paragraph, one a line."""
+    rects = []
+    for i in range(layout.lineCount()):  # type: ignore[attr-defined]
+        line = layout.lineAt(i)  # type: ignore[attr-defined]
+        begin, stop = max(first, line.textStart()), min(last, line.textStart() + line.textLength())
+        if begin >= stop:
+            continue
+        # PySide answers (x, cursor position).
+        x, right = line.cursorToX(begin)[0], line.cursorToX(stop)[0]
+        rects.append(QRectF(x + 0.5, line.y() + 0.5, max(right - x - 1, 2), line.height() - 1))
+    return rects
+
+
+class PromptBox(QWidget):
+    """Prompt, raw or chat, token count against the model's context."""
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setProperty("look", "card")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        title = QLabel(self.tr("Prompt"))
+        title.setProperty("look", "title")
+        self._mode = QComboBox()
+        self._mode.addItems([self.tr("Raw text"), self.tr("Chat message")])
+        self._mode.setAccessibleName(self.tr("How the prompt is read"))
+        self._mode.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._mode.activated.connect(lambda index: session.set_chat(index == 1))
+        self.edit = TokenEdit(theme)
+        self.edit.setAccessibleName(self.tr("Prompt"))
+        self.edit.setPlaceholderText(self.tr("Type a prompt here, then press Step (Ctrl+Enter)"))
+        self.edit.textChanged.connect(self._typed)
+        self._count = QLabel()
+        self._count.setProperty("look", "small")
+        self._problem = QLabel()
+        self._problem.setProperty("look", "error")
+        self._problem.setWordWrap(True)
+        self._problem.hide()
+        top = QHBoxLayout()
+        top.addWidget(title, 1)
+        top.addWidget(self._mode)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 6, 10, 6)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addWidget(self.edit, 1)
+        column.addWidget(self._count)
+        column.addWidget(self._problem)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.edit.set_theme(theme)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if new.request.prompt != self.edit.text():
+            blocked = self.edit.blockSignals(True)
+            self.edit.setPlainText(new.request.prompt)
+            self.edit.blockSignals(blocked)
+        self._mode.setCurrentIndex(int(new.request.chat))
+        offered = new.card is None or new.card.has_chat_template
+        self._mode.setEnabled(offered or new.request.chat)
+        self._mode.setToolTip(
+            self.tr("Raw text goes to the model as it is; a chat message is put in its template")
+            if offered
+            else self.tr("This model has no chat template: it continues raw text")
+        )
+        if old is None or old.prompt_tokens != new.prompt_tokens or old.request != new.request:
+            self.edit.set_tokens(() if new.request.chat else new.prompt_tokens)
+        self._count.setText(self._count_words(new))
+        self._problem.setText(new.prompt_problem)
+        self._problem.setVisible(bool(new.prompt_problem))
+
+    def _count_words(self, state: State) -> str:
+        if state.card is None:
+            return self.tr("Tokens are counted once a model is open")
+        count = len(state.prompt_tokens)
+        words = self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(f"{count:,}")
+        if state.request.chat:
+            words += self.tr(" with the chat template")
+        if state.card.context:
+            words += self.tr(" of {0}").format(f"{state.card.context:,}")
+        return words
+
+    def _typed(self) -> None:
+        self._session.set_prompt(self.edit.text())

@@ -1,0 +1,187 @@
+"""The status bar: what the engine does, how far, a way to stop it, and the self-check light."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QWhatsThis,
+    QWidget,
+)
+
+from explorer.session.state import State
+from explorer.trace.card import SelfCheck
+from explorer.ui.elided import ElidedLabel
+from explorer.ui.theme import Theme, unit
+
+
+class CheckLight(QAbstractButton):
+    """Grey until checked, green or red after; the figures on hover and click."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._passed: bool | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.clicked.connect(self._show_figures)
+
+    def show_check(self, check: SelfCheck, running: bool, possible: bool) -> None:
+        self._passed = check.passed
+        self.setText(self._words(check, running, possible))
+        self.setToolTip(figures(check) or self.tr("Nothing has been checked yet."))
+        self.setAccessibleName(self.text())
+        self.setAccessibleDescription(self.toolTip())
+        self.updateGeometry()
+        self.update()
+
+    def _words(self, check: SelfCheck, running: bool, possible: bool) -> str:
+        if check.passed:
+            return self.tr("Self-check passed")
+        if check.passed is False:
+            broken = [c.name for c in check.checks if not c.passed]
+            return self.tr("Self-check failed: {0}").format(", ".join(broken))
+        if running:
+            return self.tr("Self-check running…")
+        return self.tr("Not checked yet") if possible else self.tr("Nothing to check yet")
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        metrics, u = self.fontMetrics(), unit(self)
+        return QSize(
+            round(metrics.horizontalAdvance(self.text()) + 30 * u),
+            round(metrics.height() + 4 * u),
+        )
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, u = self._theme, unit(self)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = {None: theme.disabled, True: theme.good, False: theme.danger}[self._passed]
+        size = round(11 * u)
+        top = (self.height() - size) // 2
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colour))
+        painter.drawEllipse(round(4 * u), top, size, size)
+        # Colour is never the only sign: a tick or a cross inside.
+        painter.setPen(QColor(theme.window))
+        mark = {None: "", True: "✓", False: "✕"}[self._passed]
+        painter.drawText(round(4 * u), top, size, size, int(Qt.AlignmentFlag.AlignCenter), mark)
+        painter.setPen(QColor(theme.accent if self.hasFocus() else theme.text))
+        area = self.rect().adjusted(round(20 * u), 0, 0, 0)
+        painter.drawText(area, int(Qt.AlignmentFlag.AlignVCenter), self.text())
+
+    def _show_figures(self) -> None:
+        QWhatsThis.showText(self.mapToGlobal(QPoint(0, 0)), self.toolTip(), self)
+
+
+def figures(check: SelfCheck) -> str:
+    """Each check with what was measured and what was allowed, one a line."""
+    return "\n".join(
+        f"{'✓' if c.passed else '✕'} {c.name}: {c.measured:.3g} (at most {c.tolerance:.3g})"
+        + (f". {c.note}" if c.note else "")
+        for c in check.checks
+    )
+
+
+class StatusBar(QWidget):
+    """Fixed height, so that nothing jumps when a job begins or ends."""
+
+    cancel = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = ElidedLabel()
+        self._progress = QProgressBar()
+        self._progress.setTextVisible(False)
+        self._progress.setFixedWidth(140)
+        self._progress.setAccessibleName(self.tr("Progress"))
+        self._cancel = QPushButton(self.tr("Cancel"))
+        self._cancel.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._cancel.setProperty("look", "flat")
+        self._cancel.clicked.connect(self.cancel)
+        self._model = QLabel()
+        self._model.setProperty("look", "muted")
+        self.light = CheckLight(theme)
+        for widget in (self._progress, self._cancel):
+            policy = widget.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            widget.setSizePolicy(policy)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 0, 8, 2)
+        row.setSpacing(10)
+        row.addWidget(self._text, 1)
+        row.addWidget(self._progress)
+        row.addWidget(self._cancel)
+        row.addWidget(self._model)
+        row.addWidget(self.light)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.light.set_theme(theme)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if old is None or old.status != new.status or old.trace is not new.trace:
+            self._show_activity(new)
+        if old is None or old.card is not new.card:
+            self._model.setText(_model_words(new))
+            self._model.setToolTip("" if new.card is None else "\n".join(_details(new)))
+        self._show_light(new)
+
+    def _show_activity(self, state: State) -> None:
+        status = state.status
+        self._text.setText(status.text or self._idle_words(state))
+        busy = status.activity in ("starting", "loading", "running", "checking")
+        self._progress.setVisible(busy)
+        if status.fraction is None:
+            self._progress.setRange(0, 0 if busy else 1)
+        else:
+            self._progress.setRange(0, 1000)
+            self._progress.setValue(round(status.fraction * 1000))
+        self._cancel.setVisible(status.activity in ("loading", "running", "checking"))
+
+    def _idle_words(self, state: State) -> str:
+        if state.trace is not None and state.request_changed:
+            return self.tr("Something that changes the computation was changed: Step starts anew")
+        reason = "" if state.trace is None else state.trace.stop_reason
+        ended = {
+            "end token": self.tr("Stopped: the model gave an end token"),
+            "length": self.tr("Stopped: the number of tokens asked for is reached"),
+            "context": self.tr("Stopped: the model's context is full"),
+        }
+        if reason in ended:
+            return ended[reason]
+        if state.card is None:
+            return self.tr("No model open: choose one at the top left")
+        return self.tr("Ready: Space steps, R runs")
+
+    def _show_light(self, state: State) -> None:
+        check = SelfCheck() if state.trace is None else state.trace.self_check
+        running = state.status.activity == "checking"
+        self.light.show_check(check, running, state.step_index is not None)
+
+
+def _model_words(state: State) -> str:
+    card = state.card
+    if card is None:
+        return ""
+    return " · ".join(filter(None, [card.source, card.dtype, card.device]))
+
+
+def _details(state: State) -> list[str]:
+    card = state.card
+    if card is None:
+        return []
+    return [
+        f"{card.name} ({card.architecture})",
+        f"{card.parameters:,} parameters, {card.layers} layers, {card.heads} heads, "
+        f"{card.kv_heads} KV heads",
+        *(c.words for c in card.capabilities if c.words),
+        *card.warnings,
+    ]

@@ -1,0 +1,201 @@
+"""The bar on top: model, transport, switches of the forward pass, look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QSpinBox,
+    QToolButton,
+    QWidget,
+)
+
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.files import BUNDLED
+from explorer.ui.icons import icon
+from explorer.ui.menus import Actions
+from explorer.ui.theme import Theme, unit
+
+_TITLES = {"smollm2": "SmolLM2 135M Instruct", "copycat": "Copycat, the teaching model"}
+
+
+class TopBar(QWidget):
+    """Follows the state; every wish goes to the session or to an action."""
+
+    openModel = Signal(str)
+
+    def __init__(
+        self, session: Session, actions: Actions, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._actions = actions
+        self._theme = theme
+        self._presenting = False
+        self._recent: list[str] = []
+        self.setProperty("look", "bar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._build_model()
+        self._build_switches()
+        self._run = self._button("run", text=True)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(10, 5, 10, 5)
+        self._row.setSpacing(6)
+        self._row.addWidget(self._model)
+        self._line()
+        self._row.addWidget(self._button("reset"))
+        self._row.addWidget(self._button("back"))
+        self._row.addWidget(self._button("step", text=True, primary=True))
+        self._row.addWidget(self._run)
+        self._line()
+        self._row.addWidget(self._mask)
+        self._row.addWidget(self._cache)
+        self._line()
+        self._row.addWidget(self._padding_label)
+        self._row.addWidget(self._side)
+        self._row.addWidget(self._pad)
+        self._row.addStretch(1)
+        self._leave = self._button("presenter", text=True)
+        self._row.addWidget(self._leave)
+        self.set_theme(theme)
+
+    def _build_model(self) -> None:
+        self._model = QToolButton()
+        self._model.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._model.setAccessibleName(self.tr("Model"))
+        self._menu = QMenu(self._model)
+        self._menu.aboutToShow.connect(self._fill_menu)
+        self._model.setMenu(self._menu)
+
+    def _build_switches(self) -> None:
+        self._mask = self._switch("mask")
+        self._cache = self._switch("cache")
+        self._padding_label = QLabel(self.tr("Padding"))
+        self._side = QComboBox()
+        self._side.addItems([self.tr("none"), self.tr("left"), self.tr("right")])
+        self._side.setAccessibleName(self.tr("Padding side"))
+        self._side.setToolTip(self.tr("Put padding tokens before or after the prompt"))
+        self._side.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._padding_label.setBuddy(self._side)
+        self._pad = QSpinBox()
+        self._pad.setRange(1, 4096)
+        self._pad.setValue(8)
+        self._pad.setKeyboardTracking(False)
+        self._pad.setAccessibleName(self.tr("Number of padding tokens"))
+        self._pad.setToolTip(self._pad.accessibleName())
+        self._side.activated.connect(self._wish_padding)
+        self._pad.valueChanged.connect(self._wish_padding)
+
+    def _button(self, action: str, text: bool = False, primary: bool = False) -> QToolButton:
+        button = QToolButton()
+        button.setDefaultAction(self._actions.by_id[action])
+        if text:
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        if primary:
+            button.setProperty("look", "primary")
+        button.setAccessibleName(self._actions.by_id[action].text())
+        return button
+
+    def _switch(self, action: str) -> QCheckBox:
+        """A check box that mirrors a checkable action; the action alone acts."""
+        source = self._actions.by_id[action]
+        box = QCheckBox(source.text())
+        # The mouse must not leave the focus here: Space would then switch instead of stepping.
+        box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+        def mirror() -> None:
+            box.setChecked(source.isChecked())
+            box.setEnabled(source.isEnabled())
+            box.setToolTip(source.toolTip())
+
+        def act() -> None:
+            source.trigger()
+            mirror()
+
+        source.changed.connect(mirror)
+        box.clicked.connect(act)
+        return box
+
+    def _line(self) -> None:
+        line = QFrame()
+        line.setFrameShape(QFrame.Shape.VLine)
+        line.setProperty("look", "line")
+        self._row.addWidget(line)
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        size = round(18 * unit(self))
+        for button in self.findChildren(QToolButton):
+            button.setIconSize(QSize(size, size))
+        self._model.setIcon(icon("model", theme))
+        self._model.setMaximumWidth(round(230 * unit(self)))
+        self._show_run(self._session.state)
+
+    def set_recent(self, names: list[str]) -> None:
+        self._recent = names
+
+    def set_presenting(self, on: bool) -> None:
+        """Lock what could be hit by accident; show the way out."""
+        self._presenting = on
+        self._model.setEnabled(not on)
+        self._leave.setText(self.tr("Leave presenter mode (F11)") if on else self.tr("Present"))
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if old is None or old.request.model != new.request.model or old.card is not new.card:
+            name = title_of(new.request.model) or self.tr("Choose a model")
+            self._model.setText(name)
+            self._model.setToolTip(new.request.model or self._model.text())
+        self._show_padding(new)
+        self._show_run(new)
+
+    def _show_run(self, state: State) -> None:
+        running = state.status.activity == "running"
+        self._run.setText(self.tr("Pause") if running else self.tr("Run"))
+        self._run.setIcon(icon("pause" if running else "run", self._theme))
+
+    def _show_padding(self, state: State) -> None:
+        side = {None: 0, "left": 1, "right": 2}[state.request.padding]
+        self._side.setCurrentIndex(side)
+        self._pad.setEnabled(side != 0)
+        if state.request.pad:
+            blocked = self._pad.blockSignals(True)
+            self._pad.setValue(state.request.pad)
+            self._pad.blockSignals(blocked)
+        card = state.card
+        for index, name in ((1, "left_padding"), (2, "right_padding")):
+            offered = card is None or card.offers(name)
+            item = self._side.model().item(index)  # type: ignore[attr-defined]
+            item.setEnabled(offered)
+            item.setToolTip("" if card is None else card.words(name))
+
+    def _wish_padding(self) -> None:
+        side = (None, "left", "right")[self._side.currentIndex()]
+        self._session.set_padding(side, self._pad.value() if side else 0)
+
+    def _fill_menu(self) -> None:
+        self._menu.clear()
+        for name in BUNDLED:
+            self._menu.addAction(_TITLES[name], lambda n=name: self.openModel.emit(n))
+        if self._recent:
+            self._menu.addSection(self.tr("Recent"))
+        for path in self._recent:
+            action = self._menu.addAction(title_of(path), lambda p=path: self.openModel.emit(p))
+            action.setToolTip(path)
+        self._menu.setToolTipsVisible(True)
+        self._menu.addSeparator()
+        self._menu.addAction(self._actions.by_id["open-folder"])
+        self._menu.addAction(self._actions.by_id["open-file"])
+
+
+def title_of(model: str) -> str:
+    """A model's name for people: the last part of its path."""
+    return _TITLES.get(model) or Path(model).name or model

@@ -1,0 +1,277 @@
+"""The main window: puts the parts together and hands them the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QRect, Qt, QUrl
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDesktopServices,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+)
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
+
+from explorer import __version__, places
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.controls import SamplingControls
+from explorer.ui.docks import Docks
+from explorer.ui.files import Files
+from explorer.ui.look import Look
+from explorer.ui.memory import Memory
+from explorer.ui.menus import Actions, fill
+from explorer.ui.notices import Notices
+from explorer.ui.prompt import PromptBox
+from explorer.ui.status import StatusBar
+from explorer.ui.theme import THEMES
+from explorer.ui.timeline import Timeline
+from explorer.ui.topbar import TopBar, title_of
+
+FIRST_SIZE = (1280, 720)
+
+
+class Window(QMainWindow):
+    """Shows the session's state; every change goes through the session."""
+
+    def __init__(self, session: Session, look: Look, memory: Memory) -> None:
+        super().__init__()
+        self.session = session
+        self.look = look
+        self._memory = memory
+        self.files = Files(session, memory, self)
+        self.setWindowTitle(self.tr("Decoder Explorer"))
+        self.setAcceptDrops(True)
+        theme = look.theme
+        self.actions_table = Actions(self, theme)
+        self.topbar = TopBar(session, self.actions_table, theme)
+        self.notices = Notices()
+        self.prompt = PromptBox(session, theme)
+        self.sampling = SamplingControls(session)
+        self.timeline = Timeline(session)
+        self.docks = Docks(session, theme, self)
+        self.status = StatusBar(theme)
+        self._build_menus()
+        self._lay_out()
+        self._connect()
+        self._restore()
+        self._unsubscribe = session.subscribe(self._on_state)
+        self._on_state(None, session.state)
+        self.prompt.edit.setFocus()
+
+    # -- building
+
+    def _build_menus(self) -> None:
+        self._menus = fill(self.menuBar(), self.actions_table)
+        view = self._menus["view"]
+        view.addSeparator()
+        for dock in self.docks.docks:
+            view.addAction(dock.toggleViewAction())
+        themes = self._menus["view"].addMenu(self.tr("Theme"))
+        for theme in THEMES.values():
+            action = themes.addAction(
+                self.tr(theme.title), lambda name=theme.name: self.look.set_theme(name)
+            )
+            action.setCheckable(True)
+            action.setData(theme.name)
+        themes.aboutToShow.connect(
+            lambda: [a.setChecked(a.data() == self.look.theme.name) for a in themes.actions()]
+        )
+
+    def _lay_out(self) -> None:
+        left = QSplitter(Qt.Orientation.Vertical)
+        left.addWidget(self.prompt)
+        left.addWidget(self.sampling)
+        left.setStretchFactor(0, 1)
+        left.setStretchFactor(1, 0)
+        left.setChildrenCollapsible(False)
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addWidget(self.timeline)
+        column.addWidget(self.docks, 1)
+        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.addWidget(left)
+        self._split.addWidget(right)
+        self._split.setStretchFactor(1, 1)
+        self._split.setSizes([270, 1000])
+        self._split.setChildrenCollapsible(False)
+        middle = QHBoxLayout()
+        middle.setContentsMargins(8, 0, 8, 0)
+        middle.addWidget(self._split)
+        whole = QWidget()
+        rows = QVBoxLayout(whole)
+        rows.setContentsMargins(0, 0, 0, 4)
+        rows.setSpacing(6)
+        rows.addWidget(self.topbar)
+        rows.addWidget(self.notices)
+        rows.addLayout(middle, 1)
+        rows.addWidget(self.status)
+        self.setCentralWidget(whole)
+
+    def _connect(self) -> None:
+        self.look.changed.connect(self._on_look)
+        self.topbar.openModel.connect(self.files.open)
+        self.files.recentChanged.connect(lambda: self.topbar.set_recent(self._memory.recent()))
+        self.topbar.set_recent(self._memory.recent())
+        self.status.cancel.connect(self.session.cancel)
+        self.docks.failed.connect(self.notices.error.say)
+        self.notices.openLog.connect(self.open_log)
+        self.notices.dismissError.connect(self._dismiss_error)
+        self.notices.restartEngine.connect(self.session.restart_engine)
+        self.notices.maskOn.connect(lambda: self.session.set_causal_mask(True))
+        self.prompt.edit.left.connect(self.timeline.setFocus)
+
+    def _on_state(self, old: State | None, new: State) -> None:
+        self.actions_table.follow(new)
+        for part in (
+            self.topbar,
+            self.notices,
+            self.prompt,
+            self.sampling,
+            self.timeline,
+            self.status,
+        ):
+            part.show_state(old, new)
+        self.docks.show_state(new)
+        model = title_of(new.request.model)
+        name = self.tr("Decoder Explorer")
+        self.setWindowTitle(f"{model} — {name}" if model else name)
+
+    def _on_look(self) -> None:
+        theme = self.look.theme
+        for part in (self.actions_table, self.topbar, self.prompt, self.docks, self.status):
+            part.set_theme(theme)
+
+    # -- wishes of the actions
+
+    def run_or_pause(self) -> None:
+        if self.session.state.status.activity == "running":
+            self.session.pause()
+        else:
+            self.session.run()
+
+    def toggle_presenter(self) -> None:
+        """Full screen, larger, with a visible way out."""
+        on = not self.look.presenting
+        self.look.present(on)
+        self.menuBar().setVisible(not on)
+        self.actions_table.set_presenting(on)
+        self.topbar.set_presenting(on)
+        if on:
+            self._was_maximized = self.isMaximized()
+            self.showFullScreen()
+        elif self._was_maximized:
+            self.showMaximized()
+        else:
+            self.showNormal()
+
+    def reset_layout(self) -> None:
+        self._split.setSizes([270, max(self.width() - 270, 400)])
+        self.docks.reset_layout()
+
+    def open_log(self) -> None:
+        log = places.log_file()
+        if not log.exists():
+            self.notices.error.say(self.tr("There is no log yet: nothing has gone wrong so far."))
+        elif not QDesktopServices.openUrl(QUrl.fromLocalFile(str(log))):
+            self.notices.error.say(
+                self.tr("No program opens text files here; the log is {0}").format(log)
+            )
+
+    def about(self) -> None:
+        QMessageBox.about(
+            self,
+            self.tr("About Decoder Explorer"),
+            self.tr(
+                "Decoder Explorer {0}\n\nWatch a decoder-only language model generate, one pass at "
+                "a time, on your own machine.\n\nApache License 2.0. Qt and PySide6 are used under "
+                "the LGPL; see THIRD_PARTY.md."
+            ).format(__version__),
+        )
+
+    def offer_recovery(
+        self, words: str, take: Callable[[], None], drop: Callable[[], None]
+    ) -> None:
+        """Ask, in a bar, about the session that a crash left."""
+        notice = self.notices.recovered
+
+        def then(act: Callable[[], None]) -> Callable[[], None]:
+            def both() -> None:
+                notice.say("")
+                act()
+
+            return both
+
+        notice.add_button(self.tr("Open it"), then(take), primary=True)
+        notice.add_button(self.tr("Delete it"), then(drop))
+        notice.dismissed.connect(lambda: notice.say(""))
+        notice.say(words)
+
+    def _dismiss_error(self) -> None:
+        self.notices.error.say("")
+        self.session.dismiss_error()
+
+    # -- Qt
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if self.files.droppable(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        path = self.files.droppable(event.mimeData())
+        if path:
+            event.acceptProposedAction()
+            self.files.open(path)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self.look.presenting:
+            self.toggle_presenter()
+        self._memory.put("geometry", self.saveGeometry())
+        self._memory.put("layout", self.docks.layout_state())
+        self._memory.put("split", self._split.saveState())
+        self._memory.remember_session(self.session.state)
+        self._memory.sync()
+        self._unsubscribe()
+        event.accept()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        # The window manager may end full screen by itself.
+        ended = not self.isFullScreen() and self.isVisible() and not self.isMinimized()
+        if event.type() == QEvent.Type.WindowStateChange and self.look.presenting and ended:
+            self.toggle_presenter()
+
+    def _restore(self) -> None:
+        self._was_maximized = False
+        self.topbar.set_presenting(False)
+        self.resize(*FIRST_SIZE)
+        self.restoreGeometry(self._memory.blob("geometry"))
+        self._split.restoreState(self._memory.blob("split"))
+        self.docks.restore_layout(self._memory.blob("layout"))
+        self.setGeometry(on_screen(self.geometry()))
+
+
+def on_screen(wanted: QRect) -> QRect:
+    """The geometry moved and shrunk until a screen that is there now shows all of it."""
+    screens = QGuiApplication.screens()
+    if not screens:
+        return wanted
+    areas = [screen.availableGeometry() for screen in screens]
+
+    def shared(area: QRect) -> int:
+        common = area.intersected(wanted)
+        return common.width() * common.height()
+
+    best = max(areas, key=shared)
+    if best.contains(wanted):
+        return wanted
+    if not shared(best):
+        best = QGuiApplication.primaryScreen().availableGeometry()
+    width, height = min(wanted.width(), best.width()), min(wanted.height(), best.height())
+    x = min(max(wanted.x(), best.left()), best.right() + 1 - width)
+    y = min(max(wanted.y(), best.top()), best.bottom() + 1 - height)
+    return QRect(x, y, width, height)
