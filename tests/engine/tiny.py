@@ -25,12 +25,12 @@ SIZES: dict[str, Any] = {
     "max_position_embeddings": 64,
     "pad_token_id": 0,
     "bos_token_id": 1,
-    "eos_token_id": 2,
+    "eos_token_id": None,
 }
 KINDS: dict[str, dict[str, Any]] = {
     "gpt2": {
         "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64, "vocab_size": 96,
-        "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+        "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None,
     },
     "llama": SIZES,
     "gemma3_text": {**SIZES, "sliding_window": 5,
@@ -84,6 +84,5 @@ def tiny_runner(kind: str, **changes: Any) -> Runner:
         dtype="float32",
         device="cpu",
         pad_id=0,
-        eos_ids=(2,),
     )
     return Runner(LoadedModel(model=model, config=config, tokenizer=SpelledIds(), card=card))

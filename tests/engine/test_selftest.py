@@ -1,0 +1,132 @@
+"""The self-test at load finds what an architecture can't do, and the engine then refuses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from explorer.engine import checks, masks, selftest
+from explorer.trace.request import RunRequest, Sampling
+from tests.engine.tiny import KINDS, tiny_runner
+
+PROMPT = "9 8 7 6 5 4 3 12 13"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_findings_on_working_models(kind: str) -> None:
+    runner = tiny_runner(kind)
+    selftest.run(runner)
+    card = runner.loaded.card
+    assert card.offers("capture")
+    assert card.offers("causal_off")
+    assert card.offers("cache")
+    assert card.offers("left_padding")
+    windowed = kind not in ("gpt2", "llama")
+    assert card.offers("undo") is not windowed
+    assert card.offers("right_padding") is not windowed
+
+
+def test_a_switch_that_does_not_take_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "without_causality", lambda mask_function: mask_function)
+    runner = tiny_runner("llama")
+    selftest.run(runner)
+    assert not runner.loaded.card.offers("causal_off")
+    assert "does not take in layers 0, 1, 2" in runner.loaded.card.words("causal_off")
+
+
+def test_a_map_that_is_not_the_models_is_found_and_not_drawn() -> None:
+    runner = tiny_runner("llama")
+    attention = runner.layers[1].self_attn
+    forward = attention.forward
+
+    def twisted(*args: Any, **kwargs: Any) -> Any:
+        """A layer whose output is not what its kernel was asked for."""
+        from explorer.engine import probe
+
+        output = forward(*args, **kwargs)
+        if probe._active is not None and probe._active.keep_outputs:
+            call = probe._active.calls[-1]
+            assert call.output is not None
+            call.output = call.output + 0.5
+        return output
+
+    attention.forward = twisted
+    selftest.run(runner)
+    assert "layers 1 can't be rebuilt" in runner.loaded.card.words("capture")
+    kept: list[Any] = []
+    runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: kept.append(s))
+    assert [record.kind for record in kept[0].layers] == ["qk", "absent", "qk"]
+    assert "differs from the model's own" in kept[0].layers[1].reason
+
+
+def test_a_model_without_pad_token_says_so() -> None:
+    import dataclasses
+
+    import msgspec
+
+    runner = tiny_runner("llama")
+    card = msgspec.structs.replace(runner.loaded.card, pad_id=None)
+    runner.loaded = dataclasses.replace(runner.loaded, card=card)
+    selftest.run(runner)
+    assert "no padding token" in runner.loaded.card.words("left_padding")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "request_",
+    [
+        RunRequest(prompt=PROMPT),
+        RunRequest(prompt=PROMPT, cache=False),
+        RunRequest(prompt=PROMPT, causal_mask=False),
+        RunRequest(prompt=PROMPT, padding="left", pad=8),
+    ],
+)
+def test_every_check_passes_on_working_models(kind: str, request_: RunRequest) -> None:
+    runner = tiny_runner(kind)
+    chosen: list[int] = []
+    runner.advance(request_, (), 4, Sampling, lambda s, t: chosen.append(t.id))
+    slots = runner.cache.slots
+    found = {check.name: check for check in checks.check(runner, request_, chosen)}
+    assert all(check.passed for check in found.values()), found
+    wanted = {"kernel_output", "eager_weights", "row_sums"}
+    wanted |= (
+        {"upper_triangle", "prefix_property", "greedy_equals_generate"}
+        if (request_.causal_mask)
+        else {"future_visible"}
+    )
+    wanted |= {"cached_equals_uncached"} if request_.uses_cache else set()
+    wanted |= {"padded_equals_alone"} if request_.padding else set()
+    assert set(found) == wanted
+    assert runner.cache.slots == slots
+
+
+def test_a_leaking_mask_turns_the_check_red() -> None:
+    """A model whose attention sees the future although its mask is on."""
+    runner = tiny_runner("llama")
+    for layer in runner.layers:
+        layer.self_attn.is_causal = False
+    found = {c.name: c for c in checks.check(runner, RunRequest(prompt=PROMPT), ())}
+    assert not found["upper_triangle"].passed
+    assert not found["prefix_property"].passed
+    assert not found["eager_weights"].passed
+    assert found["kernel_output"].passed  # what is drawn is still what the kernel did
+
+
+def test_a_wrong_cache_turns_the_check_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.cache_utils import DynamicLayer
+
+    update = DynamicLayer.update
+
+    def forgetful(self: Any, key: torch.Tensor, value: torch.Tensor, *a: Any, **k: Any) -> Any:
+        keys, values = update(self, key, value * (1.5 if key.shape[-2] == 1 else 1), *a, **k)
+        return keys, values
+
+    monkeypatch.setattr(DynamicLayer, "update", forgetful)
+    runner = tiny_runner("llama")
+    found = {c.name: c for c in checks.check(runner, RunRequest(prompt=PROMPT), ())}
+    assert not found["cached_equals_uncached"].passed
+    selftest.run(runner)
+    assert not runner.loaded.card.offers("cache")
+    assert not runner.caches(RunRequest())
