@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from explorer.places import models_folder
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="also run tests that take minutes")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow tests out unless they are asked for; they are deselected, not skipped."""
-    if config.getoption("--run-slow"):
-        return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+    """Leave out what was not asked for or cannot run here; it is deselected, not skipped."""
+    left_out = [] if config.getoption("--run-slow") else ["slow"]
+    if not any(models_folder().glob("smollm2/*.gguf")):
+        left_out.append("smollm2")
+    dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in dropped]
