@@ -1,0 +1,240 @@
+"""Makes copycat, the bundled teaching model: its vocabulary, its weights, its figures.
+
+    python packaging/train_copycat.py [--out FOLDER]
+
+Copycat is a small Llama-layout decoder that continues whatever was said before: shown random
+tokens twice, it says the second copy. One seed settles the vocabulary, the data and the weights
+(another processor may round differently). It uses one thread and takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import copycat_bpe
+import numpy as np
+import torch
+from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, LlamaForCausalLM
+
+HERE = Path(__file__).resolve().parent
+VOCABULARY = 1024
+PAD_ID = VOCABULARY - 1
+END_ID = VOCABULARY - 2
+CONTEXT = 512
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of the training: `rows` rows of `length` tokens a step."""
+
+    steps: int
+    rows: int
+    length: int
+    longest: int  # the longest stretch that is copied
+
+
+STAGES = (
+    Stage(steps=550, rows=96, length=24, longest=12),
+    Stage(steps=300, rows=32, length=72, longest=36),
+    Stage(steps=400, rows=16, length=160, longest=80),
+    Stage(steps=100, rows=5, length=CONTEXT, longest=240),
+)
+PEAK_RATE = 3e-3
+WARM_UP = 50
+
+
+def is_held_out(length: int, offset: int) -> bool:
+    """Whether this length of copied stretch, or this many tokens before it, is kept for tests."""
+    return length % 4 == 0 or offset % 3 == 2
+
+
+# --- data: (rows, T) token ids, and where the next token can be known
+
+
+def training_rows(rng: np.random.Generator, stage: Stage) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids (rows, T), and True where the token that follows can be told from those before.
+
+    A row is: some random tokens, a stretch of random tokens, perhaps some more, and the stretch
+    again and again up to the end.
+    """
+    rows = [_training_row(rng, stage) for _ in range(stage.rows)]
+    ids = np.stack([row for row, _ in rows])
+    starts = np.array([start for _, start in rows])
+    known = np.arange(stage.length) >= starts[:, None]
+    return torch.from_numpy(ids), torch.from_numpy(known)
+
+
+def _training_row(rng: np.random.Generator, stage: Stage) -> tuple[np.ndarray, int]:
+    length, offset = 0, 0
+    while is_held_out(length, offset):
+        length = int(rng.integers(3, stage.longest + 1))
+        offset = int(rng.integers(0, stage.length - 2 * length + 1))
+    room = stage.length - 2 * length - offset
+    gap = int(rng.integers(0, room + 1)) if rng.random() < 0.5 else 0
+    # Each token once, so that what follows it is never in doubt. The end token may be copied too.
+    tokens = rng.permutation(VOCABULARY - 1)
+    stretch, others = tokens[:length], tokens[length:]
+    parts = [others[:offset], stretch, others[offset : offset + gap]]
+    copies = -(-stage.length // length)
+    row = np.concatenate([*parts, np.tile(stretch, copies)])[: stage.length]
+    return row, offset + length + gap
+
+
+# --- training
+
+
+def new_model() -> LlamaForCausalLM:
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        max_position_embeddings=CONTEXT,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=END_ID,
+        pad_token_id=PAD_ID,
+    )
+    return LlamaForCausalLM(config)
+
+
+def train(model: LlamaForCausalLM, rng: np.random.Generator) -> None:
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.1)
+    total = sum(stage.steps for stage in STAGES)
+    step = 0
+    begun = time.perf_counter()
+    for stage in STAGES:
+        for _ in range(stage.steps):
+            optimizer.param_groups[0]["lr"] = rate(step, total)
+            loss = _loss(model, *training_rows(rng, stage))
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            step += 1
+            if step % 100 == 0:
+                spent_s = time.perf_counter() - begun
+                print(f"step {step}/{total}  loss {loss.item():.4f}  {spent_s:.0f} s", flush=True)
+
+
+def rate(step: int, total: int) -> float:
+    """Learning rate: a short warm-up, level for the first half, then down to nearly 0."""
+    return PEAK_RATE * min(1.0, (step + 1) / WARM_UP, max(0.01, 2 * (1 - step / total)))
+
+
+def _loss(model: LlamaForCausalLM, ids: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy where the next token is known, and a little of it where it isn't.
+
+    The little keeps the model unsure, as it should be, where nothing can be told.
+    """
+    hidden = model.model(ids).last_hidden_state[:, :-1]
+    targets, known = ids[:, 1:], known[:, :-1]
+    guess = ~known & (torch.rand(known.shape) < 0.1)
+    copied = torch.nn.functional.cross_entropy(model.lm_head(hidden[known]), targets[known])
+    if not guess.any():
+        return copied
+    guessed = torch.nn.functional.cross_entropy(model.lm_head(hidden[guess]), targets[guess])
+    return copied + 0.05 * guessed
+
+
+# --- figures, on lengths and offsets that training never saw
+
+
+@dataclass(frozen=True)
+class Figures:
+    accuracy: float  # of the second copy's tokens, from its second on, by top-1
+    focus: list[list[float]]  # [layer][head]: mean weight on the token to be copied
+    previous: list[list[float]]  # [layer][head]: mean weight on the token just before
+
+
+@torch.inference_mode()
+def measure(model: LlamaForCausalLM, rng: np.random.Generator, rows: int = 300) -> Figures:
+    """Figures over `rows` prompts of the form offset, stretch, stretch; 8 to 64 tokens copied."""
+    right = total = 0
+    focus, previous = 0.0, 0.0
+    for _ in range(rows):
+        length, offset = 4 * int(rng.integers(2, 17)), 3 * int(rng.integers(0, 30)) + 2
+        tokens = rng.permutation(VOCABULARY - 2)
+        stretch = tokens[:length]
+        ids = np.concatenate([tokens[length : length + offset], stretch, stretch])
+        output = model(torch.from_numpy(ids)[None], output_attentions=True)
+        queries = np.arange(offset + length, offset + 2 * length - 1)
+        predicted = output.logits[0, queries].argmax(-1).numpy()
+        right += int((predicted == ids[queries + 1]).sum())
+        total += len(queries)
+        weights = torch.stack(output.attentions)[:, 0]  # (L, H, T, T)
+        focus += weights[:, :, queries, queries - length + 1].sum(-1)
+        previous += weights[:, :, queries, queries - 1].sum(-1)
+    return Figures(right / total, (focus / total).tolist(), (previous / total).tolist())
+
+
+def report(figures: Figures) -> str:
+    best, layer, head = max(
+        (weight, layer, head)
+        for layer, heads in enumerate(figures.focus)
+        for head, weight in enumerate(heads)
+    )
+    lines = [
+        f"copy accuracy {figures.accuracy:.4%}",
+        f"weight on the token to be copied: layer {layer} head {head}: {best:.4f}",
+    ]
+    for name in ("focus", "previous"):
+        for layer, heads in enumerate(getattr(figures, name)):
+            lines.append(f"{name}, layer {layer}: " + " ".join(f"{weight:.3f}" for weight in heads))
+    return "\n".join(lines)
+
+
+# --- files
+
+
+def save_vocabulary(folder: Path) -> None:
+    text = (HERE / "copycat_text.txt").read_text(encoding="ascii")
+    tokens, pairs = copycat_bpe.learn(text, merges=VOCABULARY - 256 - 2)
+    copycat_bpe.save_tiktoken(folder / "copycat.tiktoken", tokens)
+    copycat_bpe.save_tokenizer_json(folder / "tokenizer.json", tokens, pairs)
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": copycat_bpe.END,
+        "pad_token": copycat_bpe.PAD,
+        "model_max_length": CONTEXT,
+        "padding_side": "left",
+        "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", "attention_mask"],
+    }
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8", newline="\n")
+
+
+def save_model(model: LlamaForCausalLM, folder: Path) -> None:
+    model.generation_config = GenerationConfig(eos_token_id=END_ID, pad_token_id=PAD_ID)
+    model.save_pretrained(folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Train copycat and save it.")
+    parser.add_argument("--out", type=Path, default=HERE.parent / "assets" / "copycat")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(arguments.seed)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    save_vocabulary(arguments.out)
+    model = new_model()
+    train(model, np.random.default_rng(arguments.seed))
+    save_model(model, arguments.out)
+    saved = AutoModelForCausalLM.from_pretrained(arguments.out, attn_implementation="eager")
+    print(report(measure(saved, np.random.default_rng([arguments.seed, 1]))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
