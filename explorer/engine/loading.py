@@ -73,7 +73,11 @@ def load(
     files = _whole_files(folder)
     warnings: list[str] = []
     if files[0].suffix == ".bin":
-        origin = "pickle (.bin), read without running code in it"
+        origin = "pickle (.bin)"
+        warnings.append(
+            "The weights are pickle files (.bin), a form that can hide programs; they are read in "
+            "torch's restricted mode, which runs none."
+        )
     loaded = _load_weights(folder, config, dtype, progress, cancelled, warnings)
     loaded = _to_device(loaded, device)
     card = model_card(

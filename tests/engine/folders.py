@@ -1,0 +1,164 @@
+"""Tiny model folders and GGUF files, as users have them, written from random models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gguf
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.tokenization_utils_tokenizers import TokenizersBackend
+
+CORPUS = [
+    "the cat sat on the mat and the dog sat on the cat",
+    "one two three four five six seven eight nine ten 0 1 2 3 4 5 6 7 8 9",
+    "  spaces,\ttabs\nand new lines\n\n\n are text too; 日本語 and emoji 👩‍👩‍👧 and é are as well",
+]
+CHAT = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+VOCABULARY = 320
+_TRAINED: dict[int, str] = {}
+
+
+def byte_level(vocabulary: int = VOCABULARY) -> Tokenizer:
+    """A byte-level BPE trained on a few lines: special tokens first, then bytes and merges."""
+    if vocabulary not in _TRAINED:
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocabulary,
+            show_progress=False,
+            special_tokens=[AddedToken(text, special=True, normalized=False) for text in SPECIAL],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        )
+        tokenizer.train_from_iterator(CORPUS, trainer)
+        _TRAINED[vocabulary] = tokenizer.to_str()
+    return Tokenizer.from_str(_TRAINED[vocabulary])
+
+
+def write_tokenizer(folder: Path, tokenizer: Tokenizer, **more: Any) -> None:
+    """tokenizer.json and its config, with a chat template."""
+    settings = {
+        "bos_token": SPECIAL[0],
+        "eos_token": SPECIAL[2],
+        "pad_token": SPECIAL[0],
+        "chat_template": CHAT,
+        **more,
+    }
+    TokenizersBackend(tokenizer_object=tokenizer, **settings).save_pretrained(folder)
+
+
+def model(kind: str = "llama", seed: int = 0, **changes: Any) -> Any:
+    """A random causal model of three layers, in float32."""
+    torch.manual_seed(seed)
+    sizes = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 128,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "pad_token_id": 0,
+    }
+    if kind == "gpt2":
+        sizes = {
+            "vocab_size": VOCABULARY, "n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 128,
+            "bos_token_id": 0, "eos_token_id": 2,
+        }  # fmt: skip
+    config = AutoConfig.for_model(kind, **{**sizes, **changes})
+    made = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return made.eval()
+
+
+def write_folder(folder: Path, made: Any, shard_size: str = "50GB") -> Path:
+    """A folder in Hugging Face's layout with a byte-level tokenizer."""
+    made.save_pretrained(folder, max_shard_size=shard_size)
+    write_tokenizer(folder, byte_level(made.config.vocab_size))
+    return folder
+
+
+def greedy(made: Any, ids: list[int], count: int = 8) -> list[int]:
+    """What transformers' own greedy generation adds to `ids`."""
+    with torch.inference_mode():
+        out = made.generate(
+            torch.tensor([ids]),
+            attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+            max_new_tokens=count,
+            min_new_tokens=count,
+            do_sample=False,
+            pad_token_id=0,
+        )
+    return [int(i) for i in out[0, len(ids) :]]
+
+
+def write_gguf(path: Path, made: Any, kind: gguf.GGMLQuantizationType) -> Path:
+    """A Llama or Qwen2 model as llama.cpp's converter would write it."""
+    config = made.config
+    architecture = config.model_type
+    writer = gguf.GGUFWriter(path, architecture)
+    writer.add_name("tiny")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_vocab_size(config.vocab_size)
+    _write_vocabulary(writer, byte_level(config.vocab_size), "gpt-2")
+    names = gguf.get_tensor_name_map(
+        gguf.MODEL_ARCH[architecture.upper()], config.num_hidden_layers
+    )
+    for name, value in made.state_dict().items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        array = value.numpy()
+        if architecture == "llama" and ("q_proj" in name or "k_proj" in name):
+            heads = config.num_attention_heads if "q_proj" in name else config.num_key_value_heads
+            array = _llama_order(array, heads)
+        stored = kind if array.ndim > 1 else gguf.GGMLQuantizationType.F32
+        data = gguf.quantize(array, stored)
+        writer.add_tensor(names.get_name(name, (".weight", ".bias")), data, raw_dtype=stored)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _write_vocabulary(writer: gguf.GGUFWriter, tokenizer: Tokenizer, tag: str) -> None:
+    entries = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
+    merges = json.loads(tokenizer.to_str())["model"]["merges"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(tag)
+    writer.add_token_list([text for text, _ in entries])
+    writer.add_token_types([3 if text in SPECIAL else 1 for text, _ in entries])
+    writer.add_token_merges([" ".join(pair) for pair in merges])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(2)
+    writer.add_pad_token_id(0)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(CHAT)
+
+
+def _llama_order(array: Any, heads: int) -> Any:
+    """llama.cpp interleaves the two halves of each rotary head."""
+    return (
+        array.reshape(heads, 2, array.shape[0] // heads // 2, *array.shape[1:])
+        .swapaxes(1, 2)
+        .reshape(array.shape)
+    )

@@ -1,0 +1,224 @@
+"""GGUF files: converted once, the same bits as transformers' own route, safe when damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import gguf as library
+import numpy as np
+import pytest
+import torch
+
+from explorer import places
+from explorer.engine import catalog, gguf, gguf_cache
+from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.gguf_header import read_header
+from explorer.engine.loading import load
+from tests.engine.folders import byte_level, greedy, model, write_gguf
+
+Q = library.GGMLQuantizationType
+PROMPT = "the cat sat on"
+
+
+@pytest.fixture(autouse=True)
+def own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def quantised(made: Any, kind: library.GGMLQuantizationType) -> Any:
+    """The model with its matrices rounded as the file stores them."""
+    with torch.no_grad():
+        for parameter in made.parameters():
+            if parameter.ndim > 1:
+                stored = library.quantize(parameter.numpy(), kind)
+                parameter.copy_(torch.from_numpy(library.dequantize(stored, kind)))
+    return made
+
+
+@pytest.mark.parametrize("kind", [Q.F32, Q.F16, Q.BF16, Q.Q8_0, Q.Q4_0], ids=lambda k: k.name)
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+def test_a_file_generates_what_transformers_does(
+    tmp_path: Path, architecture: str, kind: library.GGMLQuantizationType
+) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(architecture), kind)
+    loaded = load(str(path))
+    original = quantised(model(architecture), kind)
+    for (name, ours), (_, theirs) in zip(
+        loaded.model.named_parameters(), original.named_parameters(), strict=True
+    ):
+        assert torch.equal(ours, theirs), name
+    ids = [token.id for token in loaded.tokenizer.encode(PROMPT).tokens]
+    assert ids == byte_level().encode(PROMPT).ids
+    assert greedy(loaded.model, ids) == greedy(original, ids)
+    words = f"from {kind.name}" + ("" if kind is Q.F32 else " (dequantised)")
+    assert loaded.card.source == words
+    assert loaded.card.eos_ids == (2,)
+    assert loaded.card.has_chat_template
+    assert loaded.card.warnings == ()
+
+
+@pytest.mark.parametrize("kind", [Q.F32, Q.Q8_0], ids=lambda k: k.name)
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+def test_tensors_equal_transformers_own_load(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    architecture: str,
+    kind: library.GGMLQuantizationType,
+) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(architecture), kind)
+    same_as_transformers(path, monkeypatch)
+
+
+def same_as_transformers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare with from_pretrained(gguf_file=…), tensor by tensor."""
+    import transformers.modeling_utils
+
+    # It asks for accelerate, which it then does not use.
+    monkeypatch.setattr(transformers.modeling_utils, "is_accelerate_available", lambda: True)
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(
+        path.parent, gguf_file=path.name, dtype=torch.float32, local_files_only=True
+    )
+    ours = load(str(path)).model
+    expected = dict(theirs.state_dict())
+    found = dict(ours.state_dict())
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.equal(found[name], value), name
+
+
+def test_converting_happens_once(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.Q8_0)
+    texts: list[str] = []
+    load(str(path), progress=lambda text, _: texts.append(text))
+    assert any("once" in text for text in texts)
+    texts.clear()
+    load(str(path), progress=lambda text, _: texts.append(text))
+    assert not any("once" in text for text in texts)
+
+
+def test_a_changed_file_is_converted_again(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(seed=0), Q.F32)
+    load(str(path))
+    write_gguf(path, model(seed=1), Q.F32)
+    again = load(str(path)).model
+    assert torch.equal(again.lm_head.weight, model(seed=1).lm_head.weight)
+
+
+def test_a_damaged_conversion_is_made_again(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
+    folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)
+    weights = folder / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 0xFF
+    weights.write_bytes(content)
+    loaded = load(str(path)).model
+    assert torch.equal(loaded.lm_head.weight, model().lm_head.weight)
+
+
+def test_a_copied_conversion_is_still_good(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
+    folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)
+    os.utime(folder / "model.safetensors", (1, 1))
+    assert gguf_cache.opened(path, folder) == "from F32"
+
+
+def test_a_cancelled_conversion_leaves_nothing(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
+    calls = iter([False, False, True])
+    with pytest.raises(Cancelled):
+        load(str(path), cancelled=lambda: next(calls))
+    assert list(gguf_cache.cache_folder().iterdir()) == []
+
+
+def test_the_bundled_model_is_converted_beside_itself() -> None:
+    path = places.models_folder() / "smollm2" / "x.gguf"
+    assert gguf_cache.folder_for(path) == path.parent / "float32"
+
+
+def test_the_cache_has_a_limit_and_can_be_cleared(tmp_path: Path) -> None:
+    folders = []
+    for number in range(3):
+        path = write_gguf(tmp_path / f"tiny{number}.gguf", model(), Q.F32)
+        folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)
+        os.utime(folder / "converted.json", (number + 1, number + 1))
+        folders.append(folder)
+    each = gguf_cache.size_bytes() // 3
+    gguf_cache.trim(2 * each + each // 2, keep=folders[0])
+    assert [folder.exists() for folder in folders] == [True, False, True]
+    assert gguf_cache.clear() > 0
+    assert gguf_cache.size_bytes() == 0
+
+
+@pytest.mark.parametrize("tenth", range(10))
+def test_a_file_cut_anywhere_is_refused(tmp_path: Path, tenth: int) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.Q8_0)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) * tenth // 10])
+    with pytest.raises(BadInput, match=r"not a whole GGUF file|not a GGUF file"):
+        load(str(path))
+
+
+@pytest.mark.parametrize("place", [8, 16])
+def test_absurd_counts_are_refused(tmp_path: Path, place: int) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.Q8_0)
+    content = bytearray(path.read_bytes())
+    content[place : place + 8] = struct.pack("<Q", 2**62)
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match="not a whole GGUF file"):
+        load(str(path))
+
+
+def test_flipped_bytes_never_crash(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.Q8_0)
+    whole = path.read_bytes()
+    random = np.random.default_rng(0)
+    for place in random.integers(0, 12_000, 60):
+        content = bytearray(whole)
+        content[place] ^= int(random.integers(1, 256))
+        path.write_bytes(content)
+        with contextlib.suppress(BadInput):  # anything else fails the test
+            header = read_header(path)
+            assert all(t.start + t.size <= len(whole) for t in header.tensors)
+
+
+def test_an_unknown_architecture(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    writer = library.GGUFWriter(path, "frobnicator")
+    writer.add_tensor("x.weight", np.ones((2, 2), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(BadInput, match="architecture frobnicator"):
+        load(str(path))
+
+
+def test_missing_tensors_are_refused(tmp_path: Path) -> None:
+    made = model()
+    made.config.num_hidden_layers = 4  # one more than there are weights for
+    path = write_gguf(tmp_path / "tiny.gguf", made, Q.F32)
+    with pytest.raises(BadInput, match="lacks 9 of the weights"):
+        load(str(path))
+
+
+def test_the_manifest_names_every_file(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
+    folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)
+    manifest = json.loads((folder / "converted.json").read_text())
+    there = {file.name for file in folder.iterdir()} - {"converted.json"}
+    assert set(manifest["files"]) == there
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= there
+
+
+@pytest.mark.slow
+@pytest.mark.smollm2
+@pytest.mark.timeout(600)
+def test_smollm2_equals_transformers_own_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DECODER_EXPLORER_HOME")
+    same_as_transformers(catalog.resolve("smollm2").path, monkeypatch)
