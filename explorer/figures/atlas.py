@@ -15,8 +15,7 @@ import numpy as np
 from explorer.figures import blocks as parts
 from explorer.figures.attention import shared_rows
 from explorer.figures.blocks import MASKED, READ, Block
-from explorer.trace import attention
-from explorer.trace.attention import as_float32, softmax_rows
+from explorer.trace.attention import as_float32
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
@@ -82,13 +81,12 @@ def build(
         return Atlas(copy, heads, reasons, slots, stride, passes, complete)
 
     worked = 0
-    for layer in _order(layers, first_layer):
-        for block in parts.blocks(trace, step, layer, start) if heads[layer] else ():
-            for rows in _row_slices(block, heads[layer], stride):
-                worked += _draw(block, rows, levels[layer, : heads[layer]], stride)
-                if worked >= _WEIGHTS_PER_ANSWER:
-                    worked = 0
-                    yield answer(complete=False)
+    for members, group in _groups(trace, step, _order(layers, first_layer), start):
+        for rows in _row_slices(group[0], len(group) * heads[members[0]], stride):
+            worked += _draw(group, rows, levels, members, stride)
+            if worked >= _WEIGHTS_PER_ANSWER:
+                worked = 0
+                yield answer(complete=False)
     yield answer(complete=True)
 
 
@@ -134,20 +132,53 @@ def _row_slices(block: Block, heads: int, stride: int) -> Iterator[slice]:
         at = upto
 
 
-def _draw(block: Block, rows: slice, levels: np.ndarray, stride: int) -> int:
-    """Put some rows of all heads of a layer into its (H, n, n) levels; returns weights made."""
+def _groups(
+    trace: Trace, step: int, order: Sequence[int], start: int
+) -> Iterator[tuple[list[int], list[Block]]]:
+    """(layers, their blocks) that one call can work out together: same shapes, same mask."""
+    waiting: dict[object, tuple[list[int], list[Block]]] = {}
+    for layer in order:
+        for block in parts.blocks(trace, step, layer, start):
+            key = _signature(block)
+            layers, group = waiting.setdefault(key, ([], []))
+            layers.append(layer)
+            group.append(block)
+            size = max(block.record.heads * block.count * block.columns, block.keys.size)
+            if (len(group) + 1) * size > _WEIGHTS_AT_ONCE or block.record.kind == "map":
+                yield waiting.pop(key)
+    yield from waiting.values()
+
+
+def _signature(block: Block) -> object:
+    record, mask = block.record, block.record.mask
+    if record.kind == "map" or record.bias is not None:
+        return id(record)
+    assert record.queries is not None
+    data = None if mask is None or mask.data is None else mask.data
+    same_mask = data.tobytes() if data is not None and data.nbytes < 4096 else id(data)
+    shape = (record.queries.shape[1:], block.keys.shape, block.rows.start, block.rows.stop)
+    place = (block.first_query, block.first_key, None if mask is None else mask.kind, same_mask)
+    return (*shape, *place, record.dtype, record.scaling, record.softcap, record.sinks is None)
+
+
+def _draw(
+    group: Sequence[Block], rows: slice, levels: np.ndarray, layers: list[int], stride: int
+) -> int:
+    """Put some rows of all heads of some layers into the levels; returns weights made."""
+    block = group[0]
     first = block.first_query + rows.start - block.rows.start
     kinds = _kinds(block, rows)
     read = np.flatnonzero((kinds == READ).any(axis=(0, 1)))
-    pooled_kinds = _pool_columns(_pool_rows(kinds, first, stride), block.first_key, stride)
-    row = slice(first // stride, first // stride + pooled_kinds.shape[1])
-    begin = block.first_key // stride
-    target = levels[:, row, begin : begin + pooled_kinds.shape[2]]
-    np.maximum(target, np.minimum(pooled_kinds, MASKED), out=target)
+    pooled = _pool_columns(_pool_rows(kinds, first, stride), block.first_key, stride)
+    heads = slice(0, block.record.heads)
+    row = slice(first // stride, first // stride + pooled.shape[1])
+    offset = block.first_key // stride
+    cells = (layers, heads, row, slice(offset, offset + pooled.shape[2]))
+    levels[cells] = np.maximum(levels[cells], np.minimum(pooled, MASKED))
     if len(read) == 0:
         return 0
     columns = slice(int(read[0]), int(read[-1]) + 1)
-    weights = weights_of_heads(block, rows, columns)
+    weights = weights_of_heads(group, rows, columns)
     tall = _pool_rows(weights, first, stride)
     tall *= np.float32(LEVELS)
     np.minimum(np.rint(tall, out=tall), LEVELS, out=tall)
@@ -155,71 +186,74 @@ def _draw(block: Block, rows: slice, levels: np.ndarray, stride: int) -> int:
     drawn += np.uint16(READ)
     drawn = _pool_columns(drawn, block.first_key + columns.start, stride)
     begin = (block.first_key + columns.start) // stride
-    end = begin + drawn.shape[2]
-    offset = block.first_key // stride
-    is_read = pooled_kinds[:, :, begin - offset : end - offset] == READ
-    target = levels[:, row, begin:end]
-    np.maximum(target, np.where(is_read, drawn, np.uint16(0)), out=target)
+    end = begin + drawn.shape[-1]
+    drawn *= pooled[:, :, begin - offset : end - offset] == READ
+    cells = (layers, heads, row, slice(begin, end))
+    levels[cells] = np.maximum(levels[cells], drawn)
     return int(weights.size)
 
 
 def _kinds(block: Block, rows: slice) -> np.ndarray:
     """(1 or H, rows, K) uint8 kinds: one for all heads unless the mask differs by head."""
     mask = block.record.mask
-    own = mask is not None and mask.kind == "values" and mask.data is not None and len(mask.data)
-    return np.stack([parts.kinds(block, rows, head) for head in range(int(own) or 1)])
+    differ = mask is not None and mask.kind == "values" and mask.data is not None
+    heads = len(mask.data) if differ and mask is not None and mask.data is not None else 1
+    return np.stack([parts.kinds(block, rows, head) for head in range(heads)])
 
 
-def weights_of_heads(block: Block, rows: slice, columns: slice) -> np.ndarray:
-    """(H, rows, columns) float32 weights of all heads of a layer in one go.
+def weights_of_heads(group: Sequence[Block], rows: slice, columns: slice) -> np.ndarray:
+    """(L, H, rows, columns) float32: all heads of some layers of one shape and mask in one go.
 
     The same arithmetic as `trace.attention.weights`, a test says so; `columns` must hold every
     key that these rows may read.
     """
-    record = block.record
+    record = group[0].record
     if record.weights is not None:
-        return np.array(record.weights[:, rows, columns])
-    assert record.queries is not None
-    queries = as_float32(record.queries[rows], record.dtype)
-    keys = as_float32(block.keys[columns], record.dtype)
-    count, heads, width = queries.shape
-    kv_heads = keys.shape[1]
-    grouped = queries.reshape(count, kv_heads, heads // kv_heads, width).transpose(1, 2, 0, 3)
-    scores = np.matmul(grouped.reshape(kv_heads, -1, width), keys.transpose(1, 2, 0))
-    scores = scores.reshape(heads, count, -1)
+        return np.array(record.weights[None, :, rows, columns])
+    taken = [block.record.queries[rows] for block in group if block.record.queries is not None]
+    queries = as_float32(np.stack(taken), record.dtype)
+    parts_of_keys = [block.keys[columns] for block in group]
+    keys = parts_of_keys[0][None] if len(group) == 1 else np.stack(parts_of_keys)
+    keys = as_float32(keys, record.dtype)
+    layers, count, heads, width = queries.shape
+    kv_heads = keys.shape[2]
+    grouped = queries.reshape(layers, count, kv_heads, -1, width).transpose(0, 2, 3, 1, 4)
+    grouped = grouped.reshape(layers, kv_heads, -1, width)
+    scores = np.matmul(grouped, keys.transpose(0, 2, 3, 1)).reshape(layers, heads, count, -1)
     scores *= np.float32(record.scaling)
     if record.softcap:
         scores = np.tanh(scores / np.float32(record.softcap)) * np.float32(record.softcap)
     if record.bias is not None:
         scores = scores + record.bias[:, rows, columns]
-    if record.mask is not None:
-        per_head = record.mask.kind == "values"
-        scores += np.stack(
-            [
-                record.mask.additive(rows, head)[:, columns]
-                for head in range(heads if per_head else 1)
-            ]
-        )
-    return _softmax(scores, record)
+    mask = record.mask
+    if mask is not None and mask.kind != "none":
+        differ = heads if mask.kind == "values" else 1
+        scores += np.stack([mask.additive(rows, head)[:, columns] for head in range(differ)])
+    sinks = [block.record.sinks for block in group if block.record.sinks is not None]
+    _softmax(scores, np.stack(sinks)[:, :, None, None] if sinks else None)
+    return np.asarray(scores)
 
 
-def _softmax(scores: np.ndarray, record: attention.LayerRecord) -> np.ndarray:
-    if record.sinks is None:
-        return softmax_rows(scores)
-    return np.stack(
-        [softmax_rows(part, float(sink)) for part, sink in zip(scores, record.sinks, strict=True)]
-    )
+def _softmax(scores: np.ndarray, sinks: np.ndarray | None) -> None:
+    """Along the keys, in place; rows with nothing to read become zeros, a sink takes its share."""
+    top = scores.max(axis=-1, keepdims=True)
+    if sinks is not None:
+        np.maximum(top, sinks, out=top)
+    top[np.isneginf(top)] = 0
+    scores -= top
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=-1, keepdims=True)
+    if sinks is not None:
+        total += np.exp(sinks - top)
+    total[total == 0] = 1
+    scores /= total
 
 
 def _pool_rows(array: np.ndarray, first: int, by: int) -> np.ndarray:
     """(…, R, K) -> (…, ceil, K): maxima of rows that fall into the same multiple of `by`."""
-    if by == 1:
+    if by == 1 or array.shape[-2] == 1:
         return array
-    before = first % by
-    after = -(before + array.shape[-2]) % by
-    if before or after:
-        pad = [(0, 0)] * (array.ndim - 2) + [(before, after), (0, 0)]
-        array = np.pad(array, pad)
+    array = _aligned(array, first, by, -2)
     shape = (*array.shape[:-2], array.shape[-2] // by, by, array.shape[-1])
     return np.asarray(array.reshape(shape).max(axis=-2))
 
@@ -228,11 +262,22 @@ def _pool_columns(array: np.ndarray, first: int, by: int) -> np.ndarray:
     """(…, R, K) -> (…, R, ceil): maxima of columns in the same multiple of `by`."""
     if by == 1:
         return array
-    before = first % by
-    after = -(before + array.shape[-1]) % by
-    if before or after:
-        array = np.pad(array, [(0, 0)] * (array.ndim - 1) + [(before, after)])
+    array = _aligned(array, first, by, -1)
     result = array[..., ::by].copy()
     for offset in range(1, by):
         np.maximum(result, array[..., offset::by], out=result)
+    return result
+
+
+def _aligned(array: np.ndarray, first: int, by: int, axis: int) -> np.ndarray:
+    """Padded with zeros so that multiples of `by` begin and end with the array."""
+    before = first % by
+    after = -(before + array.shape[axis]) % by
+    if not before and not after:
+        return array
+    shape = list(array.shape)
+    shape[axis] += before + after
+    result = np.zeros(shape, array.dtype)
+    inside = slice(before, before + array.shape[axis])
+    result[(..., inside, slice(None)) if axis == -2 else (..., inside)] = array
     return result
