@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from explorer.trace.attention import LayerRecord
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
 DEFAULT_BYTES = 1 << 30
+SAME = 1e-4  # logits this close are the same pass
 REASON = (
     "the queries and keys of this older pass were let go to save memory; "
     "select the step in the window and the pass is run again"
@@ -72,7 +75,15 @@ def within(trace: Trace, budget: int, keep: Iterable[int] = ()) -> Trace:
 
 
 def with_records(trace: Trace, index: int, fresh: Step) -> Trace:
-    """The trace with the records of one step swapped in from a pass that was run again."""
+    """The trace with the records of one step swapped in from a pass that was run again.
+
+    The step's logits stay those of the first time; where the new ones differ, the note says by
+    how much.  ValueError if it was another pass.
+    """
     old = trace.steps[index]
-    step = replace(old, layers=fresh.layers, hidden=fresh.hidden, note=RERUN_NOTE)
+    if fresh.token_ids != old.token_ids or fresh.logits.shape != old.logits.shape:
+        raise ValueError(f"Step {index}, run again, differs from the one on screen.")
+    apart = float(np.abs(fresh.logits - old.logits).max())
+    note = RERUN_NOTE if apart <= SAME else f"{RERUN_NOTE}; its logits differ by up to {apart:.2g}"
+    step = replace(old, layers=fresh.layers, hidden=fresh.hidden, note=note)
     return replace(trace, steps=(*trace.steps[:index], step, *trace.steps[index + 1 :]))

@@ -15,12 +15,13 @@ from explorer.session import budget
 from explorer.session.history import History
 from explorer.session.link import Link, Post
 from explorer.session.ports import Engine
-from explorer.session.prompt import encoding_problem
+from explorer.session.prompt import LiveTokens, encoding_problem
 from explorer.session.state import Selection, Status
 from explorer.session.store import Store
 from explorer.trace import messages as m
 from explorer.trace.card import SelfCheck
 from explorer.trace.request import RunRequest
+from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
 ENDLESS = 1_000_000  # passes; the engine stops earlier by itself
@@ -53,10 +54,10 @@ class Driver:
         self._link = Link(factory, post, self._receive)
         self._job: Job | None = None
         self._loaded: tuple[str, str, str] | None = None
+        self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
         self._recapture: int | None = None  # step to run again once nothing else runs
-        self._tokenizing: tuple[int, str, bool] | None = None
-        self._tokenized: tuple[str, bool] | None = None
+        self.prompt = LiveTokens(store, self._link)
 
     # -- the engine's life
 
@@ -69,8 +70,13 @@ class Driver:
             error_details="",
         )
         self._link.start()
-        if self._store.state.card is not None:
+        if self._wanted and self._link.alive:
             self.load()
+
+    @property
+    def running(self) -> bool:
+        """True if there is an engine to ask."""
+        return self._link.alive and self._store.state.status.activity != "lost"
 
     def close(self) -> None:
         self._forget_engine()
@@ -81,9 +87,17 @@ class Driver:
         self._loaded = None
         self._after_load = None
         self._recapture = None
-        self._tokenizing = None
+        self.prompt.stop()
 
     # -- wishes
+
+    def open(self) -> None:
+        """Open the model that the request names, with a new engine if there is none."""
+        self._wanted = True
+        if self.running:
+            self.load()
+        else:
+            self.start()
 
     def load(self) -> None:
         """Open the model that the request names."""
@@ -94,7 +108,8 @@ class Driver:
         )
         self._job = Job("load", run, request)
         self._loaded = None
-        self._tokenized = None
+        self._wanted = True
+        self.prompt.stop()
         self._store.set(status=Status(activity="loading", text=f"Opening {request.model}…"))
 
     def advance(self, steps: int) -> None:
@@ -104,8 +119,10 @@ class Driver:
         if problem or not state.request.model:
             self._store.set(error=problem or "Open a model first: there is nothing to run yet.")
             return
-        if state.status.activity == "lost":
+        if not self.running:
             self.start()
+            if not self.running:
+                return
         if self._job and self._job.kind == "advance":
             if not self._job.endless:
                 self._job.queued = min(self._job.queued + steps, max(steps, _AHEAD))
@@ -127,6 +144,7 @@ class Driver:
             m.Advance(request=state.request, chosen=chosen, steps=steps, sampling=state.sampling)
         )
         self._job = Job("advance", run, state.request, fresh=fresh, endless=steps >= ENDLESS)
+        self._history.end_gesture()
         latest = replace(state.selection, step=None, query=None, key=None)
         self._store.set(
             status=Status(activity="running", text="Running…"),
@@ -158,6 +176,8 @@ class Driver:
         self._recapture = None
         if job is None:
             return
+        if job.kind == "load":
+            self._wanted = False
         self._link.send(m.Cancel(run=job.run))
         self._store.set(status=Status(activity="idle"))
 
@@ -183,11 +203,16 @@ class Driver:
             status=Status(activity="checking", text="Checking the trace…"),
         )
 
-    def recapture(self, step: int) -> None:
-        """Run an older pass again for its records, as soon as nothing else runs."""
-        if self._job and self._job.kind == "check":
+    def look_at(self, step: int) -> None:
+        """If this pass gave its records up, run it again as soon as nothing else runs."""
+        trace = self._store.state.trace
+        gone = trace is not None and budget.was_let_go(trace.steps[step])
+        job = self._job
+        if job and (
+            (job.kind == "recapture" and job.step != step) or (job.kind == "check" and gone)
+        ):
             self.cancel()
-        self._recapture = step
+        self._recapture = step if gone else None
         if self._job is None:
             self._next_in_background()
 
@@ -206,18 +231,6 @@ class Driver:
     def _can_continue(self, trace: Trace) -> bool:
         return self._loaded == _key(trace.request) and self._same_model(trace)
 
-    def tokenize(self) -> None:
-        """Ask for the tokens of the prompt; one question at a time, always about the newest."""
-        request = self._store.state.request
-        wanted = (request.prompt, request.chat)
-        problem = encoding_problem(request.prompt)
-        if problem:
-            self._tokenized = None
-            self._store.set(prompt_tokens=(), prompt_problem=problem)
-        elif self._loaded and not self._tokenizing and wanted != self._tokenized:
-            run = self._link.ask(m.Tokenize(text=request.prompt, chat=request.chat))
-            self._tokenizing = (run, *wanted)
-
     # -- answers
 
     def _receive(self, event: m.Event) -> None:
@@ -228,7 +241,7 @@ class Driver:
                 if self._store.state.status.activity == "starting":
                     self._store.set(status=Status(activity="idle"))
             case m.Tokens():
-                self._on_tokens(event)
+                self.prompt.answered(event)
             case m.Failed():
                 self._on_failed(event)
             case _ if self._job is not None and event.run == self._job.run:
@@ -269,21 +282,9 @@ class Driver:
         self._loaded = _key(job.request)
         after, self._after_load = self._after_load, None
         self._store.set(card=event.card, status=Status(activity="idle"))
-        self.tokenize()
+        self.prompt.start()
         if after is not None and self._job is None:
             self.advance(after)
-
-    def _on_tokens(self, event: m.Tokens) -> None:
-        if self._tokenizing is None or event.run != self._tokenizing[0]:
-            return
-        _, text, chat = self._tokenizing
-        self._tokenizing = None
-        request = self._store.state.request
-        if (request.prompt, request.chat) == (text, chat):
-            self._tokenized = (text, chat)
-            self._store.set(prompt_tokens=event.tokens, prompt_problem=event.problem)
-        else:
-            self.tokenize()
 
     def _on_prompted(self, event: m.Prompted, job: Job) -> None:
         state = self._store.state
@@ -312,9 +313,7 @@ class Driver:
         if trace is None:
             return
         if job.kind == "recapture":
-            swapped = budget.with_records(trace, job.step, event.step)
-            keep = self._looked_at(state.selection, job.step)
-            self._store.set(trace=budget.within(swapped, self.budget_bytes, keep))
+            self._swap_in(trace, job.step, event.step)
         elif job.kind == "advance" and event.step.index == len(trace.steps):
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
             keep = self._looked_at(state.selection)
@@ -324,6 +323,15 @@ class Driver:
             self._store.set(
                 error="The engine answered with a step out of order; press step to go on from here."
             )
+
+    def _swap_in(self, trace: Trace, index: int, fresh: Step) -> None:
+        try:
+            swapped = budget.with_records(trace, index, fresh)
+        except ValueError as error:
+            self._store.set(error=str(error))
+            return
+        keep = self._looked_at(self._store.state.selection, index)
+        self._store.set(trace=budget.within(swapped, self.budget_bytes, keep))
 
     @staticmethod
     def _looked_at(selection: Selection, *more: int) -> set[int]:
@@ -359,9 +367,7 @@ class Driver:
             self.check()
 
     def _on_failed(self, event: m.Failed) -> None:
-        if self._tokenizing and event.run == self._tokenizing[0]:
-            self._tokenizing = None
-            self._store.set(prompt_tokens=(), prompt_problem=event.sentence)
+        if self.prompt.failed(event):
             return
         job = self._job
         if job is None or event.run != job.run:
@@ -371,6 +377,7 @@ class Driver:
         quiet = job.kind == "check" and not job.asked
         changes = {} if quiet else {"error": event.sentence, "error_details": event.details}
         if job.kind == "load":
+            self._wanted = False
             changes["card"] = None  # type: ignore[assignment]
         self._store.set(status=Status(activity="idle"), **changes)
 

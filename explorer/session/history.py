@@ -53,6 +53,11 @@ class History:
         self._undo.append(Entry(kind, {name: getattr(state, name) for name in fields}, now))
         del self._undo[:-LIMIT]
 
+    def end_gesture(self) -> None:
+        """The next edit is one of its own, however soon it comes."""
+        if self._undo:
+            self._undo[-1].at = float("-inf")
+
     def undo(self, state: State) -> dict[str, Any]:
         """The fields to put back; empty if there is nothing to undo."""
         return self._swap(self._undo, self._redo, state)

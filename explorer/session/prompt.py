@@ -1,6 +1,10 @@
-"""What can be wrong with a text before any model has seen it."""
+"""The prompt's live tokens, and what can be wrong with a text before any model has seen it."""
 
 from __future__ import annotations
+
+from explorer.session.link import Link
+from explorer.session.store import Store
+from explorer.trace.messages import Failed, Tokenize, Tokens
 
 
 def encoding_problem(text: str) -> str:
@@ -14,3 +18,58 @@ def encoding_problem(text: str) -> str:
             f"{error.start + 1}), which no text file can hold; delete it and try again."
         )
     return ""
+
+
+class LiveTokens:
+    """Keeps `prompt_tokens` in step with the prompt: one question at a time, about the newest."""
+
+    def __init__(self, store: Store, link: Link) -> None:
+        self._store = store
+        self._link = link
+        self._on = False  # a model is there to ask
+        self._asked: tuple[int, str, bool] | None = None  # run, text, chat of the open question
+        self._known: tuple[str, bool] | None = None  # what prompt_tokens are the tokens of
+
+    def start(self) -> None:
+        """A model was loaded."""
+        self._on = True
+        self.refresh()
+
+    def stop(self) -> None:
+        """The model or the engine is gone; an open question is never answered."""
+        self._on = False
+        self._asked = self._known = None
+
+    def refresh(self) -> None:
+        """Ask about the prompt, unless its tokens are known or a question is open."""
+        wanted = self._wanted()
+        problem = encoding_problem(wanted[0])
+        if problem:
+            self._known = None
+            self._store.set(prompt_tokens=(), prompt_problem=problem)
+        elif self._on and self._asked is None and wanted != self._known:
+            run = self._link.ask(Tokenize(text=wanted[0], chat=wanted[1]))
+            self._asked = (run, *wanted)
+
+    def answered(self, event: Tokens) -> None:
+        """Show the tokens if they are those of the newest text; else ask again."""
+        if self._asked is None or event.run != self._asked[0]:
+            return
+        about, self._asked = self._asked[1:], None
+        if about == self._wanted():
+            self._known = about
+            self._store.set(prompt_tokens=event.tokens, prompt_problem=event.problem)
+        else:
+            self.refresh()
+
+    def failed(self, event: Failed) -> bool:
+        """True if the failure was this question's."""
+        if self._asked is None or event.run != self._asked[0]:
+            return False
+        self._asked = None
+        self._store.set(prompt_tokens=(), prompt_problem=event.sentence)
+        return True
+
+    def _wanted(self) -> tuple[str, bool]:
+        request = self._store.state.request
+        return request.prompt, request.chat

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import msgspec
 
 from explorer import sampling as chain
-from explorer.session import budget
 from explorer.session.autosave import Autosave
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.files import Files
@@ -24,6 +23,7 @@ from explorer.session.ports import Engine
 from explorer.session.state import Saved, State
 from explorer.session.store import Store
 from explorer.trace import dxt
+from explorer.trace.card import SelfCheck
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -65,7 +65,9 @@ class Session:
     # -- the engine and the model
 
     def start_engine(self) -> None:
-        self._driver.start()
+        """Start the engine, unless it runs already."""
+        if not self._driver.running:
+            self._driver.start()
 
     def restart_engine(self) -> None:
         """A new engine in place of the lost one; the model is opened again, the trace stays."""
@@ -82,22 +84,19 @@ class Session:
         given = {"dtype": dtype, "device": device}
         changes = {field: value for field, value in given.items() if value is not None}
         request = msgspec.structs.replace(self.state.request, model=name, **changes)
-        lost = self.state.status.activity == "lost"
         self._driver.cancel()
         self._store.set(request=request, card=None, prompt_tokens=(), error="", error_details="")
-        if lost:
-            self._driver.start()
-        self._driver.load()
+        self._driver.open()
 
     # -- what changes the forward pass
 
     def set_prompt(self, text: str) -> None:
         if self._change_request("prompt", merge=True, prompt=text):
-            self._driver.tokenize()
+            self._driver.prompt.refresh()
 
     def set_chat(self, on: bool) -> None:
         if self._change_request("chat", chat=on):
-            self._driver.tokenize()
+            self._driver.prompt.refresh()
 
     def set_causal_mask(self, on: bool) -> None:
         self._change_request("causal mask", causal_mask=on)
@@ -151,7 +150,8 @@ class Session:
         self._driver.stop()
         trace = self.state.trace
         if trace is not None and trace.steps and steps > 0:
-            self._edit("back", _view(trace.truncated(max(0, len(trace.steps) - steps)), self.state))
+            shorter = trace.truncated(max(0, len(trace.steps) - steps))
+            self._edit("back", _view(_unchecked(shorter), self.state))
 
     def reset(self) -> None:
         """Drop the trace; undo brings it back."""
@@ -179,7 +179,8 @@ class Session:
         except chain.SamplingError as error:
             self._store.set(error=str(error))
             return
-        self._edit("force", _view(trace.truncated(index + 1).forced(token, draw), self.state))
+        forced = trace.truncated(index + 1).forced(token, draw)
+        self._edit("force", _view(_unchecked(forced), self.state))
 
     # -- looking
 
@@ -191,9 +192,8 @@ class Session:
         if selection == self.state.selection:
             return
         self._store.set(selection=selection)
-        trace, index = self.state.trace, self.state.step_index
-        if trace is not None and index is not None and budget.was_let_go(trace.steps[index]):
-            self._driver.recapture(index)
+        if self.state.step_index is not None:
+            self._driver.look_at(self.state.step_index)
 
     # -- undo
 
@@ -212,7 +212,7 @@ class Session:
         if "trace" in changes:
             changes.setdefault("selection", replace(self.state.selection, step=None))
         self._show(changes)
-        self._driver.tokenize()
+        self._driver.prompt.refresh()
         if "sampling" in changes:
             self._driver.resample()
 
@@ -252,7 +252,7 @@ class Session:
         changes = {**_view(trace, self.state), "request": trace.request, "sampling": sampling}
         self._edit("open", changes)
         self._store.set(error="", error_details="")
-        self._driver.tokenize()
+        self._driver.prompt.refresh()
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the trace on screen to a .dxt file."""
@@ -281,6 +281,11 @@ def _view(trace: Trace | None, state: State) -> dict[str, Any]:
         "trace": trace,
         "selection": replace(state.selection, step=None, query=None, key=None, token_id=None),
     }
+
+
+def _unchecked(trace: Trace) -> Trace:
+    """What was checked was another trace."""
+    return replace(trace, self_check=SelfCheck())
 
 
 def _known_token(token_id: int, trace: Trace, step: int) -> Token | None:

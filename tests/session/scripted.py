@@ -1,0 +1,183 @@
+"""An engine that says what the test tells it to, and a session over it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace import messages as m
+from explorer.trace.attention import LayerRecord, Mask
+from explorer.trace.card import ModelCard
+from explorer.trace.request import Sampling
+from explorer.trace.step import Draw, Phase, Step, Token
+
+VOCABULARY = 40
+PROMPT = tuple(Token(i, f"p{i}".encode()) for i in range(3))
+R = TypeVar("R")
+
+
+def card(name: str = "tiny", **more: Any) -> ModelCard:
+    fields: dict[str, Any] = {
+        "name": name, "path": f"/models/{name}", "architecture": "llama", "layers": 2,
+        "hidden_size": 8, "heads": 2, "kv_heads": 1, "head_dim": 4, "vocab_size": VOCABULARY,
+        "context": 64, "parameters": 100, "dtype": "float32", "device": "cpu",
+        "fingerprint": {"config": name},
+    }  # fmt: skip
+    return ModelCard(**{**fields, **more})
+
+
+def made_step(index: int, prompt: int = len(PROMPT), *, recompute: bool = False) -> Step:
+    """The step a cached run would have at this index; `recompute`: a run without a cache."""
+    rng = np.random.default_rng(index)
+    whole = recompute or index == 0
+    rows = prompt + index if whole else 1
+    first = 0 if whole else prompt + index - 1
+    keys = prompt + index
+    phase: Phase = "prefill" if index == 0 else "recompute" if recompute else "decode"
+    mask = Mask("causal" if whole else "none", rows, keys)
+    layers = tuple(
+        LayerRecord(
+            layer=i,
+            kind="qk",
+            queries=rng.standard_normal((rows, 2, 4)).astype(np.float32),
+            keys=rng.standard_normal((rows, 1, 4)).astype(np.float32),
+            scaling=0.5,
+            mask=mask,
+        )
+        for i in range(2)
+    )
+    token_id = 10 + index
+    return Step(
+        index=index,
+        phase=phase,
+        first_slot=first,
+        token_ids=tuple(range(rows)),
+        position_ids=tuple(range(first, first + rows)),
+        readout=first + rows - 1,
+        logits=rng.standard_normal(VOCABULARY).astype(np.float32),
+        draw=Draw(
+            token_id=token_id, how="greedy", probability=1.0, raw_probability=0.5, rank=0,
+            entropy_bits=1.0,
+        ),
+        sampling=Sampling(),
+        forward_ms=10.0,
+        layer_ms=np.ones(2, np.float32),
+        top=tuple(Token(i, f"t{i}".encode(), "generated") for i in range(10, 30)),
+        layers=layers,
+        hidden=np.zeros((rows, 8), np.float32),
+        keys_from=index if recompute else 0,
+        cache_tokens=0 if recompute else keys,
+        cache_bytes_per_layer=() if recompute else (keys * 32, keys * 32),
+    )  # fmt: skip
+
+
+class ScriptedEngine:
+    """Keeps what it is asked; says nothing by itself but Hello."""
+
+    def __init__(self) -> None:
+        self.asked: list[m.AnyRequest] = []
+        self.alive = False
+        self._on_event: Callable[[m.Event], None] | None = None
+
+    def start(self, on_event: Callable[[m.Event], None]) -> None:
+        self.alive = True
+        self._on_event = on_event
+        on_event(m.Hello())
+
+    def send(self, request: m.AnyRequest) -> None:
+        self.asked.append(request)
+
+    def close(self) -> None:
+        self.alive = False
+        self._on_event = None
+
+    def say(self, *events: m.Event) -> None:
+        for event in events:
+            if self._on_event is not None:
+                self._on_event(event)
+
+    def last(self, kind: type[R]) -> R:
+        """The newest request of a kind."""
+        return next(r for r in reversed(self.asked) if isinstance(r, kind))
+
+    def count(self, kind: type[m.Request]) -> int:
+        return sum(isinstance(request, kind) for request in self.asked)
+
+
+class Stage:
+    """A session, its queue of posted calls, and its engines, the newest last."""
+
+    def __init__(self) -> None:
+        self.posted: deque[Callable[[], None]] = deque()
+        self.engines: list[ScriptedEngine] = []
+        self.session = Session(self._engine, self.posted.append)
+        self.states: list[tuple[State, State]] = []
+        self.session.subscribe(lambda old, new: self.states.append((old, new)))
+
+    def _engine(self) -> ScriptedEngine:
+        self.engines.append(ScriptedEngine())
+        return self.engines[-1]
+
+    @property
+    def engine(self) -> ScriptedEngine:
+        return self.engines[-1]
+
+    @property
+    def state(self) -> State:
+        return self.session.state
+
+    def drain(self) -> None:
+        """Run what was posted, as the window's event loop would."""
+        while self.posted:
+            self.posted.popleft()()
+
+    def say(self, *events: m.Event) -> None:
+        self.engine.say(*events)
+        self.drain()
+
+    def loaded(self, prompt: str = "hello") -> Stage:
+        """With an engine, a model and a prompt."""
+        self.session.start_engine()
+        self.drain()
+        self.session.open_model("tiny")
+        self.session.set_prompt(prompt)
+        self.answer_load()
+        return self
+
+    def answer_load(self, **more: Any) -> None:
+        self.say(m.Loaded(run=self.engine.last(m.Load).run, card=card(**more)))
+
+    def prompted(self, run: int | None = None) -> int:
+        run = self.engine.last(m.Advance).run if run is None else run
+        self.say(m.Prompted(run=run, tokens=PROMPT))
+        return run
+
+    def steps(self, count: int, run: int | None = None, *, recompute: bool = False) -> None:
+        """The next `count` steps of the run."""
+        run = self.engine.last(m.Advance).run if run is None else run
+        for _ in range(count):
+            index = len(self.state.trace.steps) if self.state.trace else 0
+            self.say(stepped(run, index, recompute=recompute))
+
+    def finish(self, reason: str = "steps", run: int | None = None) -> None:
+        run = self.engine.last(m.Advance).run if run is None else run
+        self.say(m.Finished(run=run, reason=reason))
+
+    def ran(self, count: int, *, recompute: bool = False) -> Stage:
+        """With a trace of `count` steps, made by step()."""
+        self.session.step(count)
+        self.prompted()
+        self.steps(count, recompute=recompute)
+        self.finish()
+        return self
+
+
+def stepped(run: int, index: int, *, recompute: bool = False) -> m.Stepped:
+    step = made_step(index, recompute=recompute)
+    token = Token(step.draw.token_id, f"t{step.draw.token_id}".encode(), "generated")
+    return m.Stepped(run=run, step=step, token=token)

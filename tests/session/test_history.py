@@ -1,0 +1,171 @@
+"""Undo and redo over everything the user changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from explorer.session.history import LIMIT, History
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace import messages as m
+from explorer.trace.request import Sampling
+from tests.session.scripted import Stage
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    stage.session.close()
+
+
+EDITS: dict[str, Callable[[Session], None]] = {
+    "prompt": lambda s: s.set_prompt("another"),
+    "chat": lambda s: s.set_chat(True),
+    "causal mask": lambda s: s.set_causal_mask(False),
+    "cache": lambda s: s.set_cache(False),
+    "padding": lambda s: s.set_padding("left", 3),
+    "sampling": lambda s: s.set_sampling(Sampling(greedy=False, temperature=0.5)),
+    "back": lambda s: s.back(),
+    "reset": lambda s: s.reset(),
+    "force": lambda s: s.force(20),
+}
+
+
+def seen(state: State) -> tuple[object, ...]:
+    return state.request, state.sampling, state.trace
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_every_change_can_be_undone_and_redone(stage: Stage, kind: str) -> None:
+    stage.loaded().ran(3)
+    before = seen(stage.state)
+    EDITS[kind](stage.session)
+    after = seen(stage.state)
+    assert any(a is not b for a, b in zip(before, after, strict=True))
+    stage.session.undo()
+    assert seen(stage.state) == before
+    assert stage.state.can_redo
+    stage.session.redo()
+    assert seen(stage.state) == after
+    assert not stage.state.can_redo
+
+
+def test_a_chain_of_changes_unwinds_in_order(stage: Stage) -> None:
+    stage.loaded().ran(3)
+    seen_states = [seen(stage.state)]
+    for edit in EDITS.values():
+        if edit is EDITS["force"]:
+            continue  # nothing is left to force after reset
+        edit(stage.session)
+        seen_states.append(seen(stage.state))
+    for expected in reversed(seen_states[:-1]):
+        stage.session.undo()
+        assert seen(stage.state) == expected
+    for expected in seen_states[1:]:
+        stage.session.redo()
+        assert seen(stage.state) == expected
+
+
+def test_undoing_a_setting_keeps_the_steps_run_since(stage: Stage) -> None:
+    stage.loaded().ran(1).session.set_sampling(Sampling(greedy=False))
+    stage.session.step(2)
+    stage.prompted()
+    stage.steps(2)
+    stage.finish()
+    trace = stage.state.trace
+    stage.session.undo()
+    assert stage.state.trace is trace
+    assert stage.state.sampling == Sampling()
+
+
+def test_steps_run_after_a_cut_come_back_with_redo(stage: Stage) -> None:
+    stage.loaded().ran(3).session.back(2)
+    stage.session.step()
+    stage.prompted()
+    stage.steps(1)
+    stage.finish()
+    branch = stage.state.trace
+    stage.session.undo()
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 3
+    stage.session.redo()
+    assert stage.state.trace is branch
+
+
+def test_undo_during_a_run_ends_it(stage: Stage) -> None:
+    stage.loaded().ran(3).session.back()
+    stage.session.run()
+    run = stage.engine.last(m.Advance).run
+    stage.session.undo()
+    assert m.Cancel(run=run) in stage.engine.asked
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 3
+
+
+def test_undo_keeps_the_model_that_is_open(stage: Stage) -> None:
+    stage.loaded("a").session.open_model("other")
+    stage.session.undo()
+    assert stage.state.request.prompt == ""
+    assert stage.state.request.model == "other"
+
+
+def test_undo_of_the_prompt_shows_its_tokens_again(stage: Stage) -> None:
+    stage.loaded("a")
+    asked = stage.engine.last(m.Tokenize)
+    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=()))
+    stage.session.undo()
+    assert stage.engine.last(m.Tokenize).text == ""
+
+
+def test_nothing_to_undo_does_nothing(stage: Stage) -> None:
+    state = stage.state
+    stage.session.undo()
+    stage.session.redo()
+    assert seen(stage.state) == seen(state)
+
+
+def test_a_new_change_forgets_what_could_be_redone(stage: Stage) -> None:
+    stage.session.set_prompt("a")
+    stage.session.undo()
+    stage.session.set_causal_mask(False)
+    assert not stage.state.can_redo
+
+
+def test_edits_of_one_gesture_are_one_entry() -> None:
+    now = 0.0
+    history = History(clock=lambda: now)
+    for pause in (0.0, 0.3, 0.3, 0.9):
+        now += pause
+        history.push("prompt", State(), "request", merge=True)
+    history.undo(State())
+    assert not history.can_undo
+    history.redo(State())
+    now += 0.1
+    history.push("prompt", State(), "request", merge=True)  # a redo ends the gesture
+    now += 1.5
+    history.push("prompt", State(), "request", merge=True)
+    history.push("sampling", State(), "sampling", merge=True)
+    for _ in range(4):
+        assert history.can_undo
+        history.undo(State())
+    assert not history.can_undo
+
+
+def test_switches_are_never_merged(stage: Stage) -> None:
+    stage.session.set_causal_mask(False)
+    stage.session.set_causal_mask(True)
+    stage.session.undo()
+    assert not stage.state.request.causal_mask
+
+
+def test_history_is_bounded() -> None:
+    history = History()
+    for _ in range(LIMIT + 50):
+        history.push("chat", State(), "request")
+    count = 0
+    while history.undo(State()):
+        count += 1
+    assert count == LIMIT
