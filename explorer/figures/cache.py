@@ -21,7 +21,7 @@ class CacheFigure:
     layer_kinds: tuple[str, ...]  # (L,) full, sliding, …; empty if not known
     growth_bytes: np.ndarray  # (steps,) int64, all layers together after each step
     growth_tokens: np.ndarray  # (steps,) int64
-    formula: str  # "2 · 30 layers · 3 KV heads · 64 wide · 4 bytes"; empty if layers differ
+    formula: str  # "2 · 30 layers · 3 KV heads · 64 · 4 bytes"; empty if layers differ
     formula_bytes_per_token: int
     off_reason: str  # why there is no cache; empty if there is one
 
@@ -63,18 +63,17 @@ def formula_words(card: ModelCard) -> str:
     size = ELEMENT_BYTES.get(card.dtype, 0)
     if 2 * card.layers * card.kv_heads * card.head_dim * size != card.kv_bytes_per_token:
         return ""
-    return (
-        f"2 · {card.layers} layers · {card.kv_heads} KV heads · {card.head_dim} wide · {size} bytes"
-    )
+    heads = "1 KV head" if card.kv_heads == 1 else f"{card.kv_heads} KV heads"
+    return f"2 · {card.layers} layers · {heads} · {card.head_dim} · {size} bytes"
 
 
 def verdict(figure: CacheFigure) -> str:
     """Whether measured and formula agree, in one line."""
     if figure.agrees:
-        return "measured = formula"
+        return "exactly as the formula says"
     difference = figure.measured_bytes - figure.formula_bytes
     side = "above" if difference > 0 else "below"
-    text = f"measured is {bytes_text(abs(difference))} {side} the formula"
+    text = f"{short_bytes(abs(difference))} {side} the formula"
     windowed = sum(kind in ("sliding", "chunked") for kind in figure.layer_kinds)
     if difference < 0 and windowed:
         layers = "1 layer keeps" if windowed == 1 else f"{windowed} layers keep"

@@ -86,11 +86,11 @@ def percent(p: float) -> str:
     """
     if p == 0:
         return "0 %"
-    if p == 1:
+    if p >= 1:
         return "100 %"
     value = p * 100
     if value >= 99.95:
-        digits = max(2, int(np.ceil(-np.log10((1 - p) * 100)))) if p < 1 else 2
+        digits = max(2, int(np.ceil(-np.log10((1 - p) * 100))))
         return f"{min(value, 100 - 10.0**-digits):.{digits}f} %"
     if value < 0.001:
         mantissa, exponent = f"{value:.2e}".split("e")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -25,7 +25,7 @@ from explorer.ui.theme import Ink, Theme, unit
 CEILINGS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _ROW = 23  # pixels at a zoom of 1
 _AXIS = 17
-_CHIP = 92
+_LABEL_LEAST, _LABEL_SHARE = 76, 0.32  # pixels at a zoom of 1; at most this share of the width
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,13 @@ class Bars(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Draw other rows; the axis ends at the smallest round share that holds them all."""
+        """Draw other rows; the axis ends at the smallest round share that holds every named one.
+
+        The rest may reach further: its bar is then cut, visibly.
+        """
         self._rows = rows
-        longest = max((max(r.first, r.second or 0.0) for r in rows), default=1.0)
+        named = [row for row in rows if not row.rest] or rows
+        longest = max((max(r.first, r.second or 0.0) for r in named), default=1.0)
         self._ceiling = next((c for c in CEILINGS if longest <= c), 1.0)
         if self._over is not None and self._over >= len(rows):
             self._over = None
@@ -126,11 +130,16 @@ class Bars(QWidget):
         ]
         if not heads[1]:
             widths[1] = 0
-        left = _CHIP * u
+        left = self._label_width(metrics)
         second = self.width() - 4 * u
         first = second - widths[1]
         width = max(20.0, first - widths[0] - left)
         return QRectF(left, _AXIS * u, width, self.height() - _AXIS * u), first, second
+
+    def _label_width(self, metrics: QFontMetrics) -> float:
+        u = unit(self)
+        widest = max((metrics.horizontalAdvance(row.label) for row in self._rows), default=0)
+        return min(max(widest * 1.1 + 22 * u, _LABEL_LEAST * u), _LABEL_SHARE * self.width())
 
     def _row_rect(self, index: int) -> QRectF:
         u = unit(self)
@@ -183,7 +192,7 @@ class Bars(QWidget):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(theme.hover))
             painter.drawRoundedRect(rect.adjusted(0, 0.5, 0, -0.5), 4, 4)
-        self._paint_label(painter, rect, row)
+        self._paint_label(painter, rect, area.left(), row)
         pad = 4 * u
         top, height = rect.top() + pad, rect.height() - 2 * pad
         raw = theme.rest if row.rest else theme.raw
@@ -207,10 +216,15 @@ class Bars(QWidget):
         painter.setBrush(QColor(colour))
         # A hair's breadth for everything above 0, so that nothing possible looks impossible.
         painter.drawRect(QRectF(area.left(), top, max(width, 1.0 if value > 0 else 0.0), height))
+        if value > self._ceiling:
+            painter.setPen(QPen(QColor(self._theme.card), 2))
+            for back in (8, 13):
+                x = area.right() - back
+                painter.drawLine(QPointF(x - 2, top + height + 1), QPointF(x + 2, top - 1))
 
-    def _paint_label(self, painter: QPainter, rect: QRectF, row: Row) -> None:
+    def _paint_label(self, painter: QPainter, rect: QRectF, width: float, row: Row) -> None:
         theme, u = self._theme, unit(self)
-        box = QRectF(2, rect.top() + 2 * u, (_CHIP - 8) * u, rect.height() - 4 * u)
+        box = QRectF(2, rect.top() + 2 * u, width - 8 * u, rect.height() - 4 * u)
         font = QFont(self.font())
         if row.mark is not None:
             painter.setPen(QPen(QColor(row.mark.edge), 1.5))

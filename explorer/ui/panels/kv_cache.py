@@ -74,11 +74,11 @@ class KvCachePanel(Panel):
         self._formula.setText(self._formula_words(figure))
         expected = figure.formula_bytes / len(figure.layer_bytes) if len(figure.layer_bytes) else 0
         self._layers.set_columns(
-            Columns(figure.layer_bytes.astype(np.float64), ("decode",), level=expected or None),
+            Columns(figure.layer_bytes.astype(np.float64), ("final",), level=expected or None),
             selected=min(new.selection.layer, len(figure.layer_bytes) - 1),
         )
         self._growth.set_columns(
-            Columns(figure.growth_bytes.astype(np.float64), ("decode",)), selected=index
+            Columns(figure.growth_bytes.astype(np.float64), ("final",)), selected=index
         )
         self.show_content()
 
@@ -94,16 +94,14 @@ class KvCachePanel(Panel):
         }
 
     def _measured_words(self, figure: CacheFigure) -> str:
-        return self.tr("{0} for {1} tokens: {2}").format(
-            bytes_text(figure.measured_bytes), f"{figure.tokens:,}", figures.verdict(figure)
+        return self.tr("{0} bytes for {1} tokens, {2}").format(
+            f"{figure.measured_bytes:,}", f"{figure.tokens:,}", figures.verdict(figure)
         )
 
     def _formula_words(self, figure: CacheFigure) -> str:
         per_token = f"{figure.formula_bytes_per_token:,}"
         start = f"{figure.formula} = {per_token}" if figure.formula else per_token
-        return self.tr("Formula: {0} bytes a token, × {1} = {2}").format(
-            start, f"{figure.tokens:,}", f"{figure.formula_bytes:,}"
-        )
+        return self.tr("Formula: {0} a token").format(start)
 
     def _layer_tip(self, layer: int) -> str:
         assert self._figure is not None

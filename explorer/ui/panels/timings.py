@@ -79,22 +79,18 @@ class TimingsPanel(Panel):
     def _speed_words(self, figure: TimingFigure) -> str:
         parts = []
         if figure.prefill_ms is not None:
-            warm = self.tr(" with warm-up") if figure.passes[0].warm_up else ""
-            parts.append(
-                self.tr("Prefill {0} for {1} positions{2}").format(
-                    ms_text(figure.prefill_ms), f"{figure.passes[0].positions:,}", warm
-                )
-            )
+            warm = self.tr(" (warm-up)") if figure.passes[0].warm_up else ""
+            parts.append(self.tr("Prefill {0}{1}").format(ms_text(figure.prefill_ms), warm))
         if figure.median_ms is not None and figure.tokens_per_second is not None:
             parts.append(
-                self.tr("then {0} a token, {1} tokens/s (median)").format(
+                self.tr("then {0} a token (median), {1} tokens/s").format(
                     ms_text(figure.median_ms), f"{figure.tokens_per_second:.3g}"
                 )
             )
-        return " · ".join(parts)
+        return ", ".join(parts)
 
     def _position_words(self, figure: TimingFigure) -> str:
-        return self.tr("{0} positions run through the model; without a cache {1}").format(
+        return self.tr("{0} positions processed; without a cache it would be {1}").format(
             f"{figure.positions:,}", f"{figure.positions_without_cache:,}"
         )
 
