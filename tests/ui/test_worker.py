@@ -1,0 +1,195 @@
+"""Work off the window's thread: newest wins, stale is dropped, closing is safe at any time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from time import monotonic
+
+import pytest
+from PySide6.QtCore import QEvent, QEventLoop, QObject
+from PySide6.QtWidgets import QApplication, QWidget
+
+from explorer.ui.worker import Worker
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Process Qt's events until the condition holds."""
+    end = monotonic() + seconds
+    while not condition():
+        assert monotonic() < end, "the condition never came true"
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 20)
+
+
+@pytest.fixture
+def worker(qapp: QApplication) -> Iterator[Worker]:
+    owner = QObject()
+    worker = Worker(owner)
+    yield worker
+    worker.close()
+
+
+def test_the_result_arrives_in_the_windows_thread(worker: Worker) -> None:
+    seen: list[tuple[int, threading.Thread, threading.Thread]] = []
+    here = threading.current_thread()
+    worker.ask(
+        "map",
+        lambda: (6 * 7, threading.current_thread()),
+        lambda answer: seen.append((*answer, threading.current_thread())),
+    )
+    wait_until(lambda: bool(seen))
+    value, worked_in, delivered_in = seen[0]
+    assert value == 42
+    assert worked_in is not here
+    assert delivered_in is here
+    assert not worker.busy
+
+
+def test_the_newest_request_of_a_lane_wins(worker: Worker) -> None:
+    started, release = threading.Event(), threading.Event()
+    seen: list[object] = []
+
+    def slow() -> str:
+        started.set()
+        release.wait(10)
+        return "stale"
+
+    worker.ask("map", slow, seen.append)
+    assert started.wait(10)
+    for number in range(50):
+        worker.ask("map", lambda n=number: n, seen.append)  # type: ignore[misc]
+    release.set()
+    wait_until(lambda: not worker.busy)
+    assert seen == [49]
+
+
+def test_requests_that_were_overtaken_are_never_begun(worker: Worker) -> None:
+    started, release = threading.Event(), threading.Event()
+    begun: list[int] = []
+
+    def block() -> None:
+        started.set()
+        release.wait(10)
+
+    worker.ask("other", block, lambda _: None)
+    assert started.wait(10)
+    for number in range(5):
+        worker.ask("map", lambda n=number: begun.append(n), lambda _: None)  # type: ignore[misc]
+    release.set()
+    wait_until(lambda: not worker.busy)
+    assert begun == [4]
+
+
+def test_lanes_do_not_disturb_each_other(worker: Worker) -> None:
+    seen: dict[str, int] = {}
+    worker.ask("map", lambda: 1, lambda value: seen.update(map=value))
+    worker.ask("atlas", lambda: 2, lambda value: seen.update(atlas=value))
+    wait_until(lambda: len(seen) == 2)
+    assert seen == {"map": 1, "atlas": 2}
+
+
+def test_a_generator_answers_in_parts_and_lets_others_through(worker: Worker) -> None:
+    worked: list[object] = []
+    seen: list[int] = []
+    asked = threading.Event()
+
+    def parts() -> Iterator[int]:
+        for number in range(100):
+            worked.append(number)
+            yield number
+            asked.wait(10)
+
+    worker.ask("atlas", parts, seen.append)
+    wait_until(lambda: bool(seen))
+    worker.ask("map", lambda: worked.append("map"), lambda _: None)
+    asked.set()
+    wait_until(lambda: not worker.busy)
+    assert worked.index("map") < 5, "a short request need not wait for a long one"
+    assert seen[0] == 0
+    assert seen[-1] == 99, "the last answer always arrives"
+    assert seen == sorted(set(seen))
+
+
+def test_a_dropped_generator_ends(worker: Worker) -> None:
+    ended = threading.Event()
+    first: list[int] = []
+
+    def endless() -> Iterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            ended.set()
+
+    worker.ask("atlas", endless, first.append)
+    wait_until(lambda: bool(first))
+    worker.drop("atlas")
+    assert ended.wait(10)
+    count = len(first)
+    QApplication.processEvents()
+    assert len(first) == count
+
+
+def test_what_goes_wrong_reaches_whoever_asked(worker: Worker) -> None:
+    errors: list[Exception] = []
+
+    def broken() -> None:
+        raise ValueError("Layer 3 has no attention map.")
+
+    worker.ask("map", broken, lambda _: None, errors.append)
+    wait_until(lambda: bool(errors))
+    assert str(errors[0]) == "Layer 3 has no attention map."
+    assert not worker.busy
+
+
+@pytest.mark.parametrize("how", ["close", "delete the owner"])
+def test_nothing_arrives_after_the_end(qapp: QApplication, how: str) -> None:
+    owner = QWidget()
+    worker = Worker(owner)
+    started, release, finished = threading.Event(), threading.Event(), threading.Event()
+    seen: list[object] = []
+
+    def slow() -> int:
+        started.set()
+        release.wait(10)
+        return 1
+
+    def marker() -> None:
+        finished.set()
+
+    worker.ask("map", slow, seen.append)
+    assert started.wait(10)
+    if how == "close":
+        worker.close()
+        worker.close()
+    else:
+        owner.deleteLater()
+        QApplication.sendPostedEvents(owner, QEvent.Type.DeferredDelete.value)
+    other = QObject()
+    witness = Worker(other)
+    witness.ask("map", marker, lambda _: None)
+    release.set()
+    wait_until(finished.is_set)
+    QApplication.processEvents()
+    witness.close()
+    assert seen == []
+    assert not worker.busy
+    worker.ask("map", lambda: 2, seen.append)
+    assert not worker.busy
+
+
+def test_the_thread_ends_with_the_last_worker_and_starts_again(qapp: QApplication) -> None:
+    def alive() -> list[threading.Thread]:
+        return [t for t in threading.enumerate() if t.name == "figures"]
+
+    owner = QObject()
+    for _ in range(3):
+        worker = Worker(owner)
+        seen: list[int] = []
+        worker.ask("map", lambda: 1, seen.append)
+        wait_until(lambda seen=seen: bool(seen))  # type: ignore[misc]
+        threads = alive()
+        worker.close()
+        for thread in threads:
+            thread.join(10)
+        assert not alive()
