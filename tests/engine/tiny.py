@@ -10,6 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from explorer.engine import probe
 from explorer.engine.loading import LoadedModel
 from explorer.engine.runner import Runner
+from explorer.engine.structure import decoder_layers
 from explorer.engine.tokenizers import Encoded
 from explorer.trace.card import ModelCard
 from explorer.trace.step import Origin, Token
@@ -66,23 +67,27 @@ def tiny_model(kind: str, **changes: Any) -> Any:
 
 def tiny_runner(kind: str, **changes: Any) -> Runner:
     """A runner on a tiny random model, not yet self-tested."""
+    return runner_on(tiny_model(kind, **changes), context=64)
+
+
+def runner_on(model: Any, context: int = 0) -> Runner:
+    """A runner on a model in memory, with a tokenizer that spells ids."""
     probe.register()
-    model = tiny_model(kind, **changes)
-    config = model.config
+    config = model.config.get_text_config(decoder=True)
     card = ModelCard(
-        name=kind,
+        name=config.model_type,
         path="",
-        architecture=kind,
-        layers=config.num_hidden_layers,
-        hidden_size=config.hidden_size,
-        heads=config.num_attention_heads,
-        kv_heads=getattr(config, "num_key_value_heads", config.num_attention_heads),
-        head_dim=8,
-        vocab_size=config.vocab_size,
-        context=64,
+        architecture=config.model_type,
+        layers=len(decoder_layers(model)),
+        hidden_size=int(getattr(config, "hidden_size", 0) or 0),
+        heads=0,
+        kv_heads=0,
+        head_dim=0,
+        vocab_size=model.get_input_embeddings().num_embeddings,
+        context=context,
         parameters=model.num_parameters(),
         dtype="float32",
         device="cpu",
         pad_id=0,
     )
-    return Runner(LoadedModel(model=model, config=config, tokenizer=SpelledIds(), card=card))
+    return Runner(LoadedModel(model=model, config=model.config, tokenizer=SpelledIds(), card=card))
