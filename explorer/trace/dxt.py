@@ -117,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Trace:
     except OSError as error:
         reason = error.strerror or str(error)
         raise DxtError(f"{source} could not be opened: {reason}.") from error
-    except (ValueError, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise DxtError(f"{source} is not a Decoder Explorer file: {error}.") from error
     try:
         return _decode(head, data)
