@@ -7,6 +7,7 @@ start.  A clean end removes it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -30,12 +31,12 @@ class Autosave:
         self,
         on_problem: Callable[[str], None],
         folder: Path | None = None,
-        interval: float = INTERVAL_SECONDS,
+        interval: float | None = None,
     ) -> None:
         """`on_problem` is called once, in the saving thread, if a save fails."""
         self._folder = places.data_folder() if folder is None else folder
         self._path = self._folder / f"autosave-{os.getpid()}-{time.time_ns():x}.dxt"
-        self._interval = interval
+        self._interval = INTERVAL_SECONDS if interval is None else interval
         self._on_problem: Callable[[str], None] | None = on_problem
         self._changed = threading.Condition()
         self._latest: Trace | None = None
@@ -62,10 +63,11 @@ class Autosave:
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
-        self._path.unlink(missing_ok=True)
         if self._lock is not None:
-            self._lock.close()
-            _lock_path(self._path).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+                self._lock.close()
+                _lock_path(self._path).unlink(missing_ok=True)
 
     def _work(self) -> None:
         while True:

@@ -397,7 +397,9 @@ DAMAGE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "first key beyond the keys": _layer("first_key", 10**9),
     "negative first key": _layer("first_key", -1),
     "arrays of unknown name": _layer("arrays", {"__class__": ["queries.0", 0]}),
-    "row of an array not there": _layer("arrays", {"queries": ["queries.0", 9], "keys": ["keys.0", 0]}),
+    "row of an array not there": _layer(
+        "arrays", {"queries": ["queries.0", 9], "keys": ["keys.0", 0]}
+    ),
     "queries missing": _layer("arrays", {"keys": ["keys.0", 0]}),
     "card without layers": lambda head, body: body["card"].pop("layers"),
     "card is a list": lambda head, body: body.update(card=[1]),

@@ -1,0 +1,214 @@
+"""Opening and saving through the session, and the autosave."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from explorer.session.autosave import Autosave, discard, recoverable
+from explorer.trace import dxt
+from explorer.trace import messages as m
+from explorer.trace.request import RunRequest
+from explorer.trace.trace import Trace
+from tests.session.scripted import PROMPT, Stage, card, stepped
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    stage.session.close()
+
+
+def settle(stage: Stage) -> None:
+    """Wait for what the file thread posts, then run it."""
+    arrived = threading.Event()
+    stage.session._files.do(lambda: arrived.set)
+    while not arrived.is_set():
+        stage.drain()
+
+
+def made_trace(steps: int = 2) -> Trace:
+    trace = Trace(request=RunRequest(model="tiny", prompt="saved"), card=card(), prompt=PROMPT)
+    for i in range(steps):
+        event = stepped(0, i)
+        trace = trace.appended(event.step, event.token)
+    return trace
+
+
+def test_save_and_open_again(stage: Stage, tmp_path: Path) -> None:
+    stage.loaded("prompt").ran(3)
+    assert stage.state.unsaved
+    stage.session.save_trace(tmp_path / "a.dxt")
+    settle(stage)
+    assert not stage.state.unsaved
+    assert stage.state.saved is not None
+    assert stage.state.saved.path == str(tmp_path / "a.dxt")
+    stage.session.reset()
+    stage.session.set_prompt("something else")
+    stage.session.open_trace(tmp_path / "a.dxt")
+    settle(stage)
+    assert stage.state.trace is not None
+    assert stage.state.trace.chosen_ids == (10, 11, 12)
+    assert stage.state.request.prompt == "prompt"
+    assert not stage.state.request_changed
+    stage.session.step()
+    assert stage.engine.last(m.Advance).chosen == (10, 11, 12)
+
+
+def test_a_saved_run_opens_without_any_engine_and_its_model_is_loaded_to_step(
+    stage: Stage, tmp_path: Path
+) -> None:
+    dxt.save(made_trace(), tmp_path / "a.dxt")
+    stage.session.open_trace(tmp_path / "a.dxt")
+    settle(stage)
+    assert stage.engines == []
+    assert stage.state.trace is not None
+    stage.session.step()
+    stage.drain()
+    assert stage.engine.last(m.Load).model == "tiny"
+    stage.answer_load()
+    assert stage.engine.last(m.Advance).chosen == (10, 11)
+
+
+def test_opening_can_be_undone(stage: Stage, tmp_path: Path) -> None:
+    stage.loaded("mine").ran(1)
+    mine = stage.state.trace
+    dxt.save(made_trace(), tmp_path / "a.dxt")
+    stage.session.open_trace(tmp_path / "a.dxt")
+    settle(stage)
+    stage.session.undo()
+    assert stage.state.trace is mine
+    assert stage.state.request.prompt == "mine"
+
+
+def test_trouble_with_files_is_a_sentence(stage: Stage, tmp_path: Path) -> None:
+    stage.session.save_trace(tmp_path / "a.dxt")
+    assert "nothing to save" in stage.state.error
+    stage.session.open_trace(tmp_path / "missing.dxt")
+    settle(stage)
+    assert "missing.dxt could not be opened" in stage.state.error
+    stage.loaded().ran(1)
+    stage.session.save_trace(tmp_path / "no folder" / "a.dxt")
+    settle(stage)
+    assert "could not be written" in stage.state.error
+    assert stage.state.unsaved
+
+
+def test_close_waits_for_a_save(stage: Stage, tmp_path: Path) -> None:
+    stage.loaded().ran(3).session.save_trace(tmp_path / "a.dxt")
+    stage.session.close()
+    assert len(dxt.load(tmp_path / "a.dxt").steps) == 3
+
+
+def test_no_thread_is_left_over(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    stage = Stage().loaded().ran(2)
+    stage.session.save_trace(tmp_path / "a.dxt")
+    stage.session.close()
+    assert set(threading.enumerate()) == before
+
+
+class Saves:
+    """Lets a test wait for the autosave's writes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lengths: list[int] = []
+        self._done = threading.Semaphore(0)
+        real = dxt.save
+
+        def save(trace: Trace, path: Path) -> None:
+            real(trace, path)
+            self.lengths.append(len(trace.steps))
+            self._done.release()
+
+        monkeypatch.setattr(dxt, "save", save)
+
+    def wait(self) -> None:
+        assert self._done.acquire(timeout=30)
+
+
+def test_autosave_writes_the_latest_and_a_clean_end_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saves = Saves(monkeypatch)
+    autosave = Autosave(pytest.fail, tmp_path, interval=0.2)
+    for steps in (1, 2, 3):
+        autosave.note(made_trace(steps))
+    saves.wait()
+    assert saves.lengths == [3]
+    assert len(dxt.load(autosave.path).steps) == 3
+    assert recoverable(tmp_path) is None  # its owner lives
+    autosave.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_nothing_is_written_before_the_interval(tmp_path: Path) -> None:
+    autosave = Autosave(pytest.fail, tmp_path, interval=3600)
+    autosave.note(made_trace(1))
+    autosave.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_after_a_crash_the_next_start_is_offered_the_session(tmp_path: Path) -> None:
+    code = (
+        "import sys, os, time\n"
+        "from pathlib import Path\n"
+        "from explorer.session.autosave import Autosave\n"
+        "from tests.session.test_files import made_trace\n"
+        "autosave = Autosave(print, Path(sys.argv[1]), interval=0.05)\n"
+        "autosave.note(made_trace(2))\n"
+        "while not autosave.path.exists(): time.sleep(0.01)\n"
+        "os._exit(9)\n"
+    )
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=False)
+    found = recoverable(tmp_path)
+    assert found is not None
+    assert len(dxt.load(found).steps) == 2
+    discard(found)
+    assert recoverable(tmp_path) is None
+    assert os.listdir(tmp_path) == []
+
+
+def test_nothing_to_recover_where_there_is_no_folder(tmp_path: Path) -> None:
+    assert recoverable(tmp_path / "never made") is None
+
+
+def test_autosave_trouble_is_told_once(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    told: list[str] = []
+    heard = threading.Event()
+
+    def tell(problem: str) -> None:
+        told.append(problem)
+        heard.set()
+
+    autosave = Autosave(tell, blocked, interval=0.01)
+    autosave.note(made_trace(1))
+    assert heard.wait(30)
+    autosave.note(made_trace(2))
+    autosave.close()
+    assert len(told) == 1
+    assert "not being saved" in told[0]
+
+
+def test_the_session_feeds_the_autosave(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from explorer.session import autosave
+
+    monkeypatch.setattr(autosave, "INTERVAL_SECONDS", 0.05)
+    saves = Saves(monkeypatch)
+    stage = Stage().loaded().ran(2)
+    saves.wait()
+    assert saves.lengths[-1] in (1, 2)
+    assert len(list(data_folder.glob("autosave-*.dxt"))) == 1
+    stage.session.close()
+    assert list(data_folder.glob("autosave-*")) == []
