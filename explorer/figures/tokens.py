@@ -16,8 +16,16 @@ from itertools import pairwise
 
 from explorer.trace.step import Token
 
-_PICTURES = {" ": "␣", "\n": "↵", "\t": "⇥", "\x7f": "␡", "\u00a0": "⍽"}
+_PICTURES = {" ": "␣", "\n": "↵", "\t": "⇥"}
+# Names, not pictures such as ␀: few fonts have those, and at this size nobody can read them.
+_CONTROL = (
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN "
+    "EM SUB ESC FS GS RS US"
+).split()
 _NAMES = {
+    **{chr(code): name for code, name in enumerate(_CONTROL)},
+    "\x7f": "DEL",
+    "\u00a0": "NBSP",
     "\u00ad": "SHY",
     "\u061c": "ALM",
     "\u200b": "ZWSP",
@@ -67,15 +75,31 @@ class Label:
         return f"'\u2068{self.text}\u2069'"
 
 
-def labels(tokens: Sequence[Token]) -> tuple[Label, ...]:
+def labels(tokens: Sequence[Token], first_slot: int = 0) -> tuple[Label, ...]:
     """One label per token, in slot order; characters spread over several tokens are grouped."""
     texts = [written(token) for token in tokens]
     groups = _groups(tokens)
     result = []
     for slot, (token, text) in enumerate(zip(tokens, texts, strict=True)):
         first, last, whole = groups.get(slot, (slot, slot, ""))
+        first, last = first + first_slot, last + first_slot
         result.append(Label(text, token.special, _is_partial(token.raw), first, last, whole))
     return tuple(result)
+
+
+def extended(
+    before: Sequence[Token], known: Sequence[Label], tokens: Sequence[Token]
+) -> tuple[Label, ...]:
+    """The same as `labels(tokens)`, taking over what is known of the tokens `before`.
+
+    A new token may complete a character that earlier ones began, so those are looked at again.
+    """
+    same = len(before)
+    if tuple(tokens[:same]) != tuple(before):
+        same = next(i for i, t in enumerate(before) if i >= len(tokens) or t != tokens[i])
+    while same > 0 and _may_join(before[same - 1]):
+        same -= 1
+    return (*known[:same], *labels(tokens[same:], same))
 
 
 def written(token: Token) -> str:
@@ -129,8 +153,6 @@ def _character(text: str, i: int) -> str:
     c = text[i]
     if c in _PICTURES:
         return _PICTURES[c]
-    if c < " ":
-        return chr(0x2400 + ord(c))
     if _belongs_to_neighbours(text, i):
         return c
     if c in _NAMES:

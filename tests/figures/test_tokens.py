@@ -20,11 +20,11 @@ def _tokens(*pieces: bytes) -> list[Token]:
         ("a  5 b", "a␣␣5␣b"),
         ("x\n\n\n7", "x↵↵↵7"),
         ("\tif", "⇥if"),
-        ("\r\n", "␍↵"),
-        ("\0\x13\x1b", "␀␓␛"),
-        ("\x7f", "␡"),
+        ("\r\n", "⟨CR⟩↵"),
+        ("\0\x13\x1b", "⟨NUL⟩⟨DC3⟩⟨ESC⟩"),
+        ("\x7f", "⟨DEL⟩"),
         ("\u0085", "⟨U+0085⟩"),
-        ("\u00a0x", "⍽x"),
+        ("\u00a0x", "⟨NBSP⟩x"),
         ("\u3000", "⟨U+3000⟩"),
         ("\u200b", "⟨ZWSP⟩"),
         ("\ufeffx", "⟨BOM⟩x"),
@@ -134,3 +134,19 @@ def test_quoting_keeps_right_to_left_text_in_its_place() -> None:
 def test_text_of_many_tokens_leaves_padding_out() -> None:
     tokens = [Token(0, b"<pad>", "padding"), Token(1, b"\xe4\xbd"), Token(2, b"\xa0!")]
     assert figures.decode(tokens) == "你!"
+
+
+PIECES = [b"a", b"\xf0\x9f", b"\x99", b"\x82", b"\xe4\xbd", b"\xa0\xe5", b"\xa5\xbd", b" ok"]
+
+
+@pytest.mark.parametrize("known", range(len(PIECES) + 1))
+@pytest.mark.parametrize("now", range(len(PIECES) + 1))
+def test_extending_is_labelling_anew(known: int, now: int) -> None:
+    tokens = _tokens(*PIECES)
+    before = tokens[:known]
+    assert figures.extended(before, labels(before), tokens[:now]) == labels(tokens[:now])
+
+
+def test_extending_notices_a_replaced_token() -> None:
+    before, after = _tokens(b"a", b"b", b"c"), _tokens(b"a", b"x", b"c", b"d")
+    assert figures.extended(before, labels(before), after) == labels(after)

@@ -1,0 +1,439 @@
+"""The tokens of a run as boxes, one per slot, wrapped like text.
+
+The origin of a token shows in form as well as colour: generated tokens have a bar underneath,
+forced ones a corner as well, padding is hatched and dashed, special tokens are rounded.  Tokens
+that spell a character only together touch, and the last of them shows it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QBrush,
+    QColor,
+    QFontMetricsF,
+    QGuiApplication,
+    QHelpEvent,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QPolygonF,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+
+from explorer.figures import tokens as figures
+from explorer.figures.tokens import Label, elide
+from explorer.trace.step import Token
+from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.keys import KEEPS_ARROWS
+from explorer.ui.theme import Theme, unit
+
+_MOST_CHARACTERS = 40  # a longer token is cut in the middle; its tip shows it whole
+_DIMMED = 0.45
+_DRAWN_AFRESH = 120  # with more boxes in view than this, rows are kept as pictures
+_row_of = attrgetter("row")
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    left: float
+    row: int
+    width: float
+
+
+class TokenStrip(QAbstractScrollArea):
+    """Shows tokens; reports which slot is hovered and which is picked."""
+
+    hovered = Signal(object)  # slot or None
+    picked = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        describe(self, QAccessible.Role.List)
+        self.setAccessibleName(self.tr("Tokens"))
+        self._theme = theme
+        self._tokens: tuple[Token, ...] = ()
+        self._labels: tuple[Label, ...] = ()
+        self._texts: list[str] = []
+        self._widths: list[float] = []
+        self._boxes: list[_Box] = []
+        self._read = 0
+        self._selected: int | None = None
+        self._marked: int | None = None
+        self._over: int | None = None
+        self._rows: dict[int, QPixmap] = {}
+        self.setProperty(KEEPS_ARROWS, True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)
+
+    # -- what is shown
+
+    def set_tokens(
+        self, tokens: Sequence[Token], labels: Sequence[Label] | None = None, read: int = -1
+    ) -> None:
+        """Show these tokens; those from slot `read` on are faint (-1 = none).
+
+        Tokens that stay at their slots are not measured again, so that appending is cheap.
+        """
+        follow = self._at_end()
+        tokens = tuple(tokens)
+        same = self._common(tokens)
+        if labels is None:
+            labels = figures.extended(self._tokens, self._labels, tokens)
+        read = len(tokens) if read < 0 else read
+        changed = min(same, read, self._read) if read != self._read else same
+        self._tokens, self._labels, self._read = tokens, tuple(labels), read
+        # A character that a new token completes changes the boxes of those before it.
+        while same > 0 and self._labels[same - 1].last >= same:
+            same -= 1
+        self._measure(same)
+        self._lay_out(same)
+        self._redraw(min(changed, same))
+        if follow:
+            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+        if self._over is not None and self._over >= len(tokens):
+            self._set_over(None)
+
+    def set_marks(self, selected: int | None, marked: int | None = None) -> None:
+        """Mark the selected slot, and one that is hovered elsewhere."""
+        if (selected, marked) != (self._selected, self._marked):
+            self._selected, self._marked = selected, marked
+            self._describe()
+            self.viewport().update()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._redraw(0)
+
+    def text(self) -> str:
+        """All tokens as plain text, padding left out."""
+        return figures.decode(self._tokens)
+
+    # -- geometry
+
+    def sizeHint(self) -> QSize:
+        return QSize(round(400 * unit(self)), self._height_of(2))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(120 * unit(self)), self._height_of(1))
+
+    def _height_of(self, rows: int) -> int:
+        return round(rows * self._row_height() + 2 * self._gap())
+
+    def _row_height(self) -> float:
+        return self._box_height() + 2 * self._gap()
+
+    def _box_height(self) -> float:
+        return QFontMetricsF(self.font()).height() + 6 * unit(self)
+
+    def _gap(self) -> float:
+        return 2 * unit(self)
+
+    def _at_end(self) -> bool:
+        bar = self.verticalScrollBar()
+        return bar.value() == bar.maximum()
+
+    def _common(self, tokens: tuple[Token, ...]) -> int:
+        old = self._tokens
+        if tokens[: len(old)] == old:
+            return len(old)
+        return next(
+            (i for i, (a, b) in enumerate(zip(old, tokens, strict=False)) if a != b),
+            min(len(old), len(tokens)),
+        )
+
+    def _measure(self, first: int) -> None:
+        metrics, padding = QFontMetricsF(self.font()), 12 * unit(self)
+        del self._texts[first:], self._widths[first:]
+        for slot, label in enumerate(self._labels[first:], first):
+            text = elide(label.text, _MOST_CHARACTERS)
+            if label.whole and slot == label.last:
+                text += f" {elide(label.whole, 8)}"
+            self._texts.append(text)
+            self._widths.append(max(metrics.horizontalAdvance(text) + padding, padding * 1.5))
+
+    def _lay_out(self, first: int = 0) -> None:
+        """Place the boxes from slot `first` on."""
+        gap, right = self._gap(), self.viewport().width()
+        boxes = self._boxes[:first]
+        x, row = gap, 0
+        if boxes:
+            x = boxes[-1].left + boxes[-1].width
+            x, row = x + self._space_after(first - 1), boxes[-1].row
+        for slot, width in enumerate(self._widths[first:], first):
+            width = min(width, right - 2 * gap)
+            if x + width > right - gap and x > gap:
+                x, row = gap, row + 1
+            boxes.append(_Box(x, row, width))
+            x += width + self._space_after(slot)
+        self._boxes = boxes
+        rows = row + 1 if boxes else 0
+        bar = self.verticalScrollBar()
+        bar.setRange(0, max(0, self._height_of(rows) - self.viewport().height()))
+        bar.setPageStep(self.viewport().height())
+        bar.setSingleStep(round(self._row_height()))
+
+    def _space_after(self, slot: int) -> float:
+        return 0.0 if slot < self._labels[slot].last else self._gap()
+
+    def _rect(self, slot: int) -> QRectF:
+        box = self._boxes[slot]
+        top = self._gap() * 2 + box.row * self._row_height() - self.verticalScrollBar().value()
+        return QRectF(box.left, top, box.width, self._box_height())
+
+    def _slot_at(self, point: QPoint) -> int | None:
+        y = point.y() + self.verticalScrollBar().value() - self._gap()
+        row = int(y // self._row_height()) if y >= 0 else -1
+        first, last = self._span_of_row(row)
+        for slot in range(first, last):
+            if self._rect(slot).adjusted(-1, -2, 1, 2).contains(point):
+                return slot
+        return None
+
+    def _span_of_row(self, row: int) -> tuple[int, int]:
+        return (
+            bisect_left(self._boxes, row, key=_row_of),
+            bisect_left(self._boxes, row + 1, key=_row_of),
+        )
+
+    # -- painting
+
+    def _redraw(self, first: int) -> None:
+        """Paint again; the pictures of rows before slot `first` still hold."""
+        row = self._boxes[first].row if first < len(self._boxes) else 0
+        keep = row if first else 0
+        self._rows = {at: picture for at, picture in self._rows.items() if at < keep}
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        first, last = self._in_view()
+        if last - first <= _DRAWN_AFRESH:
+            self._paint_boxes(painter, first, last)
+        else:
+            self._paint_rows(painter, self._boxes[first].row, self._boxes[last - 1].row)
+        for slot, colour, width in (
+            (self._marked, self._theme.strong_border, 2.0),
+            (self._over, self._theme.accent, 1.5),
+            (self._selected, self._theme.accent, 2.5),
+        ):
+            if slot is not None and slot < len(self._boxes):
+                painter.setPen(QPen(QColor(colour), width))
+                radius = self._radius(slot) + 1
+                painter.drawRoundedRect(self._rect(slot).adjusted(-1, -1, 1, 1), radius, radius)
+
+    def _paint_rows(self, painter: QPainter, first: int, last: int) -> None:
+        value = self.verticalScrollBar().value()
+        for row in range(first, last + 1):
+            if row not in self._rows:
+                self._rows[row] = self._picture(row)
+            top = self._gap() + row * self._row_height() - value
+            painter.drawPixmap(QPointF(0, top), self._rows[row])
+
+    def _picture(self, row: int) -> QPixmap:
+        ratio = self.devicePixelRatioF()
+        size = QSizeF(self.viewport().width(), self._row_height()) * ratio
+        picture = QPixmap(size.toSize() + QSize(0, 1))
+        picture.setDevicePixelRatio(ratio)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        painter.setFont(self.font())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        value = self.verticalScrollBar().value()
+        painter.translate(0, value - self._gap() - row * self._row_height())
+        self._paint_boxes(painter, *self._span_of_row(row))
+        painter.end()
+        return picture
+
+    def _in_view(self) -> tuple[int, int]:
+        height, value = self._row_height(), self.verticalScrollBar().value()
+        first, _ = self._span_of_row(max(0, int(value / height) - 1))
+        _, last = self._span_of_row(int((value + self.viewport().height()) / height) + 1)
+        return first, last
+
+    def _paint_boxes(self, painter: QPainter, first: int, last: int) -> None:
+        for slot in range(first, last):
+            painter.setOpacity(1.0 if slot < self._read else _DIMMED)
+            self._paint_box(painter, slot)
+        painter.setOpacity(1.0)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+
+    def _radius(self, slot: int) -> float:
+        special = self._tokens[slot].special
+        return self._box_height() / 2 if special else 3.5 * unit(self)
+
+    def _paint_box(self, painter: QPainter, slot: int) -> None:
+        token, label, rect = self._tokens[slot], self._labels[slot], self._rect(slot)
+        ink = self._theme.origin(token.origin)
+        padding = token.origin == "padding"
+        line = Qt.PenStyle.DashLine if padding else Qt.PenStyle.SolidLine
+        radius, inner = self._radius(slot), rect.adjusted(0.5, 0.5, -0.5, -0.5)
+        painter.setPen(QPen(QColor(ink.edge), 1, line))
+        painter.setBrush(QColor(ink.fill))
+        painter.drawRoundedRect(inner, radius, radius)
+        if padding:
+            painter.setPen(Qt.PenStyle.NoPen)
+            hatch = QColor(self._theme.hatch)
+            hatch.setAlphaF(0.5)
+            painter.setBrush(QBrush(hatch, Qt.BrushStyle.BDiagPattern))
+            painter.drawRoundedRect(inner, radius, radius)
+        painter.setBrush(QColor(ink.edge))
+        painter.setPen(Qt.PenStyle.NoPen)
+        u = unit(self)
+        if token.origin in ("generated", "forced"):
+            bar = QRectF(rect.left() + radius, rect.bottom() - 2.5 * u, 0, 2.5 * u)
+            bar.setRight(rect.right() - radius)
+            painter.drawRect(bar)
+        if token.origin == "forced":
+            corner, size = rect.topRight(), 6.5 * u
+            left, below = QPointF(corner.x() - size, corner.y()), corner + QPointF(0, size)
+            painter.drawPolygon(QPolygonF([corner, left, below]))
+        if label.first != label.last:
+            self._paint_joint(painter, slot, label, rect)
+        painter.setPen(QColor(ink.text))
+        text = rect.adjusted(2, 0, -2, -1 * u if token.origin != "prompt" else 0)
+        painter.drawText(text, Qt.AlignmentFlag.AlignCenter, self._texts[slot])
+
+    def _paint_joint(self, painter: QPainter, slot: int, label: Label, rect: QRectF) -> None:
+        """A line above the tokens that spell a character together."""
+        u = unit(self)
+        left = rect.left() + (2 * u if slot == label.first else 0)
+        right = rect.right() - (2 * u if slot == label.last else 0)
+        painter.fillRect(QRectF(left, rect.top() - 2 * u, right - left, 1.5 * u), painter.brush())
+
+    # -- reading
+
+    def words(self, slot: int) -> str:
+        """One slot in words: its text, id, bytes and origin."""
+        token, label = self._tokens[slot], self._labels[slot]
+        origins = {
+            "prompt": self.tr("from the prompt"),
+            "generated": self.tr("generated"),
+            "forced": self.tr("chosen by you"),
+            "padding": self.tr("padding"),
+        }
+        parts = [
+            self.tr("token {0} {1}").format(slot, label.quoted),
+            self.tr("special token") if token.special else "",
+            self.tr("id {0}").format(token.id),
+            self.tr("bytes {0}").format(token.raw.hex(" ").upper()) if token.raw else "",
+            origins[token.origin],
+        ]
+        if label.whole:
+            parts.append(
+                self.tr("tokens {0} to {1} spell {2}").format(
+                    label.first, label.last, figures.plain(label.whole)
+                )
+            )
+        if slot >= self._read:
+            parts.append(self.tr("not read yet at this step"))
+        return ", ".join(part for part in parts if part)
+
+    def _describe(self, aloud: bool = False) -> None:
+        slot = self._over if self._over is not None else self._selected
+        if slot is not None and slot < len(self._tokens):
+            say(self, self.words(slot), aloud)
+        else:
+            say(self, self.tr("{0} tokens").format(len(self._tokens)))
+
+    def _set_over(self, slot: int | None, aloud: bool = False) -> None:
+        if slot != self._over:
+            self._over = slot
+            self._describe(aloud)
+            self.hovered.emit(slot)
+            self.viewport().update()
+
+    # -- mouse and keys
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            slot = self._slot_at(event.pos())
+            text = "" if slot is None else self.words(slot)
+            QToolTip.showText(event.globalPos(), text, self)
+            return True
+        if event.type() == QEvent.Type.Leave:
+            self._set_over(None)
+        return super().viewportEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._set_over(self._slot_at(event.position().toPoint()))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        slot = self._slot_at(event.position().toPoint())
+        if event.button() == Qt.MouseButton.LeftButton and slot is not None:
+            self.picked.emit(slot)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = Qt.Key(event.key())
+        if event.matches(QKeySequence.StandardKey.Copy):
+            QGuiApplication.clipboard().setText(self.text())
+            return
+        if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
+            self.picked.emit(self._over)
+            return
+        slot = self._moved(key)
+        if slot is None:
+            super().keyPressEvent(event)
+            return
+        self._set_over(slot, aloud=True)
+        self._scroll_to(slot)
+
+    def _moved(self, key: Qt.Key) -> int | None:
+        if not self._boxes:
+            return None
+        last = len(self._boxes) - 1
+        at = self._over if self._over is not None else self._selected
+        start = last if at is None else min(at, last)
+        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            move = 1 if key == Qt.Key.Key_Right else -1
+            return min(max(start + move, 0), last)
+        if key in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            return 0 if key == Qt.Key.Key_Home else last
+        if key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            box = self._boxes[start]
+            first, end = self._span_of_row(box.row + (1 if key == Qt.Key.Key_Down else -1))
+            if first == end:
+                return start
+            return min(range(first, end), key=lambda slot: abs(self._boxes[slot].left - box.left))
+        return None
+
+    def _scroll_to(self, slot: int) -> None:
+        rect, bar = self._rect(slot), self.verticalScrollBar()
+        if rect.top() < 0:
+            bar.setValue(round(bar.value() + rect.top() - self._gap()))
+        elif rect.bottom() > self.viewport().height():
+            overshoot = rect.bottom() - self.viewport().height()
+            bar.setValue(round(bar.value() + overshoot + self._gap()))
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        self.viewport().update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        follow = self._at_end()
+        self._lay_out()
+        self._redraw(0)
+        if follow:
+            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._measure(0)
+            self._lay_out()
+            self._redraw(0)
+            self.updateGeometry()
