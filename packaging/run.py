@@ -87,11 +87,14 @@ def run_without_display(python, arguments):
         code = subprocess.call([python, "-m", "explorer", *command], env=program_env())
         if code:
             return code
-    started = before(folder)
+    earlier = picture_times(folder)
     command = [python, "-m", "explorer.app", "--pictures", folder, trace]
-    code = subprocess.call(command, env=program_env(QT_QPA_PLATFORM="offscreen"))
+    env = program_env(QT_QPA_PLATFORM="offscreen")
+    code = subprocess.call(
+        command, env=env, stdout=subprocess.DEVNULL
+    )  # named below, with the trace
     if code == 0:
-        tell_output(folder, trace, started)
+        tell_output(folder, trace, earlier)
     return code
 
 
@@ -114,17 +117,17 @@ def output_folder():
     raise SetupError(f"Nothing can be written, neither here nor in {setup_env.data_folder()}.")
 
 
-def before(folder):
-    """Modification times of the pictures that are there already."""
+def picture_times(folder):
+    """When each picture in the folder was written."""
     names = [name for name in os.listdir(folder) if name.endswith(".png")]
     return {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in names}
 
 
-def tell_output(folder, trace, started):
-    now = before(folder)
+def tell_output(folder, trace, earlier):
+    now = picture_times(folder)
     say(f"The trace: {trace}")
     for name in sorted(now):
-        if now[name] != started.get(name):
+        if now[name] != earlier.get(name):
             say(f"A picture: {os.path.join(folder, name)}")
 
 

@@ -76,7 +76,7 @@ def test_without_a_display_a_trace_and_pictures_are_made_and_named(
 ):
     calls = []
 
-    def call(command, env):
+    def call(command, env, stdout=None):
         calls.append(command[1:])
         assert env["PYTHONSAFEPATH"] == "1"
         if "explorer.app" in command:
@@ -102,7 +102,7 @@ def test_without_a_display_a_trace_and_pictures_are_made_and_named(
 
 def test_the_offscreen_job_reports_its_failure(run, script, monkeypatch):
     monkeypatch.setattr(script("system_parts"), "display_works", lambda: False)
-    monkeypatch.setattr(subprocess, "call", lambda command, env: 3)
+    monkeypatch.setattr(subprocess, "call", lambda command, **more: 3)
     assert run.main([]) == 3
 
 
