@@ -81,7 +81,7 @@ def end_tokens(model: Any) -> tuple[int, ...]:
 def padding_token(model: Any, tokenizer: Tokenizer, width: int) -> tuple[int | None, str]:
     """The id to pad with, and where it comes from, in words."""
     ends = end_tokens(model)
-    own = getattr(tokenizer.library, "pad_token_id", None)
+    own = tokenizer.pad_token_id
     if own is None:
         own = getattr(text_config(model.config), "pad_token_id", None)
     if isinstance(own, int) and 0 <= own < width:

@@ -71,7 +71,7 @@ def load(
     config = read_config(folder)
     tokenizer = load_tokenizer(folder)
     files = _whole_files(folder)
-    warnings: list[str] = []
+    warnings = [tokenizer.assumption] if tokenizer.assumption else []
     if files[0].suffix == ".bin":
         origin = "pickle (.bin)"
         warnings.append(

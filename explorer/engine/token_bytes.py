@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,14 +13,14 @@ _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def byte_alphabet() -> dict[str, int]:
-    """GPT-2's printable stand-in for each of the 256 byte values, reversed."""
+    """The byte value of each printable stand-in that byte-level vocabularies are written in."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(rest)}
 
 
-_ALPHABET = byte_alphabet()
-_TO_LATIN1 = {ord(char): byte for char, byte in _ALPHABET.items()}
+ALPHABET = byte_alphabet()
+_TO_LATIN1 = {ord(char): byte for char, byte in ALPHABET.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +30,40 @@ class Vocabulary:
     spelling: Spelling
     raw: tuple[bytes | None, ...]
     special: frozenset[int]
-    missing_bytes: tuple[int, ...]
+    missing_bytes: tuple[int, ...]  # byte values that no entry spells
 
 
 def of_backend(backend: Any) -> Vocabulary:
     """Read a `tokenizers.Tokenizer`, added tokens included."""
-    pipeline = json.loads(backend.to_str())
-    spelling = _spelling(pipeline)
+    added = backend.get_added_tokens_decoder()
     entries = backend.get_vocab(with_added_tokens=True)
-    added = {token["id"]: token for token in pipeline.get("added_tokens", ())}
-    raw: list[bytes | None] = [None] * (max(entries.values(), default=-1) + 1)
+    spelling = spelling_of(backend)
+    texts = {i: token.content for i, token in added.items()}
+    special = frozenset(i for i, token in added.items() if token.special)
+    return of_entries(entries, texts, special, spelling)
+
+
+def of_entries(
+    entries: dict[str, int], texts: dict[int, str], special: frozenset[int], spelling: Spelling
+) -> Vocabulary:
+    """From entries as the vocabulary spells them, and added tokens, which are plain text."""
+    raw: list[bytes | None] = [None] * (max([*entries.values(), *texts], default=-1) + 1)
     for entry, token_id in entries.items():
-        if token_id not in added:
-            raw[token_id] = spell(entry, spelling)
-    for token_id, token in added.items():
-        raw[token_id] = token["content"].encode("utf-8")
-    special = frozenset(i for i, token in added.items() if token["special"])
+        raw[token_id] = spell(entry, spelling)
+    for token_id, text in texts.items():
+        raw[token_id] = text.encode("utf-8")
     return Vocabulary(spelling, tuple(raw), special, _missing(entries, spelling))
+
+
+def of_bytes(ranks: dict[bytes, int], special: dict[str, int]) -> Vocabulary:
+    """From a tiktoken vocabulary, whose entries are bytes to begin with."""
+    raw: list[bytes | None] = [None] * (max([*ranks.values(), *special.values()], default=-1) + 1)
+    for entry, token_id in ranks.items():
+        raw[token_id] = entry
+    for text, token_id in special.items():
+        raw[token_id] = text.encode("utf-8")
+    missing = tuple(byte for byte in range(256) if bytes([byte]) not in ranks)
+    return Vocabulary("byte-level", tuple(raw), frozenset(special.values()), missing)
 
 
 def spell(entry: str, spelling: Spelling) -> bytes:
@@ -64,34 +82,43 @@ def spell(entry: str, spelling: Spelling) -> bytes:
     return entry.replace("</w>", " ").encode("utf-8")
 
 
-def _spelling(pipeline: dict[str, Any]) -> Spelling:
-    kinds = set(_types(pipeline.get("pre_tokenizer"))) | set(_types(pipeline.get("decoder")))
-    model = pipeline["model"]
-    if "ByteLevel" in kinds or "ByteLevel" in _types(pipeline.get("normalizer")):
+def spelling_of(backend: Any) -> Spelling:
+    """How a `tokenizers.Tokenizer` writes bytes, from its parts."""
+    parts = (backend.pre_tokenizer, backend.decoder, backend.normalizer)
+    kinds = {kind for part in parts for kind in _types(_described(part))}
+    model = type(backend.model).__name__
+    if "ByteLevel" in kinds:
         return "byte-level"
-    if model.get("type") == "WordPiece" or "WordPiece" in kinds:
+    if model == "WordPiece" or "WordPiece" in kinds:
         return "word-piece"
-    if model.get("byte_fallback") or "Metaspace" in kinds or "ByteFallback" in kinds:
+    falls_back = getattr(backend.model, "byte_fallback", False)
+    if falls_back or model == "Unigram" or kinds & {"Metaspace", "ByteFallback"}:
         return "byte-fallback"
-    return "byte-fallback" if model.get("type") == "Unigram" else "plain"
+    return "plain"
 
 
-def _types(node: Any) -> list[str]:
-    """Every `type` in a nested description of pre-tokenizers or decoders."""
-    if not isinstance(node, dict):
-        return []
-    nested = [
-        *node.get("pretokenizers", ()),
-        *node.get("decoders", ()),
-        *node.get("normalizers", ()),
-    ]
-    return [node.get("type", ""), *(kind for part in nested for kind in _types(part))]
+def _described(part: Any) -> dict[str, Any]:
+    """A pre-tokenizer, decoder or normaliser as the JSON it is saved as."""
+    if part is None:
+        return {}
+    try:
+        state = json.loads(part.__getstate__())
+    except (TypeError, ValueError, AttributeError):  # one written in Python
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def _types(node: dict[str, Any]) -> Iterable[str]:
+    yield str(node.get("type", ""))
+    for name in ("pretokenizers", "decoders", "normalizers"):
+        for inner in node.get(name, ()):
+            yield from _types(inner)
 
 
 def _missing(entries: dict[str, int], spelling: Spelling) -> tuple[int, ...]:
     if spelling == "byte-level":
-        return tuple(sorted(byte for char, byte in _ALPHABET.items() if char not in entries))
+        return tuple(sorted(byte for char, byte in ALPHABET.items() if char not in entries))
     if spelling == "byte-fallback":
-        spelled = {int(m[1], 16) for entry in entries if (m := _BYTE_TOKEN.fullmatch(entry))}
+        spelled = {byte for byte in range(256) if f"<0x{byte:02X}>" in entries}
         return tuple(b for b in range(128, 256) if b not in spelled) if spelled else ()
     return ()

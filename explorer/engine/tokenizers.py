@@ -9,10 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from transformers import AutoTokenizer
+from transformers.utils.chat_template_utils import render_jinja_template
 
-from explorer.engine import token_bytes
+from explorer.engine import byte_pairs, tiktoken_folder
 from explorer.engine.errors import BadInput
+from explorer.engine.splitters import FastSplitter, PythonSplitter, Splitter
+from explorer.engine.token_bytes import Spelling
 from explorer.trace.step import Origin, Token
+
+_LONG_CHARS = 4096  # below this the tokenizer itself answers within a key press
+_LARGEST_BYTES = 128 * 1024 * 1024  # the widest vocabularies take 35 MB as tokenizer.json
+_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +40,15 @@ class Encoded:
 class Tokenizer:
     """One model's tokenizer.  Its methods may be called from several threads."""
 
-    def __init__(self, library: Any) -> None:
-        """Wrap a transformers tokenizer."""
+    def __init__(self, splitter: Splitter, library: Any = None, assumption: str = "") -> None:
+        """`library`: the transformers tokenizer, or the settings of a tiktoken folder."""
+        self._splitter = splitter
         self.library = library
-        self._backend = getattr(library, "backend_tokenizer", None)
-        self._lock = threading.Lock()  # tokenizers written in Python are not safe to share
-        if self._backend is None:
-            self._vocabulary = _of_python(library)
-        else:
-            self._backend.no_truncation()
-            self._backend.no_padding()
-            self._vocabulary = token_bytes.of_backend(self._backend)
+        self.assumption = assumption  # one sentence about what the files leave open
+        self._vocabulary = splitter.vocabulary
+        self._lock = threading.Lock()
+        self._fast: byte_pairs.BytePairs | None = None
+        self._fast_tried = False
         self._before, self._after = self._added_around()
 
     @property
@@ -45,7 +57,7 @@ class Tokenizer:
         return self._vocabulary.missing_bytes
 
     @property
-    def spelling(self) -> token_bytes.Spelling:
+    def spelling(self) -> Spelling:
         """How the vocabulary writes bytes."""
         return self._vocabulary.spelling
 
@@ -55,9 +67,14 @@ class Tokenizer:
         return len(self._vocabulary.raw)
 
     @property
+    def pad_token_id(self) -> int | None:
+        """The tokenizer's own padding token, if it states one."""
+        return getattr(self.library, "pad_token_id", None)
+
+    @property
     def has_chat_template(self) -> bool:
         """True if the model's folder says how messages become text."""
-        return bool(getattr(self.library, "chat_template", None))
+        return bool(self._template())
 
     @property
     def bos_policy(self) -> str:
@@ -75,31 +92,57 @@ class Tokenizer:
             return Token(token_id, known, origin, token_id in self._vocabulary.special)
         return Token(token_id, f"<id {token_id}>".encode(), origin, True)
 
-    def encode(self, text: str, chat: bool = False) -> Encoded:
+    def encode(self, text: str, chat: bool = False, special_as_text: bool = False) -> Encoded:
         """The tokens of a text, or of one user message put through the chat template.
 
-        BadInput for half a surrogate pair, or if there is no chat template.
+        Text such as `<|im_end|>` becomes the control token of that name, as in transformers;
+        with `special_as_text` it stays text.  BadInput for half a surrogate pair, or if there is
+        no chat template.
         """
-        _check_text(text)
+        check_text(text)
         if chat:
-            return Encoded(self._tokens(self._ids(self.render(text), add=False)))
-        ids = self._ids(text, add=True)
-        repeated = self._repeats_start(ids)
-        if repeated:
+            ids = self._splitter.ids(self.render(text), add=False)
+            return Encoded(self._tokens(ids), self._inside_chat(text))
+        ids = self._splitter.ids(text, True, special_as_text)
+        start = self._before
+        doubled = len(start) == 1 and ids[:2] == [start[0], start[0]]
+        if doubled:
             ids = ids[1:]
-        problem = self._lost(text, ids)
-        if repeated and not problem:
-            name = self._names(self._before[:1])
-            problem = f"The text starts with {name} itself, so no second one is put in front."
-        return Encoded(self._tokens(ids), problem)
+        return Encoded(self._tokens(ids), self._remarks(text, ids, doubled))
+
+    def live(self, text: str, chat: bool = False) -> Encoded:
+        """`encode` for a text being typed: long ones go through a tiktoken twin, proven equal."""
+        check_text(text)
+        fast = None if chat or len(text) < _LONG_CHARS else self.fast()
+        ids = None if fast is None else fast.ids(text)
+        if ids is None:
+            return self.encode(text, chat)
+        return Encoded(self._tokens([*self._before, *ids, *self._after]))
+
+    def fast(self) -> byte_pairs.BytePairs | None:
+        """The same vocabulary through tiktoken; None where that gives other tokens."""
+        with self._lock:
+            if not self._fast_tried and isinstance(self._splitter, FastSplitter):
+                self._fast = byte_pairs.of_backend(self._splitter.backend)
+            self._fast_tried = True
+            return self._fast
 
     def render(self, text: str) -> str:
         """One user message as the model's chat template writes it, ready for the answer."""
-        _check_text(text)
-        if not self.has_chat_template:
+        check_text(text)
+        template = self._template()
+        if not template:
             raise BadInput("This model has no chat template; switch chat off and type raw text.")
         messages = [{"role": "user", "content": text}]
         try:
+            if isinstance(self.library, dict):
+                rendered, _ = render_jinja_template(
+                    [messages],
+                    chat_template=template,
+                    add_generation_prompt=True,
+                    **tiktoken_folder.named_tokens(self.library),
+                )
+                return str(rendered[0])
             with self._lock:
                 return str(
                     self.library.apply_chat_template(
@@ -112,62 +155,84 @@ class Tokenizer:
                 traceback.format_exc(),
             ) from error
 
-    def _ids(self, text: str, add: bool) -> list[int]:
-        if self._backend is not None:
-            return list(self._backend.encode(text, add_special_tokens=add).ids)
-        with self._lock:
-            return list(self.library(text, add_special_tokens=add)["input_ids"])
+    def _template(self) -> Any:
+        if isinstance(self.library, dict):
+            return self.library.get("chat_template")
+        return getattr(self.library, "chat_template", None)
 
     def _tokens(self, ids: list[int]) -> tuple[Token, ...]:
         return tuple(self.token(i) for i in ids)
 
+    def _names(self, ids: list[int]) -> str:
+        return " ".join(self.token(i).text for i in ids)
+
     def _added_around(self) -> tuple[list[int], list[int]]:
         """Ids that the tokenizer puts before and after every text."""
-        bare, dressed = self._ids("a", add=False), self._ids("a", add=True)
+        bare, dressed = self._splitter.ids("a", add=False), self._splitter.ids("a", add=True)
         for start in range(len(dressed) - len(bare) + 1):
             if dressed[start : start + len(bare)] == bare:
                 return dressed[:start], dressed[start + len(bare) :]
         return [], []
 
-    def _repeats_start(self, ids: list[int]) -> bool:
-        start = self._before
-        return len(start) == 1 and len(ids) > 1 and ids[:2] == [start[0], start[0]]
+    def _inside_chat(self, text: str) -> str:
+        """A remark on control tokens inside the user's own message."""
+        return self._control_words(self._splitter.ids(text, add=False))
 
-    def _names(self, ids: list[int]) -> str:
-        return " ".join(self.token(i).text for i in ids)
+    def _remarks(self, text: str, ids: list[int], doubled: bool) -> str:
+        """Sentences on what a reader should know; empty if the tokens simply spell the text."""
+        inner = ids[len(self._before) : len(ids) - len(self._after)]
+        remarks = [self._lost(text, inner), self._control_words(inner)]
+        if doubled:
+            name = self._names(self._before)
+            remarks.append(f"The text starts with {name} itself, so no second one is put in front.")
+        return " ".join(remark for remark in remarks if remark)
+
+    def _control_words(self, ids: list[int]) -> str:
+        found = sorted({i for i in ids if i in self._vocabulary.special})
+        if not found:
+            return ""
+        return f"{self._names(found)} in the text is read as a control token, not as letters."
 
     def _lost(self, text: str, ids: list[int]) -> str:
         """One sentence if the tokens do not spell the text; empty if they do."""
-        if self.spelling != "byte-level":
+        if self.spelling not in ("byte-level", "byte-fallback"):
             return ""
-        raw = [self.token(i).raw for i in ids]
-        inner = raw[len(self._before) : len(raw) - len(self._after)]
-        wanted, got = text.encode("utf-8"), b"".join(inner)
+        wanted, got = text.encode("utf-8"), b"".join(self.token(i).raw for i in ids)
         if got in (wanted, b" " + wanted):  # some vocabularies put a space in front of every text
             return ""
-        missing = sorted(set(wanted) & set(self.missing_bytes))
-        if missing:
+        if missing := sorted(set(wanted) & set(self.missing_bytes)):
             names = ", ".join(f"0x{byte:02X}" for byte in missing)
             return f"This model's vocabulary cannot spell some bytes of the text: {names}."
-        return "This model's tokenizer changes the text before it splits it: the tokens spell " + (
-            "a normalised form of it." if len(got) > 0 else "nothing of it."
+        if unknown := self._splitter.unspelled(text):
+            names = ", ".join(dict.fromkeys(unknown))
+            return f"This model's vocabulary cannot spell some characters of the text: {names}."
+        return (
+            "This model's tokenizer changes the text before it splits it (a normal form of "
+            "accents, say, or of spaces); the tokens show what the model gets."
         )
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a model folder; BadInput with a next step if there is none."""
-    if not any((folder / name).is_file() for name in _FILES):
+    there = [folder / name for name in _FILES if (folder / name).is_file()]
+    if not (folder / "tokenizer.json").is_file():
+        vocabulary = tiktoken_folder.find_vocabulary(folder)
+        if vocabulary is not None:
+            return _from_tiktoken(folder, vocabulary)
+    if not there:
         raise BadInput(
             f"{folder.name} has no tokenizer (tokenizer.json or tokenizer.model); copy or download "
             "the whole folder."
         )
+    if any(path.stat().st_size > _LARGEST_BYTES for path in there):
+        raise BadInput(f"The tokenizer of {folder.name} is far too long to be one; not opened.")
     try:
         library = AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-        return Tokenizer(library)
-    except BadInput:
-        raise
+        backend = getattr(library, "backend_tokenizer", None)
+        return Tokenizer(PythonSplitter(library) if backend is None else FastSplitter(backend),
+                         library)  # fmt: skip
     except Exception as error:  # a damaged file fails in many ways
         raise BadInput(
             f"The tokenizer of {folder.name} cannot be read; download it again.",
@@ -175,29 +240,17 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         ) from error
 
 
-_FILES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "vocab.json",
-    "vocab.txt",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-)
+def _from_tiktoken(folder: Path, vocabulary: Path) -> Tokenizer:
+    found = tiktoken_folder.open_folder(folder, vocabulary)
+    return Tokenizer(found.splitter, found.settings, found.assumption)
 
 
-def _check_text(text: str) -> None:
-    for place, char in enumerate(text):
-        if 0xD800 <= ord(char) <= 0xDFFF:
-            raise BadInput(
-                f"Character {place + 1} of the text is half a surrogate pair, which no text file "
-                "can hold; remove it."
-            )
-
-
-def _of_python(library: Any) -> token_bytes.Vocabulary:
-    """The vocabulary of a tokenizer written in Python."""
-    entries = library.get_vocab()
-    raw: list[bytes | None] = [None] * (max(entries.values(), default=-1) + 1)
-    for entry, token_id in entries.items():
-        raw[token_id] = token_bytes.spell(entry, "byte-fallback")
-    return token_bytes.Vocabulary("plain", tuple(raw), frozenset(library.all_special_ids), ())
+def check_text(text: str) -> None:
+    """BadInput if a text holds half a surrogate pair, which no encoding can spell."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadInput(
+            f"Character {error.start + 1} of the text is half a surrogate pair, which no text can "
+            "hold; remove it."
+        ) from error

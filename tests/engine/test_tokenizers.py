@@ -1,0 +1,415 @@
+"""Tokens are exact: bytes, special tokens, one BOS, nothing lost without a word."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import threading
+from pathlib import Path
+
+import pytest
+import tiktoken
+from tokenizers import AddedToken, Regex, decoders, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as Backend
+from tokenizers.models import BPE, WordPiece
+from tokenizers.processors import TemplateProcessing
+from transformers import AutoTokenizer, CTRLTokenizer
+from transformers.convert_slow_tokenizer import TikTokenConverter
+
+from explorer.engine import byte_pairs, tiktoken_folder, token_bytes
+from explorer.engine.errors import BadInput
+from explorer.engine.loading import load
+from explorer.engine.splitters import FastSplitter
+from explorer.engine.tokenizers import Tokenizer, load_tokenizer
+from tests.engine.folders import SPECIAL, byte_level, greedy, model, write_tokenizer
+
+TEXTS = [
+    "the cat sat",
+    "a  5 b",
+    "x\n\n\n7",
+    "👩‍👩‍👧‍👦 and 🇫🇷",
+    "日本語、中文",
+    "a\0b\x07\x1b[0m",
+    "e\u0301 and \u00e9",
+    "\ufffd",
+    " ",
+    "\n",
+    "\t\t",
+]
+
+
+def wild_texts(count: int = 200) -> list[str]:
+    draw = random.Random(1)
+    points = [*range(0xD800), *range(0xE000, 0x110000)]
+    return ["".join(map(chr, draw.choices(points, k=12))) for _ in range(count)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_tokenizer(tmp_path, byte_level())
+    return tmp_path
+
+
+@pytest.fixture
+def tokenizer(folder: Path) -> Tokenizer:
+    return load_tokenizer(folder)
+
+
+def raws(tokenizer: Tokenizer, text: str) -> list[bytes]:
+    return [token.raw for token in tokenizer.encode(text).tokens]
+
+
+def test_the_byte_alphabet_has_every_byte_once() -> None:
+    assert sorted(token_bytes.byte_alphabet().values()) == list(range(256))
+    assert set(token_bytes.byte_alphabet()) == set(pre_tokenizers.ByteLevel.alphabet())
+
+
+@pytest.mark.parametrize("text", TEXTS + wild_texts(20))
+def test_byte_level_tokens_spell_the_text(tokenizer: Tokenizer, folder: Path, text: str) -> None:
+    encoded = tokenizer.encode(text)
+    assert b"".join(token.raw for token in encoded.tokens) == text.encode()
+    assert encoded.problem == ""
+    theirs = AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
+    assert [token.id for token in encoded.tokens] == theirs
+
+
+def test_an_empty_text_has_no_tokens(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode("").tokens == ()
+    assert tokenizer.encode("").problem == ""
+
+
+def test_special_tokens_are_told_from_text(tokenizer: Tokenizer) -> None:
+    encoded = tokenizer.encode("hi<|im_end|>")
+    assert [t.special for t in encoded.tokens] == [False, False, True]
+    assert encoded.tokens[-1].raw == b"<|im_end|>"
+    assert "<|im_end|>" in encoded.problem
+    literal = tokenizer.encode("hi<|im_end|>", special_as_text=True)
+    assert not any(token.special for token in literal.tokens)
+    assert b"".join(token.raw for token in literal.tokens) == b"hi<|im_end|>"
+    assert literal.problem == ""
+    assert tokenizer.encode("hi<|im_end|>") == encoded  # the switch left nothing behind
+
+
+def test_ids_that_the_tokenizer_lacks_have_a_label(tokenizer: Tokenizer) -> None:
+    for token_id in (320, 99_999, -1):
+        token = tokenizer.token(token_id, "generated")
+        assert token.raw == f"<id {token_id}>".encode()
+        assert token.special
+        assert token.origin == "generated"
+
+
+def test_half_a_surrogate_pair_is_refused(tokenizer: Tokenizer) -> None:
+    for ask in (tokenizer.encode, tokenizer.render, tokenizer.live):
+        with pytest.raises(BadInput, match="Character 3 "):
+            ask("ab\ud800c")
+
+
+def test_bytes_missing_from_the_vocabulary_are_reported() -> None:
+    described = json.loads(byte_level().to_str())
+    entry = next(char for char, byte in token_bytes.ALPHABET.items() if byte == 0x13)
+    del described["model"]["vocab"][entry]
+    tokenizer = Tokenizer(FastSplitter(Backend.from_str(json.dumps(described))))
+    assert tokenizer.missing_bytes == (0x13,)
+    assert "0x13" in tokenizer.encode("a\x13b").problem
+    assert tokenizer.encode("a b").problem == ""
+
+
+def test_a_normal_form_is_named() -> None:
+    backend = byte_level()
+    backend.normalizer = normalizers.NFC()
+    tokenizer = Tokenizer(FastSplitter(backend))
+    assert "changes the text" in tokenizer.encode("e\u0301").problem
+    assert tokenizer.encode("\u00e9").problem == ""
+
+
+def with_bos(backend: Backend) -> Backend:
+    backend.post_processor = TemplateProcessing(
+        single=f"{SPECIAL[0]} $A", special_tokens=[(SPECIAL[0], 0)]
+    )
+    return backend
+
+
+def test_exactly_one_bos(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path, with_bos(byte_level()))
+    tokenizer = load_tokenizer(tmp_path)
+    assert tokenizer.encode("the").tokens[0].id == 0
+    assert tokenizer.bos_policy == "<|endoftext|> is added in front of the text."
+    assert tokenizer.encode("the").problem == ""
+    assert [t.id for t in tokenizer.encode("").tokens] == [0]
+    twice = tokenizer.encode("<|endoftext|>the")
+    assert [t.id for t in twice.tokens].count(0) == 1
+    assert "no second one" in twice.problem
+
+
+def test_chat_is_the_template_with_the_generation_prompt(folder: Path) -> None:
+    library = AutoTokenizer.from_pretrained(folder)
+    expected = library.apply_chat_template(
+        [{"role": "user", "content": "hi"}], add_generation_prompt=True, tokenize=True
+    )["input_ids"]
+    tokens = load_tokenizer(folder).encode("hi", chat=True).tokens
+    assert [token.id for token in tokens] == expected
+    text = b"".join(token.raw for token in tokens)
+    assert text == b"<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_chat_with_a_bos_has_one(tmp_path: Path) -> None:
+    template = "{{ bos_token }}{{ messages[0]['content'] }}"
+    write_tokenizer(tmp_path, with_bos(byte_level()), chat_template=template)
+    tokens = load_tokenizer(tmp_path).encode("hi", chat=True).tokens
+    assert [token.id for token in tokens].count(0) == 1
+
+
+def test_chat_without_a_template(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path, byte_level(), chat_template=None)
+    with pytest.raises(BadInput, match="no chat template"):
+        load_tokenizer(tmp_path).encode("hi", chat=True)
+
+
+def test_a_template_that_fails(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path, byte_level(), chat_template="{{ raise_exception('no') }}")
+    with pytest.raises(BadInput, match="chat template failed"):
+        load_tokenizer(tmp_path).encode("hi", chat=True)
+
+
+def test_a_template_can_run_nothing(tmp_path: Path) -> None:
+    hostile = "{{ ''.__class__.__mro__[1].__subclasses__() }}"
+    write_tokenizer(tmp_path, byte_level(), chat_template=hostile)
+    with pytest.raises(BadInput):
+        load_tokenizer(tmp_path).encode("hi", chat=True)
+
+
+def sentence_piece(byte_fallback: bool = True) -> Backend:
+    """Llama 2's way: spaces as U+2581, unknown characters as bytes."""
+    pieces = ["<unk>", "<s>", "</s>"]
+    if byte_fallback:
+        pieces += [f"<0x{byte:02X}>" for byte in range(256)]
+    pieces += ["\u2581", "c", "a", "t", "at", "cat", "\u2581cat"]
+    backend = Backend(
+        BPE(
+            {piece: i for i, piece in enumerate(pieces)},
+            [("a", "t"), ("c", "at"), ("\u2581", "cat")],
+            unk_token="<unk>",
+            byte_fallback=byte_fallback,
+        )
+    )
+    backend.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
+    )
+    backend.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    backend.add_special_tokens([AddedToken(p, special=True) for p in ("<unk>", "<s>", "</s>")])
+    backend.post_processor = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    return backend
+
+
+@pytest.mark.parametrize("text", ["cat cat", *TEXTS, *wild_texts(20)])
+def test_byte_fallback_tokens_spell_the_text(text: str) -> None:
+    tokenizer = Tokenizer(FastSplitter(sentence_piece()))
+    encoded = tokenizer.encode(text)
+    assert encoded.tokens[0].special
+    assert b"".join(t.raw for t in encoded.tokens[1:]) == b" " + text.encode()
+    assert encoded.problem == ""
+    assert tokenizer.missing_bytes == ()
+
+
+def test_characters_without_byte_fallback_are_named() -> None:
+    tokenizer = Tokenizer(FastSplitter(sentence_piece(byte_fallback=False)))
+    assert "日" in tokenizer.encode("cat日").problem
+    assert tokenizer.encode("cat cat").problem == ""
+
+
+def test_word_pieces() -> None:
+    backend = Backend(WordPiece({"[UNK]": 0, "cat": 1, "##s": 2}, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    assert raws(Tokenizer(FastSplitter(backend)), "cats") == [b"cat", b"s"]
+
+
+def test_a_tokenizer_written_in_python(tmp_path: Path) -> None:
+    (tmp_path / "vocab.json").write_text(json.dumps({"<unk>": 0, "c@@": 1, "at</w>": 2, "at": 3}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na t</w>\n")
+    library = CTRLTokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt"))
+    library.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "ctrl"}')
+    tokenizer = load_tokenizer(tmp_path)
+    assert [t.id for t in tokenizer.encode("cat").tokens] == library("cat")["input_ids"]
+
+
+def test_threads_share_a_tokenizer(tokenizer: Tokenizer) -> None:
+    expected = [tokenizer.encode(text) for text in TEXTS]
+    wrong: list[str] = []
+
+    def work() -> None:
+        for _ in range(50):
+            for text, right in zip(TEXTS, expected, strict=True):
+                if tokenizer.encode(text) != right or "x" not in tokenizer.render("x"):
+                    wrong.append(text)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"{" * 5000, b"\xff" * 5000, b"[1,2"])
+def test_a_broken_tokenizer_gets_one_sentence(folder: Path, content: bytes) -> None:
+    (folder / "tokenizer.json").write_bytes(content)
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_tokenizer(folder)
+
+
+def test_rubbish_of_200_mb_is_not_even_read(folder: Path) -> None:
+    with (folder / "tokenizer.json").open("wb") as file:
+        file.truncate(200_000_000)
+    with pytest.raises(BadInput, match="far too long"):
+        load_tokenizer(folder)
+
+
+# tiktoken
+
+
+def ranks() -> dict[bytes, int]:
+    """A tiktoken vocabulary: bytes, then the merges of the trained tokenizer."""
+    found = {bytes([byte]): byte for byte in range(256)}
+    for left, right in json.loads(byte_level().to_str())["model"]["merges"]:
+        found.setdefault(token_bytes.spell(left + right, "byte-level"), len(found))
+    return found
+
+
+def write_ranks(path: Path) -> int:
+    lines = [f"{base64.b64encode(raw).decode()} {rank}" for raw, rank in ranks().items()]
+    path.write_text("\n".join(lines) + "\n")
+    return len(lines)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "small.tiktoken", "tiktoken.model"])
+def test_a_folder_with_only_a_tiktoken_vocabulary(tmp_path: Path, name: str) -> None:
+    size = write_ranks(tmp_path / name)
+    made = model(vocab_size=size)
+    made.save_pretrained(tmp_path)
+    loaded = load(str(tmp_path))
+    converted = TikTokenConverter(str(tmp_path / name)).converted()
+    for text in TEXTS + wild_texts():
+        tokens = loaded.tokenizer.encode(text).tokens
+        assert [t.id for t in tokens] == converted.encode(text).ids, text
+        assert b"".join(t.raw for t in tokens) == text.encode()
+    ids = converted.encode("the cat sat").ids
+    assert greedy(loaded.model, ids) == greedy(made, ids)
+    assert any("pattern of Llama 3" in warning for warning in loaded.card.warnings)
+
+
+def test_a_tiktoken_folder_with_settings(tmp_path: Path) -> None:
+    size = write_ranks(tmp_path / "tokenizer.model")
+    settings = {
+        "add_bos_token": True,
+        "bos_token": "<|start|>",
+        "pat_str": byte_pairs.GPT2,
+        "chat_template": "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}",
+        "added_tokens_decoder": {
+            str(size): {"content": "<|start|>"},
+            str(size + 5): {"content": "<|stop|>"},
+        },
+    }
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer = load_tokenizer(tmp_path)
+    assert tokenizer.assumption == ""
+    assert [t.id for t in tokenizer.encode("").tokens] == [size]
+    assert [t.id for t in tokenizer.encode("<|stop|>").tokens] == [size, size + 5]
+    assert tokenizer.token(size + 2).raw == f"<id {size + 2}>".encode()
+    assert raws(tokenizer, "<|start|>a") == [b"<|start|>", b"a"]
+    chat = tokenizer.encode("a", chat=True).tokens
+    assert [t.raw for t in chat] == [b"<|start|>", b"a"]
+    encoded = tokenizer.encode("<|stop|>", special_as_text=True)
+    assert b"".join(t.raw for t in encoded.tokens[1:]) == b"<|stop|>"
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9999])
+def test_a_cut_tiktoken_vocabulary(tmp_path: Path, share: float) -> None:
+    write_ranks(tmp_path / "tokenizer.model")
+    whole = (tmp_path / "tokenizer.model").read_bytes().rstrip()
+    (tmp_path / "tokenizer.model").write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(BadInput, match="not a whole tiktoken vocabulary"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_sentencepiece_model_is_not_taken_for_tiktoken(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
+    assert tiktoken_folder.find_vocabulary(tmp_path) is None
+
+
+def llama3_style() -> Backend:
+    backend = byte_level()
+    described = json.loads(backend.to_str())
+    described["model"]["ignore_merges"] = True
+    backend = Backend.from_str(json.dumps(described))
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(tiktoken_folder.LLAMA3), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    return backend
+
+
+def qwen_style() -> Backend:
+    backend = llama3_style()
+    backend.normalizer = normalizers.NFC()
+    return backend
+
+
+def digits_style() -> Backend:
+    backend = byte_level()
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    return backend
+
+
+@pytest.mark.parametrize("make", [byte_level, llama3_style, qwen_style, digits_style])
+def test_a_byte_level_tokenizer_has_a_tiktoken_twin(make: object) -> None:
+    backend = make()  # type: ignore[operator]
+    twin = byte_pairs.of_backend(backend)
+    assert twin is not None
+    assert isinstance(twin.encoding, tiktoken.Encoding)
+    draw = random.Random(2)
+    mixed = ["".join(draw.choices("ab 1\n'st.é日<|im_end|>", k=40)) for _ in range(1000)]
+    for text in [*TEXTS, *wild_texts(1000), *mixed]:
+        assert twin.ids(text) == backend.encode(text, add_special_tokens=False).ids, text
+
+
+def test_no_twin_where_it_would_differ() -> None:
+    assert byte_pairs.of_backend(sentence_piece()) is None
+    lower = byte_level()
+    lower.normalizer = normalizers.Lowercase()
+    assert byte_pairs.of_backend(lower) is None
+    prefixed = byte_level()
+    prefixed.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    assert byte_pairs.of_backend(prefixed) is None
+    # The same vocabulary, merged in another order than the ranks say.
+    described = json.loads(byte_level().to_str())
+    described["model"]["merges"].reverse()
+    assert byte_pairs.of_backend(Backend.from_str(json.dumps(described))) is None
+
+
+def test_live_tokens_of_a_long_text_are_the_tokenizers_own(tokenizer: Tokenizer) -> None:
+    text = " ".join(TEXTS) * 200
+    assert tokenizer.fast() is not None
+    assert tokenizer.live(text).tokens == tokenizer.encode(text).tokens
+    assert tokenizer.live("short").tokens == tokenizer.encode("short").tokens
+
+
+@pytest.mark.smollm2
+def test_smollm2_splits_as_the_original() -> None:
+    tokenizer = load("smollm2").tokenizer
+    assert raws(tokenizer, "a  5 b") == [b"a", b"  ", b"5", b" b"]
+    assert raws(tokenizer, "x\n\n\n7") == [b"x", b"\n\n\n", b"7"]
+    assert len(tokenizer.missing_bytes) == 21
+    assert "0x13" in tokenizer.encode("a\x13").problem
+    twin = tokenizer.fast()
+    assert twin is not None
+    for text in TEXTS + wild_texts():
+        ids = twin.ids(text)
+        assert ids is None or ids == [t.id for t in tokenizer.encode(text).tokens]
