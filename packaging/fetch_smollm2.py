@@ -38,7 +38,7 @@ def fetch():
         return
     try:
         os.makedirs(folder(), exist_ok=True)
-        with only_one(os.path.join(folder(), ".lock"), "Another start is fetching SmolLM2…"):
+        with only_one(os.path.join(folder(), ".lock"), "Another start is fetching SmolLM2..."):
             if not is_here():
                 _fetch()
     except OSError as error:

@@ -3,7 +3,7 @@
     python3 packaging/run.py               opens SmolLM2-135M-Instruct
     python3 packaging/run.py MODEL         opens a model folder, a .gguf file or a bundled model
     python3 packaging/run.py FILE.dxt      opens a saved session
-    python3 packaging/run.py COMMAND …     any other command of the program, such as trace
+    python3 packaging/run.py COMMAND ...     any other command of the program, such as trace
     python3 packaging/run.py --prepare     sets up everything and opens nothing
 
 Options are handed on to the program. Without a display it makes a trace and pictures of it instead.

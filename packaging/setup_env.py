@@ -37,7 +37,7 @@ def venv_python():
 def environment(dev=False):
     """The path of .venv's Python, after making or mending .venv where that is needed."""
     if not is_current(dev):
-        with only_one(os.path.join(ROOT, ".venv.lock"), "Another set-up is under way; waiting…"):
+        with only_one(os.path.join(ROOT, ".venv.lock"), "Another set-up is under way; waiting..."):
             if not is_current(dev):
                 _build(dev)
     return venv_python()
@@ -81,7 +81,11 @@ def replace_process(command, env=None):
 @contextlib.contextmanager
 def only_one(path, waiting):
     """Lets one process at a time into the block; a second one says `waiting` and waits."""
-    with open(path, "a+", encoding="utf-8") as handle:
+    try:
+        handle = open(path, "a+", encoding="utf-8")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise SetupError(f"{os.path.dirname(path)} cannot be written: {error.strerror}.") from error
+    with handle:
         if not _try_lock(handle):
             say(waiting)
             _wait_for_lock(handle)

@@ -28,6 +28,11 @@ def test_an_old_python_can_read_it(path):
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_any_terminal_can_show_what_it_says(path):
+    assert path.read_text(encoding="utf-8").isascii()
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_it_needs_the_standard_library_only(path):
     allowed = sys.stdlib_module_names | set(NAMES) | {"explorer"}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -135,6 +135,14 @@ def test_two_at_a_time_wait_for_each_other(setup_env, tmp_path, capsys):
     assert "waiting" in capsys.readouterr().out
 
 
+def test_a_place_that_cannot_be_written_is_a_sentence(setup_env, tmp_path):
+    with (
+        pytest.raises(setup_env.SetupError, match="cannot be written"),
+        setup_env.only_one(str(tmp_path / "absent/lock"), "waiting"),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("version", [(3, 9, 1), (3, 10, 0), (3, 15, 0)])
 def test_a_python_it_was_not_made_for_gets_one_sentence(setup_env, monkeypatch, version):
     monkeypatch.setattr(sys, "version_info", version)
