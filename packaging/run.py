@@ -90,9 +90,8 @@ def run_without_display(python, arguments):
     earlier = picture_times(folder)
     command = [python, "-m", "explorer.app", "--pictures", folder, trace]
     env = program_env(QT_QPA_PLATFORM="offscreen")
-    code = subprocess.call(
-        command, env=env, stdout=subprocess.DEVNULL
-    )  # named below, with the trace
+    # Its own list of pictures is left out: they are named below, with the trace.
+    code = subprocess.call(command, env=env, stdout=subprocess.DEVNULL)
     if code == 0:
         tell_output(folder, trace, earlier)
     return code
