@@ -1,0 +1,95 @@
+"""Commands as processes: the real engine as a child, and engines that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.engine import folders
+
+ROOT = Path(__file__).parents[2]
+FAKE = ROOT / "tests" / "session" / "fake_engine.py"
+
+
+@pytest.fixture(autouse=True)
+def find_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+def run(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "explorer", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **more)  # type: ignore[call-overload,no-any-return]
+
+
+def fake(behaviour: str) -> str:
+    return shlex.join([sys.executable, str(FAKE), behaviour])
+
+
+def test_trace_through_the_real_child(tmp_path: Path) -> None:
+    model = folders.write_folder(tmp_path / "tiny", folders.model("gpt2"))
+    out = tmp_path / "a.dxt"
+    # In a folder that holds a trap, as a user's may: the engine must not import from there.
+    (tmp_path / "torch.py").write_text("raise SystemExit('this is not torch')")
+    done = run(
+        "trace", model, "--prompt", "the cat", "--steps", 3, "--json", "--out", out, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert [step["phase"] for step in document["steps"]] == ["prefill", "decode", "decode"]
+    shown = run("show", out, "--json")
+    assert json.loads(shown.stdout) == document
+
+
+def test_an_engine_that_dies_is_exit_3_and_one_sentence(tmp_path: Path) -> None:
+    out = tmp_path / "a.dxt"
+    words = ("trace", "m", "--prompt", "x", "--steps", 2, "--out", out, "--json")
+    done = run(*words, "--engine", fake("echo"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "process ended (exit code 7)" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("engine", ["/nowhere/engine", fake("garbage")])
+def test_what_is_no_engine_is_exit_3(engine: str) -> None:
+    done = run("models", "--engine", engine)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_interrupted_is_130_with_nothing_half_written(tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    engine = tmp_path / "engine.py"
+    engine.write_text(
+        "import os, sys, threading\n"
+        "from pathlib import Path\n"
+        "from explorer.trace import messages as m, wire\n"
+        "out = os.fdopen(os.dup(1), 'wb')\n"
+        "wire.write_event(out, m.Hello())\n"
+        "wire.read_request(sys.stdin.buffer)\n"
+        f"Path({str(heard)!r}).write_text(str(os.getpid()))\n"
+        "threading.Event().wait()\n"
+    )
+    command = shlex.join([sys.executable, str(engine)])
+    words = ["trace", "m", "--prompt", "x", "--steps", "2", "--out", str(tmp_path / "a.dxt")]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "explorer", *words, "--engine", command],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not (heard.exists() and heard.read_text()):
+        assert child.poll() is None
+        threading.Event().wait(0.02)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out, err) == (130, "", "")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["engine.py", "heard"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(heard.read_text()), 0)
