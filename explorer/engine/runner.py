@@ -241,7 +241,7 @@ class Runner:
         recorder = probe.Recorder(cancelled=cancelled, keep_outputs=keep_outputs)
         wanted = [slot - first for slot in (at if at is not None else (layout.readout,))]
         arguments = self.arguments(layout, first, cache, wanted)
-        self.model.set_attn_implementation(self.route)
+        self._take_route()
         off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(self.model)
         with torch.inference_mode(), off, probe.recording(self.model, self.layers, recorder):
             self._sync()
@@ -277,6 +277,10 @@ class Runner:
         # What a model does not name it would swallow without a word.
         return {name: value for name, value in arguments.items() if name in self._accepted}
 
+    def _take_route(self) -> None:
+        if self.model.config._attn_implementation != self.route:
+            self.model.set_attn_implementation(self.route)  # walks every module: not each pass
+
     def _sync(self) -> None:
         if self.model.device.type == "cuda":
             torch.cuda.synchronize()
@@ -300,7 +304,7 @@ class Runner:
 
     def _top(self, logits: np.ndarray) -> tuple[Token, ...]:
         best = np.argpartition(-logits, min(NAMED, len(logits) - 1))[:NAMED]
-        best = best[np.argsort(-logits[best], kind="stable")]
+        best = best[np.lexsort((best, -logits[best]))]
         return tuple(self.loaded.tokenizer.token(int(i), "generated") for i in best)
 
 

@@ -132,3 +132,11 @@ def test_rank_counts_ties_by_id() -> None:
 def test_forcing_an_unknown_id_names_the_range() -> None:
     with pytest.raises(SamplingError, match="0 to 2"):
         sampling.force(np.zeros(3), Sampling(), 3)
+
+
+def test_ranking_of_floats_equals_a_stable_sort() -> None:
+    rng = np.random.default_rng(0)
+    values = np.round(rng.standard_normal(5000) * 3, 1).astype(np.float32)  # many ties
+    values[:5] = [0.0, -0.0, -np.inf, np.float32(1e-45), 3e38]
+    expected = np.argsort(-values.astype(np.float64), kind="stable")
+    np.testing.assert_array_equal(sampling.ranking(values), expected)
