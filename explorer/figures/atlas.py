@@ -15,6 +15,7 @@ import numpy as np
 from explorer.figures import blocks as parts
 from explorer.figures.attention import shared_rows
 from explorer.figures.blocks import MASKED, READ, Block
+from explorer.figures.pooling import pool_columns, pool_rows
 from explorer.trace.attention import as_float32
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
@@ -118,7 +119,7 @@ def _take_over(
 def _pooled(levels: np.ndarray, by: int) -> np.ndarray:
     if by == 1:
         return levels
-    return _pool_columns(_pool_rows(levels, 0, by), 0, by)
+    return pool_columns(pool_rows(levels, 0, by), 0, by)
 
 
 def _row_slices(block: Block, heads: int, stride: int) -> Iterator[slice]:
@@ -169,7 +170,7 @@ def _draw(
     first = block.first_query + rows.start - block.rows.start
     kinds = _kinds(block, rows)
     read = np.flatnonzero((kinds == READ).any(axis=(0, 1)))
-    pooled = _pool_columns(_pool_rows(kinds, first, stride), block.first_key, stride)
+    pooled = pool_columns(pool_rows(kinds, first, stride), block.first_key, stride)
     heads = slice(0, block.record.heads)
     row = slice(first // stride, first // stride + pooled.shape[1])
     offset = block.first_key // stride
@@ -179,12 +180,12 @@ def _draw(
         return 0
     columns = slice(int(read[0]), int(read[-1]) + 1)
     weights = weights_of_heads(group, rows, columns)
-    tall = _pool_rows(weights, first, stride)
+    tall = pool_rows(weights, first, stride)
     tall *= np.float32(LEVELS)
     np.minimum(np.rint(tall, out=tall), LEVELS, out=tall)
     drawn = tall.astype(np.uint16)
     drawn += np.uint16(READ)
-    drawn = _pool_columns(drawn, block.first_key + columns.start, stride)
+    drawn = pool_columns(drawn, block.first_key + columns.start, stride)
     begin = (block.first_key + columns.start) // stride
     end = begin + drawn.shape[-1]
     drawn *= pooled[:, :, begin - offset : end - offset] == READ
@@ -247,37 +248,3 @@ def _softmax(scores: np.ndarray, sinks: np.ndarray | None) -> None:
         total += np.exp(sinks - top)
     total[total == 0] = 1
     scores /= total
-
-
-def _pool_rows(array: np.ndarray, first: int, by: int) -> np.ndarray:
-    """(…, R, K) -> (…, ceil, K): maxima of rows that fall into the same multiple of `by`."""
-    if by == 1 or array.shape[-2] == 1:
-        return array
-    array = _aligned(array, first, by, -2)
-    shape = (*array.shape[:-2], array.shape[-2] // by, by, array.shape[-1])
-    return np.asarray(array.reshape(shape).max(axis=-2))
-
-
-def _pool_columns(array: np.ndarray, first: int, by: int) -> np.ndarray:
-    """(…, R, K) -> (…, R, ceil): maxima of columns in the same multiple of `by`."""
-    if by == 1:
-        return array
-    array = _aligned(array, first, by, -1)
-    result = array[..., ::by].copy()
-    for offset in range(1, by):
-        np.maximum(result, array[..., offset::by], out=result)
-    return result
-
-
-def _aligned(array: np.ndarray, first: int, by: int, axis: int) -> np.ndarray:
-    """Padded with zeros so that multiples of `by` begin and end with the array."""
-    before = first % by
-    after = -(before + array.shape[axis]) % by
-    if not before and not after:
-        return array
-    shape = list(array.shape)
-    shape[axis] += before + after
-    result = np.zeros(shape, array.dtype)
-    inside = slice(before, before + array.shape[axis])
-    result[(..., inside, slice(None)) if axis == -2 else (..., inside)] = array
-    return result

@@ -19,9 +19,10 @@ from explorer.trace.step import Token
 _PICTURES = {" ": "␣", "\n": "↵", "\t": "⇥"}
 # Names, not pictures such as ␀: few fonts have those, and at this size nobody can read them.
 _CONTROL = (
-    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN "
-    "EM SUB ESC FS GS RS US"
-).split()
+    *("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR"),
+    *("SO", "SI", "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB"),
+    *("ESC", "FS", "GS", "RS", "US"),
+)
 _NAMES = {
     **{chr(code): name for code, name in enumerate(_CONTROL)},
     "\x7f": "DEL",

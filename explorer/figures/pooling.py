@@ -1,0 +1,69 @@
+"""Making an array smaller without losing its largest entries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def maxima(array: np.ndarray, starts: np.ndarray, axis: int) -> np.ndarray:
+    """Maxima along an axis, from each start up to the next, the last up to the end.
+
+    `starts` must rise.  Maxima of 2, 4, … neighbours come first, then a few of those cover each
+    span exactly: whole-array work, some ten times faster than numpy's reduceat.
+    """
+    ends = np.append(starts[1:], array.shape[axis])
+    spans = ends - starts
+    width = 1
+    while width * 2 <= spans.min():
+        array = _neighbours(array, width, axis)
+        width *= 2
+    result = array.take(starts, axis)
+    for offset in range(width, int(spans.max()), width):
+        covered = array.take(np.minimum(starts + offset, ends - width), axis)
+        np.maximum(result, covered, out=result)
+    return result
+
+
+def _neighbours(array: np.ndarray, width: int, axis: int) -> np.ndarray:
+    """Maximum of each entry and the one `width` further on."""
+    before: list[slice] = [slice(None)] * array.ndim
+    after = list(before)
+    before[axis], after[axis] = slice(None, -width), slice(width, None)
+    return np.asarray(np.maximum(array[tuple(before)], array[tuple(after)]))
+
+
+def pool_rows(array: np.ndarray, first: int, by: int) -> np.ndarray:
+    """(…, R, K) -> (…, ceil, K): maxima of rows that fall into the same multiple of `by`.
+
+    `first` is the number of the first row.
+    """
+    if by == 1 or array.shape[-2] == 1:
+        return array
+    array = _aligned(array, first, by, -2)
+    shape = (*array.shape[:-2], array.shape[-2] // by, by, array.shape[-1])
+    return np.asarray(array.reshape(shape).max(axis=-2))
+
+
+def pool_columns(array: np.ndarray, first: int, by: int) -> np.ndarray:
+    """(…, R, K) -> (…, R, ceil): the same for columns."""
+    if by == 1:
+        return array
+    array = _aligned(array, first, by, -1)
+    result = array[..., ::by].copy()
+    for offset in range(1, by):
+        np.maximum(result, array[..., offset::by], out=result)
+    return result
+
+
+def _aligned(array: np.ndarray, first: int, by: int, axis: int) -> np.ndarray:
+    """Padded with zeros so that multiples of `by` begin and end with the array."""
+    before = first % by
+    after = -(before + array.shape[axis]) % by
+    if not before and not after:
+        return array
+    shape = list(array.shape)
+    shape[axis] += before + after
+    result = np.zeros(shape, array.dtype)
+    inside = slice(before, before + array.shape[axis])
+    result[(..., inside, slice(None)) if axis == -2 else (..., inside)] = array
+    return result
