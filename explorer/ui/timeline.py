@@ -15,18 +15,18 @@ class Timeline(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._slider = QSlider(Qt.Orientation.Horizontal)
-        self._slider.setAccessibleName(self.tr("Selected step"))
-        self._slider.setToolTip(self.tr("Drag to look at an earlier step"))
-        self._slider.setPageStep(1)
-        self._slider.valueChanged.connect(self._select)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName(self.tr("Selected step"))
+        self.slider.setToolTip(self.tr("Drag to look at an earlier step"))
+        self.slider.setPageStep(1)
+        self.slider.valueChanged.connect(self._select)
         self._label = QLabel()
         self._label.setProperty("look", "muted")
         self._label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(QLabel(self.tr("Steps")))
-        row.addWidget(self._slider, 1)
+        row.addWidget(self.slider, 1)
         row.addWidget(self._label)
 
     def show_state(self, old: State | None, new: State) -> None:
@@ -34,11 +34,11 @@ class Timeline(QWidget):
             return
         steps = 0 if new.trace is None else len(new.trace.steps)
         index = new.step_index
-        blocked = self._slider.blockSignals(True)
-        self._slider.setMaximum(max(steps - 1, 0))
-        self._slider.setValue(index or 0)
-        self._slider.blockSignals(blocked)
-        self._slider.setEnabled(steps > 1)
+        blocked = self.slider.blockSignals(True)
+        self.slider.setMaximum(max(steps - 1, 0))
+        self.slider.setValue(index or 0)
+        self.slider.blockSignals(blocked)
+        self.slider.setEnabled(steps > 1)
         if new.trace is None or index is None:
             self._label.setText(self.tr("no step yet"))
             return
@@ -54,5 +54,5 @@ class Timeline(QWidget):
         )
 
     def _select(self, index: int) -> None:
-        latest = index == self._slider.maximum()
+        latest = index == self.slider.maximum()
         self._session.select(step=None if latest else index)

@@ -25,9 +25,9 @@ from explorer.ui.memory import Memory
 from explorer.ui.menus import Actions, fill
 from explorer.ui.notices import Notices
 from explorer.ui.prompt import PromptBox
+from explorer.ui.sequence import Sequence
 from explorer.ui.status import StatusBar
 from explorer.ui.theme import THEMES
-from explorer.ui.timeline import Timeline
 from explorer.ui.topbar import TopBar, title_of
 
 FIRST_SIZE = (1280, 720)
@@ -50,7 +50,7 @@ class Window(QMainWindow):
         self.notices = Notices()
         self.prompt = PromptBox(session, theme)
         self.sampling = SamplingControls(session)
-        self.timeline = Timeline(session)
+        self.sequence = Sequence(session, theme)
         self.docks = Docks(session, theme, self)
         self.status = StatusBar(theme)
         self._build_menus()
@@ -91,7 +91,7 @@ class Window(QMainWindow):
         column = QVBoxLayout(right)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
-        column.addWidget(self.timeline)
+        column.addWidget(self.sequence)
         column.addWidget(self.docks, 1)
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.addWidget(left)
@@ -123,7 +123,7 @@ class Window(QMainWindow):
         self.notices.dismissError.connect(self._dismiss_error)
         self.notices.restartEngine.connect(self.session.restart_engine)
         self.notices.maskOn.connect(lambda: self.session.set_causal_mask(True))
-        self.prompt.edit.left.connect(self.timeline.setFocus)
+        self.prompt.edit.left.connect(self.setFocus)
 
     def _on_state(self, old: State | None, new: State) -> None:
         self.actions_table.follow(new)
@@ -132,7 +132,7 @@ class Window(QMainWindow):
             self.notices,
             self.prompt,
             self.sampling,
-            self.timeline,
+            self.sequence,
             self.status,
         ):
             part.show_state(old, new)
@@ -143,7 +143,14 @@ class Window(QMainWindow):
 
     def _on_look(self) -> None:
         theme = self.look.theme
-        for part in (self.actions_table, self.topbar, self.prompt, self.docks, self.status):
+        for part in (
+            self.actions_table,
+            self.topbar,
+            self.prompt,
+            self.sequence,
+            self.docks,
+            self.status,
+        ):
             part.set_theme(theme)
 
     # -- wishes of the actions

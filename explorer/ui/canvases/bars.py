@@ -20,6 +20,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Ink, Theme, unit
 
 CEILINGS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
@@ -60,6 +62,8 @@ class Bars(QWidget):
         self._ceiling = 1.0
         self._over: int | None = None  # row index under mouse or key cursor
         self._capacity = 0
+        describe(self)
+        self.setProperty(KEEPS_ARROWS, True)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -247,7 +251,7 @@ class Bars(QWidget):
         index = int((point.y() - _AXIS * u) // (_ROW * u))
         return index if 0 <= index < min(len(self._rows), self._capacity) else None
 
-    def _set_over(self, index: int | None) -> None:
+    def _set_over(self, index: int | None, aloud: bool = False) -> None:
         if index == self._over:
             return
         self._over = index
@@ -256,7 +260,7 @@ class Bars(QWidget):
         self.setCursor(
             Qt.CursorShape.PointingHandCursor if can_click else Qt.CursorShape.ArrowCursor
         )
-        self.setAccessibleDescription("" if row is None else f"{row.label}: {row.tip}")
+        say(self, "" if row is None else f"{row.label}: {row.tip}", aloud)
         self.hovered.emit(row.key if row is not None and can_click else None)
         self.update()
 
@@ -280,7 +284,7 @@ class Bars(QWidget):
         move = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
         if move is not None and shown:
             start = self._over if self._over is not None else (-1 if move > 0 else shown)
-            self._set_over(min(max(start + move, 0), shown - 1))
+            self._set_over(min(max(start + move, 0), shown - 1), aloud=True)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
             self._click(self._over)
         else:

@@ -21,6 +21,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
 _TOP = 16  # pixels at a zoom of 1: room for the axis figure above the columns
@@ -63,6 +65,8 @@ class ColumnChart(QWidget):
         self._data = Columns(np.zeros(0))
         self._selected: int | None = None
         self._over: int | None = None
+        describe(self)
+        self.setProperty(KEEPS_ARROWS, True)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -239,10 +243,10 @@ class ColumnChart(QWidget):
 
     # -- mouse and keys
 
-    def _set_over(self, index: int | None) -> None:
+    def _set_over(self, index: int | None, aloud: bool = False) -> None:
         if index != self._over:
             self._over = index
-            self.setAccessibleDescription("" if index is None else self._tip(index))
+            say(self, "" if index is None else self._tip(index), aloud)
             self.update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -261,7 +265,7 @@ class ColumnChart(QWidget):
         move = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
         if move is not None and n:
             start = self._over if self._over is not None else (self._selected or 0) - move
-            self._set_over(min(max(start + move, 0), n - 1))
+            self._set_over(min(max(start + move, 0), n - 1), aloud=True)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
             self.picked.emit(self._over)
         else:

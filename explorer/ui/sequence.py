@@ -1,0 +1,85 @@
+"""The sequence on top of the panels: every token of the run, and the slider through its steps."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QVBoxLayout, QWidget
+
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.canvases.token_strip import TokenStrip
+from explorer.ui.theme import Theme
+from explorer.ui.timeline import Timeline
+
+
+class Sequence(QWidget):
+    """A click on a generated token goes to the step that made it, on another to its row."""
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setProperty("look", "card")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.strip = TokenStrip(theme)
+        self.strip.picked.connect(self._pick)
+        self.strip.hovered.connect(lambda slot: session.select(key=slot))
+        self._empty = QLabel(self.tr("The tokens of your prompt show here as you type"))
+        self._empty.setProperty("look", "muted")
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.timeline = Timeline(session)
+        tokens = QWidget()
+        tokens.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._pages = QStackedLayout(tokens)
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(self.strip)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 4, 10, 4)
+        column.setSpacing(2)
+        column.addWidget(tokens)
+        column.addWidget(self.timeline)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.strip.set_theme(theme)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        self.timeline.show_state(old, new)
+        if old is None or _differs(old, new):
+            self._show_tokens(new)
+        index = new.step_index
+        selected = None
+        if new.trace is not None and index is not None:
+            query = new.selection.query
+            selected = new.trace.steps[index].readout if query is None else query
+        self.strip.set_marks(selected, new.selection.key)
+
+    def _show_tokens(self, state: State) -> None:
+        index = state.step_index
+        if state.trace is not None and index is not None:
+            read = state.trace.read_slots(index)
+            self.strip.set_tokens(state.trace.tokens, read=read)
+        elif state.trace is not None:
+            self.strip.set_tokens(state.trace.tokens)
+        else:
+            self.strip.set_tokens(state.prompt_tokens)
+        some = state.trace is not None or bool(state.prompt_tokens)
+        self._pages.setCurrentIndex(int(some))
+
+    def _pick(self, slot: int) -> None:
+        trace = self._session.state.trace
+        if trace is None:
+            return
+        step = slot - len(trace.prompt)
+        if step < 0:
+            self._session.select(query=slot)
+        else:
+            last = step == len(trace.steps) - 1
+            self._session.select(step=None if last else step, query=None)
+
+
+def _differs(old: State, new: State) -> bool:
+    return (
+        old.trace is not new.trace
+        or old.step_index != new.step_index
+        or old.prompt_tokens != new.prompt_tokens
+    )

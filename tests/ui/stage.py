@@ -1,0 +1,44 @@
+"""The real window over a scripted engine: what is posted runs when the test says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
+
+from explorer.ui.keys import KeyGuard
+from explorer.ui.look import Look
+from explorer.ui.memory import Memory
+from explorer.ui.window import Window
+from tests.session.scripted import Stage
+
+
+class WindowStage(Stage):
+    """`Stage` with a window on its session; nothing is ever remembered outside `folder`."""
+
+    def __init__(self, app: QApplication, folder: Path) -> None:
+        super().__init__()
+        self.app = app
+        self.memory = Memory(folder / "settings.ini")
+        self.look = Look(app, self.memory)
+        self._guard = KeyGuard(app)
+        self.window = Window(self.session, self.look, self.memory)
+        self.window.show()
+        self.paint()
+
+    def paint(self) -> None:
+        """Let Qt do what waits: layout and painting."""
+        self.app.processEvents()
+
+    def say(self, *events: object) -> None:
+        super().say(*events)  # type: ignore[arg-type]
+        self.paint()
+
+    def close(self) -> None:
+        self.window.close()
+        self.session.close()
+        self.app.removeEventFilter(self._guard)
+        self.window.deleteLater()
+        # Not by processEvents: windows that pile up make every later one slower.
+        self.app.sendPostedEvents(None, QEvent.Type.DeferredDelete)

@@ -1,0 +1,306 @@
+"""Every row of the table of actions: it is in a menu, it does what it says, when it may."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
+
+from explorer.trace import messages as m
+from explorer.trace.card import Capability
+from explorer.ui.actions import ACTIONS, MENUS
+from explorer.ui.theme import THEMES
+from tests.ui.stage import WindowStage
+
+
+@pytest.fixture
+def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.close()
+
+
+def trigger(stage: WindowStage, name: str) -> None:
+    action = stage.window.actions_table.by_id[name]
+    assert action.isEnabled(), f"{name} cannot be triggered now"
+    action.trigger()
+    stage.drain()
+    stage.paint()
+
+
+def test_ids_and_keys_are_unique() -> None:
+    assert max(Counter(row.id for row in ACTIONS).values()) == 1
+    keys = Counter(QKeySequence(key).toString() for row in ACTIONS for key in row.keys)
+    assert max(keys.values()) == 1
+    assert "" not in keys  # every key is one that Qt knows
+
+
+def test_the_keys_that_were_promised() -> None:
+    keys = {row.id: row.keys for row in ACTIONS}
+    assert keys["step"][:2] == ("Space", "Right")
+    assert keys["back"] == ("Left",)
+    assert keys["run"] == ("R",)
+    assert keys["reset"] == ("Home",)
+    assert keys["mask"] == ("M",)
+    assert keys["presenter"] == ("F11",)
+    assert keys["open-file"] == ("Ctrl+O",)
+    assert keys["save"] == ("Ctrl+S",)
+    assert keys["undo"] == ("Ctrl+Z",)
+    assert "Ctrl+Shift+Z" in keys["redo"]
+    assert keys["quit"] == ("Ctrl+Q",)
+
+
+def test_each_is_in_its_menu_with_words_and_icon(stage: WindowStage) -> None:
+    menus = {menu.text(): menu.menu() for menu in stage.window.menuBar().actions()}
+    for row in ACTIONS:
+        action = stage.window.actions_table.by_id[row.id]
+        assert action in menus[MENUS[row.menu]].actions(), row.id
+        assert action.text(), row.id
+        assert action.toolTip().startswith(row.tip), row.id
+        assert action.icon().isNull() is (not row.icon), row.id
+
+
+# What each row does; a row that is missing here fails `test_every_row_is_tried`.
+
+
+def _asks(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, method: str, answer: object) -> None:
+    monkeypatch.setattr(QFileDialog, method, staticmethod(lambda *_, **__: answer))
+
+
+def try_open_file(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    _asks(stage, monkeypatch, "getOpenFileName", (str(tmp_path / "m.gguf"), ""))
+    trigger(stage, "open-file")
+    assert stage.engine.last(m.Load).model == str(tmp_path / "m.gguf")
+
+
+def try_open_folder(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    _asks(stage, monkeypatch, "getExistingDirectory", str(tmp_path))
+    trigger(stage, "open-folder")
+    assert stage.engine.last(m.Load).model == str(tmp_path)
+    assert stage.memory.recent() == [str(tmp_path)]
+
+
+def try_reopen(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded("as it was")
+    stage.session.set_causal_mask(False)
+    stage.memory.remember_session(stage.state)
+    stage.session.set_prompt("something else")
+    stage.session.set_causal_mask(True)
+    trigger(stage, "reopen")
+    assert stage.engine.last(m.Load).model == "tiny"
+    assert stage.state.request.prompt == "as it was"
+    assert not stage.state.request.causal_mask
+    assert stage.window.prompt.edit.text() == "as it was"
+
+
+def try_save(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    _asks(stage, monkeypatch, "getSaveFileName", (str(tmp_path / "kept"), ""))
+    trigger(stage, "save")
+    stage.session.close()  # waits until what was asked for is written
+    assert (tmp_path / "kept.dxt").stat().st_size > 0
+
+
+def try_quit(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "quit")
+    assert not stage.window.isVisible()
+
+
+def try_undo(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    stage.session.back()
+    trigger(stage, "undo")
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 2
+
+
+def try_redo(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    stage.session.back()
+    stage.session.undo()
+    trigger(stage, "redo")
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 1
+
+
+def try_copy_text(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    trigger(stage, "copy-text")
+    assert QApplication.clipboard().text() == "t10t11"
+
+
+def try_reset(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    trigger(stage, "reset")
+    assert stage.state.trace is None
+
+
+def try_back(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    trigger(stage, "back")
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 1
+
+
+def try_step(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    trigger(stage, "step")
+    assert stage.engine.last(m.Advance).steps == 1
+
+
+def try_run(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    action = stage.window.actions_table.by_id["run"]
+    trigger(stage, "run")
+    assert stage.engine.last(m.Advance).steps > 1000
+    assert action.isChecked()
+    trigger(stage, "run")
+    assert stage.engine.count(m.Cancel) == 1
+    assert not action.isChecked()
+
+
+def try_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.session.start_engine()
+    stage.session.open_model("tiny")
+    stage.drain()
+    offered = Capability(name="causal_off", offered=True, words="works")
+    stage.answer_load(capabilities=(offered,))
+    trigger(stage, "mask")
+    assert not stage.state.request.causal_mask
+    assert not stage.window.actions_table.by_id["mask"].isChecked()
+    trigger(stage, "mask")
+    assert stage.state.request.causal_mask
+
+
+def try_cache(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "cache")
+    assert not stage.state.request.cache
+    assert not stage.window.actions_table.by_id["cache"].isChecked()
+
+
+def try_check(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    trigger(stage, "check")
+    assert stage.engine.count(m.CheckTrace) == 1
+
+
+def try_cancel(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.session.step()
+    trigger(stage, "cancel")
+    assert stage.engine.last(m.Cancel).run == stage.engine.last(m.Advance).run
+
+
+def try_restart_engine(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    trigger(stage, "restart-engine")
+    assert len(stage.engines) == 2
+
+
+def try_zoom_in(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = stage.window.prompt.fontInfo().pixelSize()
+    trigger(stage, "zoom-in")
+    trigger(stage, "zoom-in")
+    assert stage.window.prompt.fontInfo().pixelSize() > before
+    stage.look.zoom(0)
+
+
+def try_zoom_out(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "zoom-out")
+    assert stage.look.scale < 1
+    stage.look.zoom(0)
+
+
+def try_zoom_reset(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.look.zoom(+1)
+    trigger(stage, "zoom-reset")
+    assert stage.look.scale == 1
+
+
+def try_presenter(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "presenter")
+    assert stage.window.isFullScreen()
+    assert not stage.window.actions_table.by_id["quit"].isEnabled()
+    assert not stage.window.actions_table.by_id["open-file"].isEnabled()
+    trigger(stage, "presenter")
+    assert not stage.window.isFullScreen()
+    assert stage.window.actions_table.by_id["quit"].isEnabled()
+
+
+def try_reset_layout(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    dock = stage.window.docks.docks[-1]
+    dock.close()
+    stage.paint()
+    assert not dock.isVisible()
+    trigger(stage, "reset-layout")
+    assert dock.isVisible()
+
+
+def try_open_log(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "nothing here"))
+    trigger(stage, "open-log")
+    assert "no log yet" in stage.window.notices.error.text
+
+
+def try_about(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(QMessageBox, "about", staticmethod(lambda *args: shown.append(args[2])))
+    trigger(stage, "about")
+    assert "Apache" in shown[0]
+
+
+TRIED = {name[4:].replace("_", "-"): f for name, f in globals().items() if name[:4] == "try_"}
+
+
+def test_every_row_is_tried() -> None:
+    assert TRIED.keys() == {row.id for row in ACTIONS}
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_it_does_what_it_says(
+    name: str, stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    TRIED[name](stage, monkeypatch, tmp_path)
+
+
+def test_what_cannot_be_done_is_disabled(stage: WindowStage) -> None:
+    by_id = stage.window.actions_table.by_id
+    for name in ("step", "run", "back", "reset", "save", "undo", "redo", "check", "cancel"):
+        assert not by_id[name].isEnabled(), name
+    stage.loaded()
+    assert by_id["step"].isEnabled()
+    assert not by_id["back"].isEnabled()
+    stage.ran(1)
+    for name in ("back", "reset", "save", "check", "copy-text"):
+        assert by_id[name].isEnabled(), name
+
+
+def test_the_mask_cannot_be_dropped_where_the_model_does_not_offer_it(stage: WindowStage) -> None:
+    refused = Capability(name="causal_off", offered=False, words="it has no effect here")
+    stage.session.start_engine()
+    stage.session.open_model("tiny")
+    stage.drain()
+    stage.answer_load(capabilities=(refused,))
+    assert not stage.window.actions_table.by_id["mask"].isEnabled()
+
+
+def test_icons_follow_the_theme(stage: WindowStage) -> None:
+    action = stage.window.actions_table.by_id["step"]
+
+    def dark_pixels() -> float:
+        image = action.icon().pixmap(32, 32).toImage()
+        drawn = [image.pixelColor(x, y) for x in range(32) for y in range(32)]
+        return sum(c.lightness() for c in drawn if c.alpha() > 200)
+
+    stage.look.set_theme("light")
+    light = dark_pixels()
+    stage.look.set_theme("dark")
+    assert dark_pixels() > light * 2
+    assert set(THEMES) == {"light", "dark", "high_contrast"}
+    stage.look.set_theme("light")
