@@ -280,7 +280,7 @@ class Heatmap(QWidget):
         painter.setPen(QColor(self._theme.muted))
         corner = QRectF(0, 0, self._label_room - 5 * u, self._label_room - 3 * u)
         painter.drawText(corner, _CORNER, self.tr("keys →\nqueries ↓"))
-        stride = view.stride(self._line + 1)
+        stride = view.stride(self._line * 0.86)
         for row in self._labelled(view.top, view.drawn_height, view.rows, stride):
             self._paint_row_label(painter, row)
         for column in self._labelled(view.left, view.drawn_width, view.columns, stride):
