@@ -139,7 +139,7 @@ class Runner:
         cancelled: Stop = lambda: False,
     ) -> Step:
         """The pass that reads all of `layout`, as step `index`, and the token picked from it."""
-        chain.check(sampling)
+        _refuse(sampling)
         done, rebuilt, phase = self._pass(request, layout, index, cancelled)
         started = time.perf_counter()
         kept = records.records(done.recorder, done.slots, proven=self.proven)
@@ -310,6 +310,13 @@ class Runner:
 
 def _has_sdpa(model: Any) -> bool:
     return bool(getattr(model, "_supports_sdpa", False))
+
+
+def _refuse(sampling: Sampling) -> None:
+    try:
+        chain.check(sampling)
+    except chain.SamplingError as error:
+        raise BadInput(str(error)) from error
 
 
 def _explain(error: Exception) -> EngineError:

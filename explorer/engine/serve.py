@@ -11,11 +11,12 @@ import importlib.metadata
 import logging
 import os
 import queue
+import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.trace import messages, wire
@@ -267,8 +268,9 @@ class LocalEngine:
         return self._thread is not None and self._thread.is_alive()
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Serve one client over stdin and stdout until it says Quit or goes away."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     # Set before torch is imported: idle worker threads must not spin while sharing cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -289,7 +291,10 @@ def main() -> int:
     threading.Thread(target=_read, args=(frames_in, desk), name="requests", daemon=True).start()
     _preload()
     desk.run()
-    return 0
+    with lock:
+        frames_out.flush()
+    # Leave at once: the thread that waits on stdin would abort an orderly shutdown.
+    os._exit(0)
 
 
 def _preload() -> None:
