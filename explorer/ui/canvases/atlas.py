@@ -35,7 +35,7 @@ from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
 _LEAST, _MOST = 9, 150  # pixels a side of a thumbnail, at a zoom of 1
-_STRETCH = 1.6  # thumbnails may be that much wider than high
+_STRETCH = 2.2  # thumbnails may be that much wider than high
 
 
 class AtlasView(QAbstractScrollArea):
