@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 class ElidedLabel(QLabel):
     """Shows as much of its text as fits; the whole text is its tool tip while it does not."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+    def __init__(self, text: str = "", parent: QWidget | None = None, tip: str = "") -> None:
         super().__init__(text, parent)
+        self._tip = tip
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.setMinimumWidth(8)
@@ -42,4 +43,5 @@ class ElidedLabel(QLabel):
         return self.fontMetrics().elidedText(self.text(), mode, self.contentsRect().width())
 
     def _follow(self) -> None:
-        self.setToolTip("" if self._fitting() == self.text() else self.text())
+        cut = "" if self._fitting() == self.text() else self.text()
+        self.setToolTip("\n".join(filter(None, [cut, self._tip])))

@@ -64,6 +64,8 @@ class TokenEdit(QPlainTextEdit):
         return self.document().toRawText().replace("\u2029", "\n").replace("\u2028", "\n")
 
     def set_tokens(self, tokens: tuple[Token, ...]) -> None:
+        if tokens == self._tokens:
+            return
         self._tokens = tokens
         self._measure()
 
@@ -181,22 +183,32 @@ class PromptBox(QWidget):
             if offered
             else self.tr("This model has no chat template: it continues raw text")
         )
-        if old is None or old.prompt_tokens != new.prompt_tokens or old.request != new.request:
-            self.edit.set_tokens(() if new.request.chat else new.prompt_tokens)
-        self._count.setText(self._count_words(new))
+        tokens = _tokens_of(new)
+        self.edit.set_tokens(() if new.request.chat else tokens)
+        self._count.setText(self._count_words(new, len(tokens)))
         self._problem.setText(new.prompt_problem)
         self._problem.setVisible(bool(new.prompt_problem))
 
-    def _count_words(self, state: State) -> str:
-        if state.card is None:
+    def _count_words(self, state: State, count: int) -> str:
+        card = state.card or (state.trace.card if state.trace is not None else None)
+        if card is None or (state.card is None and not count):
             return self.tr("Tokens are counted once a model is open")
-        count = len(state.prompt_tokens)
         words = self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(f"{count:,}")
         if state.request.chat:
             words += self.tr(" with the chat template")
-        if state.card.context:
-            words += self.tr(" of {0}").format(f"{state.card.context:,}")
+        if card.context:
+            words += self.tr(" of {0}").format(f"{card.context:,}")
         return words
 
     def _typed(self) -> None:
         self._session.set_prompt(self.edit.text())
+
+
+def _tokens_of(state: State) -> tuple[Token, ...]:
+    """Live tokens of the prompt; without a model those of the trace, if its prompt is shown."""
+    if state.prompt_tokens or state.card is not None or state.trace is None:
+        return state.prompt_tokens
+    made = state.trace.request
+    if (made.prompt, made.chat) != (state.request.prompt, state.request.chat):
+        return ()
+    return tuple(token for token in state.trace.prompt if token.origin != "padding")

@@ -137,7 +137,8 @@ class StatusBar(QWidget):
     def _show_activity(self, state: State) -> None:
         status = state.status
         self._text.setText(status.text or self._idle_words(state))
-        busy = status.activity in ("starting", "loading", "running", "checking")
+        busy = status.activity in ("loading", "running", "checking")
+        busy = busy or (status.activity == "starting" and bool(status.text))
         self._progress.setVisible(busy)
         if status.fraction is None:
             self._progress.setRange(0, 0 if busy else 1)
@@ -157,6 +158,8 @@ class StatusBar(QWidget):
         }
         if reason in ended:
             return ended[reason]
+        if state.card is None and state.trace is not None:
+            return self.tr("A saved session, shown without its model; Step opens the model")
         if state.card is None:
             return self.tr("No model open: choose one at the top left")
         return self.tr("Ready: Space steps, R runs")

@@ -17,7 +17,6 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
-    QPolygonF,
 )
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
@@ -26,7 +25,7 @@ from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
 _TOP = 16  # pixels at a zoom of 1: room for the axis figure above the columns
-_BOTTOM = 16
+_BOTTOM = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +121,7 @@ class ColumnChart(QWidget):
         n = len(self._data.values)
         if n:
             step = plot.width() / n
+            self._paint_selected(painter, plot, step)
             if step >= 2:
                 self._paint_columns(painter, plot, top, step)
             else:
@@ -138,7 +138,7 @@ class ColumnChart(QWidget):
         painter.setPen(QColor(theme.muted))
         above = QRectF(plot.left(), 0, plot.width(), plot.top() - 1)
         painter.drawText(above, Qt.AlignmentFlag.AlignLeft, self._figure(top))
-        below = QRectF(plot.left(), plot.bottom() + 1, plot.width(), self.height() - plot.bottom())
+        below = QRectF(self.rect()).adjusted(2, plot.bottom() + 4 * unit(self), -2, 0)
         names = self._data.names
         n = len(self._data.values)
         first = names[0] if names else "0"
@@ -216,23 +216,17 @@ class ColumnChart(QWidget):
             painter.setPen(QPen(QColor(theme.strong_border), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(QRectF(x, plot.top(), max(step - 1, 1), plot.height()))
-        if self._selected is not None:
-            x = plot.left() + (self._selected + 0.5) * step
-            size = 5 * unit(self)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(theme.text))
-            base = plot.bottom() + 1 + size
-            painter.drawPolygon(
-                QPolygonF(
-                    [
-                        QPointF(x, plot.bottom() + 1),
-                        QPointF(x - size, base),
-                        QPointF(x + size, base),
-                    ]
-                )
-            )
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+    def _paint_selected(self, painter: QPainter, plot: QRectF, step: float) -> None:
+        """A band behind the column and a thick line under it."""
+        if self._selected is None:
+            return
+        x = plot.left() + self._selected * step
+        width = max(step - 1, 3 * unit(self))
+        painter.fillRect(QRectF(x, plot.top(), width, plot.height()), QColor(self._theme.selection))
+        painter.fillRect(
+            QRectF(x, plot.bottom() + 1, width, 3 * unit(self)), QColor(self._theme.text)
+        )
 
     def _paint_level(self, painter: QPainter, plot: QRectF, top: float) -> None:
         if self._data.level is None:

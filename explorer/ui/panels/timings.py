@@ -37,7 +37,9 @@ class TimingsPanel(Panel):
         self._layers = ColumnChart(theme, self.tr("layers of this step"), ms_text, self._layer_tip)
         self._layers.setAccessibleName(self.tr("Time of each layer in the selected pass"))
         self._layers.picked.connect(self._pick_layer)
-        self._speed = ElidedLabel()
+        self._speed = ElidedLabel(
+            tip=self.tr("Median of the passes after the prefill, warm-up left out")
+        )
         self._positions = ElidedLabel()
         self._positions.setProperty("look", "small")
         charts = QHBoxLayout()
@@ -79,11 +81,10 @@ class TimingsPanel(Panel):
     def _speed_words(self, figure: TimingFigure) -> str:
         parts = []
         if figure.prefill_ms is not None:
-            warm = self.tr(" (warm-up)") if figure.passes[0].warm_up else ""
-            parts.append(self.tr("Prefill {0}{1}").format(ms_text(figure.prefill_ms), warm))
+            parts.append(self.tr("Prefill {0}").format(ms_text(figure.prefill_ms)))
         if figure.median_ms is not None and figure.tokens_per_second is not None:
             parts.append(
-                self.tr("then {0} a token (median), {1} tokens/s").format(
+                self.tr("then {0} a token: {1} tokens/s").format(
                     ms_text(figure.median_ms), f"{figure.tokens_per_second:.3g}"
                 )
             )
