@@ -218,15 +218,18 @@ def token(slot: int, labels: Sequence[Label]) -> str:
     return f"token {slot} '\u2068{elide(labels[slot].text, 24)}\u2069'"
 
 
-def sentence(layer: int, head: int, row_read: Row, labels: Sequence[Label], count: int = 1) -> str:
-    """One line that reads a row: "layer 3 head 5: 82.3 % on token 0 'The'"."""
-    keys = row_read.top_keys(count)
-    start = f"layer {layer} head {head}: "
+def shares(read: Row, labels: Sequence[Label], count: int = 1) -> str:
+    """What a query reads most: "82.3 % on token 0 'The', 4 % on token 3 …"."""
+    keys = read.top_keys(count)
     if not keys:
-        return f"{start}{token(row_read.query, labels)} reads nothing"
-    shares = ", ".join(f"{percent(w)} on {token(k, labels)}" for k, w in keys)
-    sink = f", {percent(row_read.sink)} to the attention sink" if row_read.sink else ""
-    return start + shares + sink
+        return "nothing"
+    sink = [f"{percent(read.sink)} to the attention sink"] if read.sink else []
+    return ", ".join([*(f"{percent(w)} on {token(k, labels)}" for k, w in keys), *sink])
+
+
+def sentence(layer: int, head: int, read: Row, labels: Sequence[Label], count: int = 1) -> str:
+    """One line that reads a row: "layer 3 head 5: 82.3 % on token 0 'The'"."""
+    return f"layer {layer} head {head}: {shares(read, labels, count)}"
 
 
 def cell_words(kind: int, weight: float, query: int, key: int) -> str:

@@ -229,7 +229,7 @@ def test_a_row_reads_as_a_sentence() -> None:
     )
     assert "10 % on token 1 '\u2068␣capital\u2069'" in figures.sentence(3, 5, read, names, 3)
     nothing = figures.Row(0, np.zeros(3, np.float32), np.full(3, MASKED), 0, 0.0)
-    assert "reads nothing" in figures.sentence(3, 5, nothing, names)
+    assert figures.sentence(3, 5, nothing, names) == "layer 3 head 5: nothing"
     sunk = figures.Row(2, np.float32([0.5, 0, 0]), np.full(3, READ), 0, 0.5)
     assert "50 % to the attention sink" in figures.sentence(0, 0, sunk, names)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPen
 
 from explorer.ui.canvases.indexed import (
     FIRST_LEVEL,
@@ -14,6 +14,18 @@ from explorer.ui.canvases.indexed import (
     picture,
 )
 from explorer.ui.theme import Theme
+
+_WORDS = (
+    ("masked", QT_TRANSLATE_NOOP("ColourKey", "masked")),
+    ("absent", QT_TRANSLATE_NOOP("ColourKey", "not seen")),
+    ("padding", QT_TRANSLATE_NOOP("ColourKey", "padding")),
+)
+
+
+def key_width(metrics: QFontMetricsF) -> float:
+    """Room that the key takes, with this font."""
+    words = (*(text for _, text in _WORDS), "0.0001 %")
+    return metrics.height() * 1.3 + max(metrics.horizontalAdvance(_tr(word)) for word in words)
 
 
 def paint_key(
@@ -47,9 +59,13 @@ def paint_key(
 
 
 def _swatches(theme: Theme, ratio: float, padding: bool) -> list[tuple[QBrush, str]]:
-    tr = QCoreApplication.translate
-    swatches = [
-        (masked_brush(theme, ratio), tr("ColourKey", "masked")),
-        (QBrush(QColor(theme.absent)), tr("ColourKey", "not seen")),
-    ]
-    return [*swatches, (padding_brush(theme), tr("ColourKey", "padding"))] if padding else swatches
+    brushes = {
+        "masked": masked_brush(theme, ratio),
+        "absent": QBrush(QColor(theme.absent)),
+        "padding": padding_brush(theme),
+    }
+    return [(brushes[kind], _tr(text)) for kind, text in _WORDS if padding or kind != "padding"]
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("ColourKey", text)

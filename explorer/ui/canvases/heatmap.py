@@ -29,7 +29,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from explorer.figures.tokens import Label, elide
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.cell_view import CellView
-from explorer.ui.canvases.colour_key import paint_key
+from explorer.ui.canvases.colour_key import key_width, paint_key
 from explorer.ui.canvases.indexed import colour_table, masked_brush, padding_brush, picture
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
@@ -37,6 +37,7 @@ from explorer.ui.theme import Theme, unit
 _GRID_FROM = 9  # pixels per cell from which cells are set apart
 _LONGEST_LABEL = 16  # characters
 _ZOOM_STEP = 1.25
+_KEY_GAP = 12  # pixels between map and key
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _CORNER = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignBottom
@@ -170,13 +171,15 @@ class Heatmap(QWidget):
         if self._small.pixelSize() != self._font_px:
             self._font_px = self._small.pixelSize()
             self._fits.clear()
-        self._line = QFontMetricsF(self._small).height()
+        metrics = QFontMetricsF(self._small)
+        self._line = metrics.height()
         most = 130 * u
         # What is in view decides, or a single long token far away would take the room.
         longest = max((self._fitted(text, most)[1] for text in self._shown_texts()), default=0)
         room = min(max(longest + 8 * u, 48 * u), 0.3 * min(self.width(), self.height()))
         self._label_room = round(room)
-        self._key_room = round(66 * u) if self.width() >= 330 * u else 0
+        key = round(key_width(metrics) + _KEY_GAP * u)
+        self._key_room = key if self.width() >= 4.5 * key else 0
         width = self.width() - self._label_room - self._key_room - 4
         height = self.height() - self._label_room - 3
         self._plot = QRectF(self._label_room, self._label_room, max(width, 1), max(height, 1))
@@ -240,7 +243,7 @@ class Heatmap(QWidget):
         painter.drawRect(drawn.adjusted(-0.5, -0.5, 0.5, 0.5))
         self._paint_labels(painter)
         if self._key_room:
-            left = drawn.right() + 14 * unit(self)
+            left = drawn.right() + _KEY_GAP * unit(self)
             paint_key(
                 painter,
                 QRectF(left, drawn.top(), self._key_room, self._plot.height()),

@@ -138,7 +138,7 @@ class AttentionPanel(Panel):
         self._colours.currentIndexChanged.connect(self._on_colours)
         self._scale = QComboBox()
         self._scale.addItem(self.tr("0 to 100 %"), False)
-        self._scale.addItem(self.tr("0 to this map's maximum"), True)
+        self._scale.addItem(self.tr("0 to maximum"), True)
         self._scale.setAccessibleName(self.tr("Scale"))
         self._scale.setToolTip(self.tr("What the brightest colour stands for"))
         self._scale.currentIndexChanged.connect(self._on_scale)
@@ -314,19 +314,26 @@ class AttentionPanel(Panel):
         words = figures.cell_words(
             int(whole.kinds[query, key]), float(whole.weights[query, key]), query, key
         )
-        return self.tr("layer {0} head {1}: {2} reads {3}: {4}").format(
-            look.layer,
-            look.head,
+        return self.tr("{0} reads {1}: {2} (layer {3} head {4})").format(
             figures.token(query, self._labels),
             figures.token(key, self._labels),
             words,
+            look.layer,
+            look.head,
         )
 
     def _read_row(self) -> None:
+        """What the selected query reads, on the line below the map."""
         drawn = self._drawn
         if drawn is None or self._query is None or self._query >= len(drawn.map.weights):
             return
-        self._readout.setText(self._row_sentence(drawn.look, self._query, 3))
+        look = drawn.look
+        read = figures.row(look.trace, look.step, look.layer, look.head, self._query)
+        self._readout.setText(
+            self.tr("{0} reads {1}").format(
+                figures.token(self._query, self._labels), figures.shares(read, self._labels, 4)
+            )
+        )
 
     def _read_head(self, cell: tuple[int, int] | None) -> None:
         if cell is None:
@@ -343,13 +350,10 @@ class AttentionPanel(Panel):
             return self.tr("layer {0} has no attention map: {1}").format(layer, why)
         if head >= blocks.record_of(look.trace, look.step, layer).heads:
             return self.tr("layer {0} has no head {1}").format(layer, head)
-        return self._row_sentence(_Look(look.trace, look.step, layer, head), self._query, 3)
-
-    def _row_sentence(self, look: _Look, query: int, count: int) -> str:
-        read = figures.row(look.trace, look.step, look.layer, look.head, query)
-        return self.tr("{0} reads: {1}").format(
-            figures.token(query, self._labels),
-            figures.sentence(look.layer, look.head, read, self._labels, count),
+        read = figures.row(look.trace, look.step, layer, head, self._query)
+        return self.tr("{0}, read by {1}").format(
+            figures.sentence(layer, head, read, self._labels, 3),
+            figures.token(self._query, self._labels),
         )
 
     # -- choices
