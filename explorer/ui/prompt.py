@@ -167,6 +167,14 @@ class PromptBox(QWidget):
         column.addWidget(self._count)
         column.addWidget(self._problem)
 
+    @property
+    def count_text(self) -> str:
+        return self._count.text()
+
+    @property
+    def problem_text(self) -> str:
+        return self._problem.text()
+
     def set_theme(self, theme: Theme) -> None:
         self.edit.set_theme(theme)
 

@@ -1,0 +1,102 @@
+"""Copy and save: a picture equal to the screen, a drawing that is SVG, a table in UTF-8."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
+
+from explorer.ui import export
+from explorer.ui.export import View
+from explorer.ui.panel import Panel
+from explorer.ui.theme import THEMES
+
+
+@pytest.fixture
+def label(qapp: QApplication) -> QLabel:
+    label = QLabel("漢字 👩‍🚀")
+    label.setStyleSheet("background: #204060; color: white")
+    label.resize(120, 40)
+    label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+    return label
+
+
+def test_a_picture_equals_the_screen_at_twice_the_pixels(label: QLabel) -> None:
+    picture = export.picture(label)
+    assert (picture.width(), picture.height()) == (240, 80)
+    assert picture.pixelColor(4, 4).name() == "#204060"
+    once = export.picture(label, scale=1)
+    screen = label.grab().toImage().convertToFormat(once.format())
+    assert once == screen
+
+
+def test_an_svg_is_well_formed_and_has_the_size(label: QLabel) -> None:
+    root = xml.fromstring(export.svg(label, "漢字"))
+    assert root.tag.endswith("svg")
+    assert root.attrib["viewBox"] == "0 0 120 40"
+
+
+def test_a_table_keeps_quotes_emoji_and_full_precision(tmp_path: Path) -> None:
+    rows = [("text", "p"), ('a "b", c', 0.1), ("👩‍🚀\n漢", 1e-300), ("", 3)]
+    path = tmp_path / "t.csv"
+    export.write_view(View(QLabel(), lambda: rows), "t", path, "csv")
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        read = list(csv.reader(stream))
+    assert read == [["text", "p"], ['a "b", c', "0.1"], ["👩‍🚀\n漢", "1e-300"], ["", "3"]]
+
+
+def test_png_is_written_whatever_the_name_ends_in(label: QLabel, tmp_path: Path) -> None:
+    export.write_view(View(label), "t", tmp_path / "picture.odd", "png")
+    assert QImage(str(tmp_path / "picture.odd")).width() == 240
+
+
+def test_what_cannot_be_written_is_an_error(label: QLabel, tmp_path: Path) -> None:
+    nowhere = tmp_path / "missing" / "x"
+    for kind in ("png", "svg", "csv"):
+        with pytest.raises(OSError, match=r".+"):
+            export.write_view(View(label, list), "t", nowhere, kind)  # type: ignore[arg-type]
+
+
+class Labels(Panel):
+    TITLE = "Labels"
+    EXPLANATION = "A label"
+
+    def views(self) -> dict[str, View]:
+        return {"Labels": View(QLabel("x"), lambda: [("a",), (1,)])}
+
+
+def test_the_menu_copies_and_saves(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = Labels(None, THEMES["light"])  # type: ignore[arg-type]
+    panel.show_content()
+    entries = {action.text(): action for action in panel.build_menu().actions()}
+    entries["Copy table"].trigger()
+    assert qapp.clipboard().text() == "a\r\n1\r\n"
+    entries["Copy picture"].trigger()
+    assert not qapp.clipboard().image().isNull()
+    chosen = str(tmp_path / "out")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (chosen, "")))
+    for kind in ("Save picture (PNG)…", "Save drawing (SVG)…", "Save table (CSV)…"):
+        entries[kind].trigger()
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["out.csv", "out.png", "out.svg"]
+
+
+def test_a_failed_save_is_one_sentence(
+    qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = Labels(None, THEMES["light"])  # type: ignore[arg-type]
+    said: list[str] = []
+    panel.failed.connect(said.append)
+    chosen = str(tmp_path / "missing" / "out.csv")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (chosen, "")))
+    entries = {action.text(): action for action in panel.build_menu().actions()}
+    entries["Save table (CSV)…"].trigger()
+    assert len(said) == 1
+    assert "out.csv could not be saved" in said[0]

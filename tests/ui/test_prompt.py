@@ -1,0 +1,121 @@
+"""The prompt box: where tokens are written, in Qt's units; exact text in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QApplication
+
+from explorer.trace import messages as m
+from explorer.trace.step import Token
+from explorer.ui.prompt import TokenEdit, spans
+from explorer.ui.theme import THEMES
+from tests.ui.stage import WindowStage
+
+
+def tokens(*parts: bytes) -> tuple[Token, ...]:
+    return tuple(Token(i, part) for i, part in enumerate(parts))
+
+
+def units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def test_plain_words() -> None:
+    assert spans("The capital", tokens(b"The", b" capital")) == [(0, 3), (3, 11)]
+
+
+def test_emoji_count_two_units_and_shift_nothing() -> None:
+    text = "👩‍🚀 ok"
+    family, rest = "👩‍🚀".encode(), b" ok"
+    assert spans(text, tokens(family, rest)) == [(0, units("👩‍🚀")), (5, 8)]
+
+
+def test_a_character_split_over_tokens_is_one_span() -> None:
+    data = "é漢x".encode()
+    parts = tokens(data[:1], data[1:3], data[3:5], data[5:])
+    found = spans("é漢x", parts)
+    assert found[0] == (0, 1)
+    assert found[-1] == (2, 3)
+    assert [end for _, end in found] == sorted({end for _, end in found})
+
+
+def test_tokens_the_tokenizer_put_there_are_passed_over() -> None:
+    parts = (Token(1, b"<s>", special=True), *tokens(b"Hi", b" you"))
+    assert spans("Hi you", parts) == [(0, 2), (2, 6)]
+
+
+def test_a_special_token_that_was_typed_is_coloured() -> None:
+    parts = (Token(1, b"a"), Token(2, b"<s>", special=True))
+    assert spans("a<s>", parts) == [(0, 1), (1, 4)]
+
+
+def test_a_space_before_the_first_word_that_nobody_typed() -> None:
+    assert spans("Hi you", tokens(b" Hi", b" you")) == [(0, 2), (2, 6)]
+
+
+def test_a_stale_answer_colours_only_what_still_fits() -> None:
+    old = tokens(b"The", b" capital", b" of")
+    assert spans("The cat", old) == [(0, 3)]
+    assert spans("", old) == []
+    assert spans("The capital", old) == [(0, 3), (3, 11)]
+
+
+@pytest.fixture
+def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.close()
+
+
+def test_the_prompt_can_be_typed_before_there_is_an_engine(stage: WindowStage) -> None:
+    stage.window.prompt.edit.setPlainText("early")
+    assert stage.state.request.prompt == "early"
+    assert stage.engines == []
+
+
+@pytest.mark.parametrize("text", ["a\u00a0b", "x\n\n\n7", "👩‍🚀 漢字", "tab\there", "\u0013"])
+def test_the_text_reaches_the_session_exactly(stage: WindowStage, text: str) -> None:
+    stage.window.prompt.edit.setPlainText(text)
+    assert stage.state.request.prompt == text
+
+
+def test_a_prompt_set_elsewhere_is_shown_and_not_sent_back(stage: WindowStage) -> None:
+    stage.session.set_prompt("from a file")
+    assert stage.window.prompt.edit.text() == "from a file"
+    stage.session.undo()
+    assert stage.window.prompt.edit.text() == stage.state.request.prompt
+
+
+def test_count_and_problem(stage: WindowStage) -> None:
+    stage.loaded("x y")
+    asked = stage.engine.last(m.Tokenize)
+    stage.say(m.Tokens(run=asked.run, text="x y", tokens=tokens(b"x", b" y"), problem="No tabs."))
+    box = stage.window.prompt
+    assert box.count_text == "2 tokens of 64"
+    assert box.problem_text == "No tabs."
+
+
+def test_tints_are_painted_behind_their_words(qapp: QApplication) -> None:
+    theme = THEMES["light"]
+    edit = TokenEdit(theme)
+    edit.setPlainText("MMMM\nMMMM")
+    edit.resize(300, 120)
+    edit.show()
+    qapp.processEvents()
+    plain = edit.viewport().grab().toImage()
+    edit.set_tokens(tokens(b"MM", b"MM\n", b"MMMM"))
+    qapp.processEvents()
+    tinted = edit.viewport().grab().toImage()
+
+    def changed(x: int, y: int) -> bool:
+        return QColor(plain.pixel(x, y)) != QColor(tinted.pixel(x, y))
+
+    size = plain.size()
+    rows = {y for y in range(size.height()) for x in range(size.width()) if changed(x, y)}
+    line = edit.fontMetrics().height()
+    assert len(rows) >= 1.5 * line  # both lines
+    edit.close()
