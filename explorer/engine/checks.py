@@ -135,7 +135,7 @@ def check(
         note = ""
         if len(layout.ids) > MOST_SLOTS:
             note = f"checked on the first {MOST_SLOTS} of {len(layout.ids)} positions"
-            layout = scrutiny.first_slots(layout, MOST_SLOTS)
+            layout = layout.first(MOST_SLOTS)
         last = range(max(0, len(layout.ids) - CACHED_STEPS - 1 - request.pad), len(layout.ids))
         whole = runner.forward(request, layout, 0, None, stop, keep_outputs=True, at=last)
         limit = tolerance(runner.loaded.card.dtype)

@@ -22,6 +22,10 @@ class Layout:
         """The last slot that holds a real token: where the next token is read off."""
         return max(slot for slot, real in enumerate(self.attention_mask) if real)
 
+    def first(self, slots: int) -> Layout:
+        """The first `slots` slots alone."""
+        return Layout(self.ids[:slots], self.attention_mask[:slots], self.position_ids[:slots])
+
     @property
     def padded(self) -> bool:
         """True if any slot is padding."""

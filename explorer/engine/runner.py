@@ -179,7 +179,6 @@ class Runner:
         self, request: RunRequest, layout: Layout, index: int, cancelled: Stop
     ) -> tuple[Pass, int, Phase]:
         if not self.caches(request):
-            self.cache.drop()
             done = self.forward(request, layout, 0, None, cancelled)
             return done, 0, "recompute" if index else "prefill"
         slots = len(layout.ids)
@@ -202,9 +201,7 @@ class Runner:
             shared = 0
         if shared == slots:
             return 0
-        prefix = Layout(
-            layout.ids[:slots], layout.attention_mask[:slots], layout.position_ids[:slots]
-        )
+        prefix = layout.first(slots)
         self.forward(request, prefix, shared, self.cache.live, cancelled)
         self.cache.grew(layout, slots)
         return slots - shared

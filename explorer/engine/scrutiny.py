@@ -24,11 +24,6 @@ from explorer.trace.request import RunRequest
 Stop = Callable[[], bool]
 
 
-def first_slots(layout: Layout, length: int) -> Layout:
-    """The first `length` slots."""
-    return Layout(layout.ids[:length], layout.attention_mask[:length], layout.position_ids[:length])
-
-
 def with_last_changed(layout: Layout, vocabulary: int) -> Layout:
     """The same slots with another last token."""
     other = (layout.ids[-1] + 1) % vocabulary
@@ -167,7 +162,7 @@ def cached_gap(
     worst, length = 0.0, len(layout.ids)
     runner.cache.fresh()
     for row, end in enumerate(range(length - len(reference) + 1, length + 1)):
-        part = first_slots(layout, end)
+        part = layout.first(end)
         start = 0 if row == 0 else end - 1
         cached = runner.forward(request, part, start, runner.cache.live, stop)
         worst = max(worst, largest(cached.logits - reference[row]))
@@ -183,7 +178,7 @@ def crop_gap(
     try:
         if not runner.cache.cut_to(slot):
             return float("inf")
-        part = first_slots(layout, slot + 1)
+        part = layout.first(slot + 1)
         again = runner.forward(request, part, slot, runner.cache.live, stop)
     finally:
         runner.cache.can_crop = before

@@ -125,7 +125,7 @@ class SelfTest:
             return _finding(name, False, "not offered: the model names no padding token", None)
         request = RunRequest(padding=side, pad=PADS)
         layout = lay_out(self.layout.ids[:-1], self.layout.ids[-1:], request, pad_id)
-        prompt = scrutiny.first_slots(layout, len(layout.ids) - 1)
+        prompt = layout.first(len(layout.ids) - 1)
         self.runner.cache.fresh()
         worst = 0.0
         for part, start, row in ((prompt, 0, -2), (layout, len(prompt.ids), -1)):

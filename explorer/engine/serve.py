@@ -123,6 +123,8 @@ class Desk:
                 return self._recapture(request)
             case messages.CheckTrace():
                 return self._check(request)
+            case messages.PrefixExperiment():
+                self._prefix(request)
             case messages.Inspect():
                 from explorer.engine import recipe
 
@@ -226,6 +228,17 @@ class Desk:
             if stop():
                 return "cancelled"
         return "checked"
+
+    def _prefix(self, request: messages.PrefixExperiment) -> None:
+        from explorer.engine import prefix
+
+        facts = prefix.experiment(
+            self._loaded(),
+            request.request,
+            request.chosen,
+            lambda: self._cancel_asked(request.run),
+        )
+        self._say(messages.Facts(run=request.run, facts=facts))
 
     def _loaded(self) -> Runner:
         if self._runner is None:

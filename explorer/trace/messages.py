@@ -69,6 +69,13 @@ class CheckTrace(Request, frozen=True, kw_only=True):
     chosen: tuple[int, ...] = ()
 
 
+class PrefixExperiment(Request, frozen=True, kw_only=True):
+    """Drop the last token, masked and unmasked: how far do earlier positions move?  Facts."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+
+
 class Inspect(Request, frozen=True, kw_only=True):
     """Facts of a model from its config alone; answered by Facts."""
 
@@ -167,6 +174,7 @@ AnyRequest = (
     | Resample
     | Recapture
     | CheckTrace
+    | PrefixExperiment
     | Inspect
     | FindModels
     | Cancel
