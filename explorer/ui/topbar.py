@@ -60,8 +60,8 @@ class TopBar(QWidget):
         self._row.addWidget(self.cache)
         self._line()
         self._row.addWidget(self._padding_label)
-        self._row.addWidget(self._side)
-        self._row.addWidget(self._pad)
+        self._row.addWidget(self.side)
+        self._row.addWidget(self.pad)
         self._row.addStretch(1)
         self._leave = self._button("presenter", text=True)
         self._row.addWidget(self._leave)
@@ -80,21 +80,21 @@ class TopBar(QWidget):
         self.mask = self._switch("mask")
         self.cache = self._switch("cache")
         self._padding_label = QLabel(self.tr("Padding"))
-        self._side = QComboBox()
-        self._side.addItems([self.tr("none"), self.tr("left"), self.tr("right")])
-        self._side.setAccessibleName(self.tr("Padding side"))
-        self._side.setToolTip(self.tr("Put padding tokens before or after the prompt"))
-        self._side.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._padding_label.setBuddy(self._side)
-        self._pad = QSpinBox()
-        self._pad.setRange(1, 4096)
-        self._pad.setValue(8)
-        self._pad.setKeyboardTracking(False)
-        self._pad.setObjectName("pad")
-        self._pad.setAccessibleName(self.tr("Number of padding tokens"))
-        self._pad.setToolTip(self._pad.accessibleName())
-        self._side.activated.connect(self._wish_padding)
-        self._pad.valueChanged.connect(self._wish_padding)
+        self.side = QComboBox()
+        self.side.addItems([self.tr("none"), self.tr("left"), self.tr("right")])
+        self.side.setAccessibleName(self.tr("Padding side"))
+        self.side.setToolTip(self.tr("Put padding tokens before or after the prompt"))
+        self.side.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._padding_label.setBuddy(self.side)
+        self.pad = QSpinBox()
+        self.pad.setRange(1, 4096)
+        self.pad.setValue(8)
+        self.pad.setKeyboardTracking(False)
+        self.pad.setObjectName("pad")
+        self.pad.setAccessibleName(self.tr("Number of padding tokens"))
+        self.pad.setToolTip(self.pad.accessibleName())
+        self.side.activated.connect(self._wish_padding)
+        self.pad.valueChanged.connect(self._wish_padding)
 
     def _button(self, action: str, text: bool = False, primary: bool = False) -> QToolButton:
         button = QToolButton()
@@ -165,22 +165,22 @@ class TopBar(QWidget):
 
     def _show_padding(self, state: State) -> None:
         side = {None: 0, "left": 1, "right": 2}[state.request.padding]
-        self._side.setCurrentIndex(side)
-        self._pad.setEnabled(side != 0)
+        self.side.setCurrentIndex(side)
+        self.pad.setEnabled(side != 0)
         if state.request.pad:
-            blocked = self._pad.blockSignals(True)
-            self._pad.setValue(state.request.pad)
-            self._pad.blockSignals(blocked)
+            blocked = self.pad.blockSignals(True)
+            self.pad.setValue(state.request.pad)
+            self.pad.blockSignals(blocked)
         card = state.card
         for index, name in ((1, "left_padding"), (2, "right_padding")):
             offered = card is None or card.offers(name)
-            item = self._side.model().item(index)  # type: ignore[attr-defined]
+            item = self.side.model().item(index)  # type: ignore[attr-defined]
             item.setEnabled(offered)
             item.setToolTip("" if card is None else card.words(name))
 
     def _wish_padding(self) -> None:
-        side = (None, "left", "right")[self._side.currentIndex()]
-        self._session.set_padding(side, self._pad.value() if side else 0)
+        side = (None, "left", "right")[self.side.currentIndex()]
+        self._session.set_padding(side, self.pad.value() if side else 0)
 
     def _fill_menu(self) -> None:
         self._menu.clear()
