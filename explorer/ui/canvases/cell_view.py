@@ -11,7 +11,7 @@ import numpy as np
 
 from explorer.figures.pooling import maxima
 
-_STRIDES = (1, 2, 5)
+_STRIDES = (1, 2, 3, 4, 5, 7)
 
 
 @dataclass
@@ -128,7 +128,7 @@ class CellView:
         return np.ascontiguousarray(maxima(tall[:, :right], across, axis=1))
 
     def stride(self, axis_room: float) -> int:
-        """Every how many cells a label of that many pixels fits: 1, 2, 5, 10, 20, …"""
+        """Every how many cells a label of that many pixels fits: 1, 2, 3, 4, 5, 7, 10, 20, …"""
         decade = 1
         while True:
             for step in _STRIDES:

@@ -12,8 +12,6 @@ import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFont,
-    QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
     QPaintEngine,
@@ -26,21 +24,18 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from explorer.figures.tokens import Label, elide
+from explorer.figures.tokens import Label
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.cell_view import CellView
 from explorer.ui.canvases.colour_key import key_width, paint_key
 from explorer.ui.canvases.indexed import colour_table, masked_brush, padding_brush, picture
+from explorer.ui.canvases.map_labels import Axis, MapLabels, runs
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
 _GRID_FROM = 9  # pixels per cell from which cells are set apart
-_LONGEST_LABEL = 16  # characters
 _ZOOM_STEP = 1.25
 _KEY_GAP = 12  # pixels between map and key
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_CORNER = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignBottom
 _MOVES = {
     Qt.Key.Key_Left: (0, -1),
     Qt.Key.Key_Right: (0, 1),
@@ -75,8 +70,7 @@ class Heatmap(QWidget):
         self._theme = theme
         self._read = read or (lambda query, key: f"{query} {key}")
         self._levels = np.zeros((0, 0), np.uint8)
-        self._labels: Sequence[Label] = ()
-        self._texts: list[str] = []
+        self._names = MapLabels()
         self._padding: list[tuple[int, int]] = []
         self._colours = "viridis"
         self._cursor: tuple[int, int] | None = None
@@ -85,8 +79,6 @@ class Heatmap(QWidget):
         self._dragged: QPointF | None = None
         self._moved = False
         self._still: QPixmap | None = None  # everything but the marks
-        self._fits: dict[tuple[str, int], tuple[str, float]] = {}
-        self._font_px = 0
         self._top = "100 %"
         self._place()
 
@@ -104,10 +96,8 @@ class Heatmap(QWidget):
         `top` is what the brightest colour stands for.
         """
         self._levels, self._top = levels, top
-        if self._labels is not labels:
-            self._labels = labels
-            self._texts = [elide(label.text, _LONGEST_LABEL) for label in labels]
-        self._padding = _runs(padding)
+        self._padding = runs(padding)
+        self._names.set_labels(labels, self._padding)
         self.view.set_cells(*levels.shape)
         self._place()
         if self._cursor and not (
@@ -166,28 +156,13 @@ class Heatmap(QWidget):
     def _place(self) -> None:
         """Leave room for the labels and the key, and give the rest to the map."""
         u = unit(self)
-        self._small = QFont(self.font())
-        self._small.setPixelSize(max(8, round(11 * u)))
-        if self._small.pixelSize() != self._font_px:
-            self._font_px = self._small.pixelSize()
-            self._fits.clear()
-        metrics = QFontMetricsF(self._small)
-        self._line = metrics.height()
-        most = 130 * u
-        # What is in view decides, or a single long token far away would take the room.
-        longest = max((self._fitted(text, most)[1] for text in self._shown_texts()), default=0)
-        room = min(max(longest + 8 * u, 48 * u), 0.3 * min(self.width(), self.height()))
-        self._label_room = round(room)
+        metrics = self._names.set_font(self.font(), u)
+        room = round(min(self._names.room(self.view), 0.3 * min(self.width(), self.height())))
         key = round(key_width(metrics) + _KEY_GAP * u)
         self._key_room = key if self.width() >= 4.5 * key else 0
-        width = self.width() - self._label_room - self._key_room - 4
-        height = self.height() - self._label_room - 3
-        self._plot = QRectF(self._label_room, self._label_room, max(width, 1), max(height, 1))
+        width, height = self.width() - room - self._key_room - 4, self.height() - room - 3
+        self._plot = QRectF(room, room, max(width, 1), max(height, 1))
         self.view.set_size(self._plot.width(), self._plot.height(), 56 * u)
-
-    def _shown_texts(self) -> list[str]:
-        first = max(0, int(min(self.view.top, self.view.left)))
-        return self._texts[first : first + 400]
 
     def _cell(self, point: QPointF) -> tuple[int, int] | None:
         return self.view.cell_at(point.x() - self._plot.left(), point.y() - self._plot.top())
@@ -241,7 +216,7 @@ class Heatmap(QWidget):
         painter.setPen(QPen(QColor(theme.border), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(drawn.adjusted(-0.5, -0.5, 0.5, 0.5))
-        self._paint_labels(painter)
+        self._names.paint(painter, self.view, self._plot, theme, self.tr("keys →\nqueries ↓"))
         if self._key_room:
             left = drawn.right() + _KEY_GAP * unit(self)
             paint_key(
@@ -277,94 +252,29 @@ class Heatmap(QWidget):
             painter.fillRect(columns & drawn, brush)
             painter.fillRect(rows & drawn, brush)
 
-    def _paint_labels(self, painter: QPainter) -> None:
-        view, u = self.view, unit(self)
-        painter.setFont(self._small)
-        painter.setPen(QColor(self._theme.muted))
-        corner = QRectF(0, 0, self._label_room - 5 * u, self._label_room - 3 * u)
-        painter.drawText(corner, _CORNER, self.tr("keys →\nqueries ↓"))
-        stride = view.stride(self._line * 0.86)
-        for row in self._labelled(view.top, view.drawn_height, view.rows, stride):
-            self._paint_row_label(painter, row)
-        for column in self._labelled(view.left, view.drawn_width, view.columns, stride):
-            self._paint_column_label(painter, column)
-
-    def _labelled(self, first: float, length: float, count: int, stride: int) -> range:
-        begin = -(-int(first) // stride) * stride
-        end = min(count, len(self._texts), int(np.ceil(first + length / self.view.scale)))
-        return range(begin, end, stride)
-
-    def _label_colour(self, slot: int) -> QColor:
-        padding = any(first <= slot <= last for first, last in self._padding)
-        return QColor(self._theme.muted if padding else self._theme.text)
-
-    def _paint_row_label(self, painter: QPainter, row: int, mark: str = "") -> None:
-        u = unit(self)
-        middle = self._plot.top() + self.view.y_of(row + 0.5)
-        rect = QRectF(0, middle - self._line / 2, self._label_room - 4 * u, self._line)
-        if self._plot.top() - self._line / 2 <= middle <= self._plot.bottom() + self._line / 2:
-            self._paint_label(painter, rect, row, mark)
-
-    def _paint_column_label(self, painter: QPainter, column: int, mark: str = "") -> None:
-        u = unit(self)
-        middle = self._plot.left() + self.view.x_of(column + 0.5)
-        if not self._plot.left() <= middle <= self._plot.right():
-            return
-        painter.save()
-        painter.translate(middle, self._label_room - 4 * u)
-        painter.rotate(-90)
-        rect = QRectF(0, -self._line / 2, self._label_room - 4 * u, self._line)
-        self._paint_label(painter, rect, column, mark, _LEFT)
-        painter.restore()
-
-    def _paint_label(
-        self,
-        painter: QPainter,
-        rect: QRectF,
-        slot: int,
-        mark: str,
-        align: Qt.AlignmentFlag = _RIGHT,
-    ) -> None:
-        text, width = self._fitted(self._texts[slot], rect.width())
-        if mark:
-            left = rect.left() - 3 if align == _LEFT else rect.right() - width - 3
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(getattr(self._theme, mark)))
-            painter.drawRoundedRect(QRectF(left, rect.top(), width + 6, rect.height()), 3, 3)
-            on = {"accent": "on_accent", "selection": "on_selection"}[mark]
-            painter.setPen(QColor(getattr(self._theme, on)))
-        else:
-            painter.setPen(self._label_colour(slot))
-        painter.drawText(rect, align, text)
-
-    def _fitted(self, text: str, width: float) -> tuple[str, float]:
-        """A label cut to a width, and how wide it is; measuring text is dear, so it is kept."""
-        key = (text, round(width))
-        if key not in self._fits:
-            metrics = QFontMetricsF(self._small)
-            cut = metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
-            self._fits[key] = (cut, metrics.horizontalAdvance(cut))
-        return self._fits[key]
-
     def _paint_marks(self, painter: QPainter) -> None:
-        drawn = self._drawn()
+        drawn, names = self._drawn(), self._names
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setFont(self._small)
-        key = self._cursor[1] if self._cursor is not None else self._key
-        if self._query is not None and self._query < self.view.rows:
-            band = self._cell_rect(self._query, 0)
-            self._paint_frame(
-                painter, QRectF(drawn.left(), band.top(), drawn.width(), band.height())
-            )
-            self._paint_row_label(painter, self._query, "accent")
+        query, key, cursor = self._query, self._key, self._cursor
+        if cursor is not None:
+            key = cursor[1]
+        marks: list[tuple[Axis, int, str]] = []
+        if query is not None and query < self.view.rows:
+            band = self._cell_rect(query, 0)
+            band.setLeft(drawn.left())
+            band.setRight(drawn.right())
+            self._paint_frame(painter, band)
+            marks.append(("query", query, "accent"))
+            if cursor is None and key is not None and key < self.view.columns:
+                self._paint_frame(painter, self._cell_rect(query, key))
+        if cursor is not None:
+            self._paint_frame(painter, self._cell_rect(*cursor))
+            if cursor[0] != query:
+                marks.append(("query", cursor[0], "selection"))
         if key is not None and key < self.view.columns:
-            self._paint_column_label(painter, key, "selection")
-            if self._cursor is None and self._query is not None:
-                self._paint_frame(painter, self._cell_rect(self._query, key))
-        if self._cursor is not None:
-            if self._cursor[0] != self._query:
-                self._paint_row_label(painter, self._cursor[0], "selection")
-            self._paint_frame(painter, self._cell_rect(*self._cursor))
+            marks.append(("key", key, "selection"))
+        for axis, slot, mark in marks:
+            names.paint_one(painter, self.view, self._plot, self._theme, axis, slot, mark)
 
     def _paint_frame(self, painter: QPainter, rect: QRectF) -> None:
         """Two lines, light in dark, so that they show on any colour; never thinner than a mark."""
@@ -480,14 +390,3 @@ class Heatmap(QWidget):
             self._place()
             self._redraw()
             self.updateGeometry()
-
-
-def _runs(slots: Sequence[int]) -> list[tuple[int, int]]:
-    """Slots as (first, last) of each unbroken run."""
-    runs: list[tuple[int, int]] = []
-    for slot in slots:
-        if runs and runs[-1][1] == slot - 1:
-            runs[-1] = (runs[-1][0], slot)
-        else:
-            runs.append((slot, slot))
-    return runs

@@ -15,7 +15,6 @@ from operator import attrgetter
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
-    QBrush,
     QColor,
     QFontMetricsF,
     QGuiApplication,
@@ -27,7 +26,6 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPixmap,
-    QPolygonF,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
@@ -36,6 +34,7 @@ from explorer.figures import tokens as figures
 from explorer.figures.tokens import Label, elide
 from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.token_box import paint_box, paint_joint
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
@@ -278,43 +277,20 @@ class TokenStrip(QAbstractScrollArea):
         return self._box_height() / 2 if special else 3.5 * unit(self)
 
     def _paint_box(self, painter: QPainter, slot: int) -> None:
-        token, label, rect = self._tokens[slot], self._labels[slot], self._rect(slot)
-        ink = self._theme.origin(token.origin)
-        padding = token.origin == "padding"
-        line = Qt.PenStyle.DashLine if padding else Qt.PenStyle.SolidLine
-        radius, inner = self._radius(slot), rect.adjusted(0.5, 0.5, -0.5, -0.5)
-        painter.setPen(QPen(QColor(ink.edge), 1, line))
-        painter.setBrush(QColor(ink.fill))
-        painter.drawRoundedRect(inner, radius, radius)
-        if padding:
-            painter.setPen(Qt.PenStyle.NoPen)
-            hatch = QColor(self._theme.hatch)
-            hatch.setAlphaF(0.5)
-            painter.setBrush(QBrush(hatch, Qt.BrushStyle.BDiagPattern))
-            painter.drawRoundedRect(inner, radius, radius)
-        painter.setBrush(QColor(ink.edge))
-        painter.setPen(Qt.PenStyle.NoPen)
-        u = unit(self)
-        if token.origin in ("generated", "forced"):
-            bar = QRectF(rect.left() + radius, rect.bottom() - 2.5 * u, 0, 2.5 * u)
-            bar.setRight(rect.right() - radius)
-            painter.drawRect(bar)
-        if token.origin == "forced":
-            corner, size = rect.topRight(), 6.5 * u
-            left, below = QPointF(corner.x() - size, corner.y()), corner + QPointF(0, size)
-            painter.drawPolygon(QPolygonF([corner, left, below]))
+        paint_box(
+            painter,
+            self._rect(slot),
+            self._radius(slot),
+            self._tokens[slot],
+            self._texts[slot],
+            self._theme,
+            unit(self),
+        )
+        label = self._labels[slot]
         if label.first != label.last:
-            self._paint_joint(painter, slot, label, rect)
-        painter.setPen(QColor(ink.text))
-        text = rect.adjusted(2, 0, -2, -1 * u if token.origin != "prompt" else 0)
-        painter.drawText(text, Qt.AlignmentFlag.AlignCenter, self._texts[slot])
-
-    def _paint_joint(self, painter: QPainter, slot: int, label: Label, rect: QRectF) -> None:
-        """A line above the tokens that spell a character together."""
-        u = unit(self)
-        left = rect.left() + (2 * u if slot == label.first else 0)
-        right = rect.right() - (2 * u if slot == label.last else 0)
-        painter.fillRect(QRectF(left, rect.top() - 2 * u, right - left, 1.5 * u), painter.brush())
+            ends = (slot == label.first, slot == label.last)
+            edge = self._theme.origin(self._tokens[slot].origin).edge
+            paint_joint(painter, self._rect(slot), ends, edge, unit(self))
 
     # -- reading
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QEvent, QSize, Qt
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -17,57 +15,21 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.figures import atlas as atlases
 from explorer.figures import attention as figures
 from explorer.figures import blocks
-from explorer.figures.atlas import Atlas
-from explorer.figures.attention import Map
 from explorer.figures.tokens import Label, extended
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.trace.step import Step, Token
+from explorer.trace.step import Token
 from explorer.trace.trace import Trace
+from explorer.ui.attention_source import AttentionSource, DrawnMap, Look
 from explorer.ui.canvases.atlas import AtlasView
 from explorer.ui.canvases.heatmap import Heatmap
 from explorer.ui.colormaps import COLOUR_MAPS
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.icons import icon
 from explorer.ui.panel import Panel, View
-from explorer.ui.theme import Theme
-from explorer.ui.worker import Worker
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What is looked at: one head in one step of one trace."""
-
-    trace: Trace
-    step: int
-    layer: int
-    head: int
-
-    @property
-    def passes(self) -> tuple[Step, ...]:
-        return self.trace.steps[: self.step + 1]
-
-    @property
-    def slots(self) -> int:
-        return self.trace.read_slots(self.step)
-
-    def goes_on_from(self, earlier: _Look) -> bool:
-        """True if this only adds to what `earlier` shows."""
-        return figures.shared_rows(earlier.passes, self.passes) == earlier.slots
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A map ready to draw, and what it is of."""
-
-    look: _Look
-    map: Map
-    levels: np.ndarray
-    top: float
-    per_map: bool
+from explorer.ui.theme import Theme, unit
 
 
 class AttentionPanel(Panel):
@@ -85,15 +47,15 @@ class AttentionPanel(Panel):
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
-        self._worker = Worker(self)
-        self._look: _Look | None = None
-        self._drawn: _Drawn | None = None
-        self._atlas: Atlas | None = None
-        self._map_of: _Look | None = None  # what the worker's map lane is busy with
-        self._atlas_of: _Look | None = None
+        self.source = AttentionSource(self)
+        self.source.mapReady.connect(self._show_map)
+        self.source.mapFailed.connect(self._show_reason)
+        self._look: Look | None = None
+        self._drawn: DrawnMap | None = None
         self._tokens: tuple[Token, ...] = ()
         self._labels: tuple[Label, ...] = ()
         self._query: int | None = None
+        self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
         self._build()
 
     # -- building
@@ -103,7 +65,8 @@ class AttentionPanel(Panel):
         self._atlas_view.picked.connect(
             lambda layer, head: self.session.select(layer=layer, head=head)
         )
-        self._atlas_view.hovered.connect(self._read_head)
+        self._atlas_view.hovered.connect(self._on_head_hovered)
+        self.source.atlasReady.connect(self._atlas_view.set_atlas)
         self._heatmap = Heatmap(self.theme, self._cell_sentence)
         self._heatmap.hovered.connect(self._on_hovered)
         self._heatmap.picked.connect(self._on_picked)
@@ -117,8 +80,9 @@ class AttentionPanel(Panel):
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self._atlas_view)
         split.addWidget(self._map_page)
-        split.setStretchFactor(0, 2)
-        split.setStretchFactor(1, 5)
+        split.setStretchFactor(0, 1)
+        split.setStretchFactor(1, 3)
+        split.setSizes([180, 540])
         split.setChildrenCollapsible(False)
         self._readout = ElidedLabel()
         self._readout.setAccessibleName(self.tr("What is under the cursor"))
@@ -161,6 +125,7 @@ class AttentionPanel(Panel):
             button.clicked.connect(act)
             row.addWidget(button)
             self._buttons[name] = button
+        self._size_icons()
         return row
 
     # -- state
@@ -171,25 +136,19 @@ class AttentionPanel(Panel):
             self._forget()
             self.show_empty()
             return
-        heads = [record.heads for record in trace.steps[step].layers]
-        layer = min(new.selection.layer, blocks.layer_count(trace, step) - 1)
-        most = heads[layer] if layer < len(heads) and heads[layer] else max(heads, default=1)
-        look = _Look(trace, step, layer, min(new.selection.head, max(most - 1, 0)))
-        before, self._look = self._look, look
+        before = self._look
+        self._look = look = _clamped(new, trace, step)
         self._follow_tokens(trace)
-        if before is None or before.trace is not trace or before.step != step:
-            self._ask_atlas()
-        if before != look:
+        if before is None or (before.layer, before.head) != (look.layer, look.head):
             self._atlas_view.set_selected(look.layer, look.head)
-            self._ask_map()
+        self.source.show(look)
         self._mark(new)
         if self.empty:
             self.show_content()
 
     def _forget(self) -> None:
-        self._worker.drop("map")
-        self._worker.drop("atlas")
-        self._look = self._drawn = self._atlas = self._map_of = self._atlas_of = None
+        self.source.forget()
+        self._look = self._drawn = self._over = None
 
     def _follow_tokens(self, trace: Trace) -> None:
         tokens = trace.tokens
@@ -206,101 +165,31 @@ class AttentionPanel(Panel):
         self._name.setText(
             self.tr("Layer {0} · head {1}").format(self._look.layer, self._look.head)
         )
-        self._read_row()
+        self._read()
 
-    # -- the map
-
-    def _ask_map(self) -> None:
-        """Have the map worked out, unless one that this only adds to is on its way."""
-        look = self._look
-        assert look is not None
-        why = blocks.reason(look.trace, look.step, look.layer)
-        if why:
-            self._worker.drop("map")
-            self._map_of = None
-            self._drawn = None
-            self._explain(look.layer, why)
-            return
-        busy = self._map_of
-        if busy and (busy.layer, busy.head) == (look.layer, look.head) and look.goes_on_from(busy):
-            return
-        self._map_of = look
-        known = self._drawn.map if self._drawn else None
-        per_map = bool(self._scale.currentData())
-
-        def work() -> _Drawn:
-            whole = figures.full_map(look.trace, look.step, look.layer, look.head, known)
-            top = whole.top if per_map else 1.0
-            return _Drawn(
-                look, whole, figures.levels(whole.weights, whole.kinds, top), top, per_map
-            )
-
-        self._worker.ask("map", work, self._show_map, self._no_map)
-
-    def _show_map(self, drawn: _Drawn) -> None:
-        self._map_of = None
+    def _show_map(self, drawn: DrawnMap) -> None:
         self._drawn = drawn
         self._map_page.setCurrentIndex(0)
         padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
         self._heatmap.set_map(drawn.levels, self._labels, padding, figures.percent(drawn.top))
-        self._read_row()
-        if self._look != drawn.look or drawn.per_map != bool(self._scale.currentData()):
-            self._ask_map()
+        self._read()
 
-    def _no_map(self, error: Exception) -> None:
-        self._map_of = None
-        if isinstance(error, MemoryError):
-            error = ValueError(
-                self.tr("There is not enough memory for this map; try a shorter prompt.")
-            )
-        if not isinstance(error, ValueError):
-            raise error
+    def _show_reason(self, sentence: str) -> None:
         self._drawn = None
-        self._reason.setText(str(error))
+        self._reason.setText(sentence)
         self._map_page.setCurrentIndex(1)
-
-    def _explain(self, layer: int, why: str) -> None:
-        self._reason.setText(self.tr("Layer {0} has no attention map: {1}.").format(layer, why))
-        self._map_page.setCurrentIndex(1)
-        self._readout.setText("")
-
-    # -- the atlas
-
-    def _ask_atlas(self) -> None:
-        """Have the atlas brought up to date, unless one that this only adds to is being built."""
-        look = self._look
-        assert look is not None
-        if self._atlas_of and look.goes_on_from(self._atlas_of):
-            return
-        self._atlas_of = look
-        known = self._atlas
-
-        def work() -> Iterator[Atlas]:
-            return atlases.build(look.trace, look.step, known, look.layer)
-
-        self._worker.ask("atlas", work, self._show_atlas)
-
-    def _show_atlas(self, atlas: Atlas) -> None:
-        self._atlas_view.set_atlas(atlas)
-        if not atlas.complete:
-            return
-        self._atlas = atlas
-        built, self._atlas_of = self._atlas_of, None
-        if (
-            built
-            and self._look
-            and (built.trace, built.step) != (self._look.trace, self._look.step)
-        ):
-            self._ask_atlas()
+        self._read()
 
     # -- reading
 
     def _on_hovered(self, cell: tuple[int, int] | None) -> None:
+        self._over = None if cell is None else lambda: self._cell_sentence(*cell)
         self.session.select(key=None if cell is None else cell[1])
-        if cell is None:
-            self._read_row()
-        else:
-            self._readout.setText(self._cell_sentence(*cell))
+        self._read()
+
+    def _on_head_hovered(self, cell: tuple[int, int] | None) -> None:
+        self._over = None if cell is None else lambda: self._head_words(*cell)
+        self._read()
 
     def _on_picked(self, query: int, key: int) -> None:
         assert self._look is not None
@@ -322,24 +211,19 @@ class AttentionPanel(Panel):
             look.head,
         )
 
-    def _read_row(self) -> None:
-        """What the selected query reads, on the line below the map."""
+    def _read(self) -> None:
+        """The line below: what the cursor is on, else what the selected query reads."""
+        self._readout.setText(self._row_words() if self._over is None else self._over())
+
+    def _row_words(self) -> str:
         drawn = self._drawn
         if drawn is None or self._query is None or self._query >= len(drawn.map.weights):
-            return
+            return ""
         look = drawn.look
         read = figures.row(look.trace, look.step, look.layer, look.head, self._query)
-        self._readout.setText(
-            self.tr("{0} reads {1}").format(
-                figures.token(self._query, self._labels), figures.shares(read, self._labels, 4)
-            )
+        return self.tr("{0} reads {1}").format(
+            figures.token(self._query, self._labels), figures.shares(read, self._labels, 4)
         )
-
-    def _read_head(self, cell: tuple[int, int] | None) -> None:
-        if cell is None:
-            self._read_row()
-        else:
-            self._readout.setText(self._head_words(*cell))
 
     def _head_words(self, layer: int, head: int) -> str:
         look = self._look
@@ -365,9 +249,7 @@ class AttentionPanel(Panel):
 
     def _on_scale(self) -> None:
         self._on_colours()
-        if self._look is not None:
-            self._map_of = None
-            self._ask_map()
+        self.source.set_scale(per_map=bool(self._scale.currentData()))
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
@@ -375,6 +257,16 @@ class AttentionPanel(Panel):
         self._heatmap.set_theme(theme)
         for name, button in self._buttons.items():
             button.setIcon(icon(name, theme))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._size_icons()
+
+    def _size_icons(self) -> None:
+        size = round(16 * unit(self))
+        for button in getattr(self, "_buttons", {}).values():
+            button.setIconSize(QSize(size, size))
 
     def views(self) -> Mapping[str, View]:
         return {
@@ -399,3 +291,11 @@ class AttentionPanel(Panel):
                     for w, k in zip(weights, kinds, strict=True)
                 ),
             ]
+
+
+def _clamped(state: State, trace: Trace, step: int) -> Look:
+    """What the selection means in this trace: a model opened later may have fewer heads."""
+    layer = min(state.selection.layer, blocks.layer_count(trace, step) - 1)
+    heads = [record.heads for record in trace.steps[step].layers]
+    most = heads[layer] if layer < len(heads) and heads[layer] else max(heads, default=1)
+    return Look(trace, step, layer, min(state.selection.head, max(most - 1, 0)))

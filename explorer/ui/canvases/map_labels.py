@@ -1,0 +1,149 @@
+"""Tokens along both sides of a map: as many as can be read, all that are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
+
+from explorer.figures.tokens import Label, elide
+from explorer.ui.canvases.cell_view import CellView
+from explorer.ui.theme import Theme
+
+Axis = Literal["query", "key"]
+_LONGEST = 16  # characters
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_CORNER = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignBottom
+
+
+class MapLabels:
+    """Queries to the left of the plot, keys above it, turned a quarter."""
+
+    def __init__(self) -> None:
+        self._labels: Sequence[Label] = ()
+        self._texts: list[str] = []
+        self._padding: Sequence[tuple[int, int]] = ()
+        self._fits: dict[tuple[str, int], tuple[str, float]] = {}
+        self._font = QFont()
+        self._unit = 1.0
+        self._line = 1.0
+
+    def set_labels(self, labels: Sequence[Label], padding: Sequence[tuple[int, int]]) -> None:
+        """One label per slot; `padding` holds the (first, last) slots of each padded run."""
+        self._padding = padding
+        if self._labels is not labels:
+            self._labels = labels
+            self._texts = [elide(label.text, _LONGEST) for label in labels]
+
+    def set_font(self, font: QFont, unit: float) -> QFontMetricsF:
+        """Use a small version of the widget's font; returns its metrics."""
+        small = QFont(font)
+        small.setPixelSize(max(8, round(11 * unit)))
+        if small != self._font:
+            self._font, self._unit = small, unit
+            self._fits.clear()
+        metrics = QFontMetricsF(small)
+        self._line = metrics.height()
+        return metrics
+
+    def room(self, view: CellView) -> float:
+        """Pixels that the labels in view would like, on either side."""
+        # What is in view decides, or a single long token far away would take the room.
+        first = max(0, int(min(view.top, view.left)))
+        texts = self._texts[first : first + 400]
+        longest = max((self._fitted(text, 130 * self._unit)[1] for text in texts), default=0)
+        return max(longest + 8 * self._unit, 62 * self._unit)
+
+    def paint(
+        self, painter: QPainter, view: CellView, plot: QRectF, theme: Theme, corner: str
+    ) -> None:
+        """All labels that have room, and what the axes are in the corner."""
+        u = self._unit
+        painter.setFont(self._font)
+        painter.setPen(QColor(theme.muted))
+        painter.drawText(QRectF(0, 0, plot.left() - 5 * u, plot.top() - 3 * u), _CORNER, corner)
+        stride = view.stride(self._line * 0.86)
+        for slot in self._shown(view.top, view.drawn_height / view.scale, view.rows, stride):
+            self.paint_one(painter, view, plot, theme, "query", slot)
+        for slot in self._shown(view.left, view.drawn_width / view.scale, view.columns, stride):
+            self.paint_one(painter, view, plot, theme, "key", slot)
+
+    def _shown(self, first: float, count: float, cells: int, stride: int) -> range:
+        begin = -(-int(first) // stride) * stride
+        return range(begin, min(cells, len(self._texts), int(np.ceil(first + count))), stride)
+
+    def paint_one(
+        self,
+        painter: QPainter,
+        view: CellView,
+        plot: QRectF,
+        theme: Theme,
+        axis: Axis,
+        slot: int,
+        mark: str = "",
+    ) -> None:
+        """One label, on a surface of the theme's colour `mark` if that is given."""
+        line = self._line
+        if slot >= len(self._texts):
+            return
+        painter.setFont(self._font)
+        if axis == "query":
+            middle = plot.top() + view.y_of(slot + 0.5)
+            if plot.top() <= middle <= plot.bottom():
+                rect = QRectF(0, middle - line / 2, plot.left() - 4 * self._unit, line)
+                self._paint(painter, rect, theme, slot, mark, _RIGHT)
+            return
+        middle = plot.left() + view.x_of(slot + 0.5)
+        if plot.left() <= middle <= plot.right():
+            painter.save()
+            painter.translate(QPointF(middle, plot.top() - 4 * self._unit))
+            painter.rotate(-90)
+            rect = QRectF(0, -line / 2, plot.top() - 4 * self._unit, line)
+            self._paint(painter, rect, theme, slot, mark, _LEFT)
+            painter.restore()
+
+    def _paint(
+        self,
+        painter: QPainter,
+        rect: QRectF,
+        theme: Theme,
+        slot: int,
+        mark: str,
+        align: Qt.AlignmentFlag,
+    ) -> None:
+        text, width = self._fitted(self._texts[slot], rect.width())
+        if mark:
+            left = rect.left() - 3 if align == _LEFT else rect.right() - width - 3
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(getattr(theme, mark)))
+            painter.drawRoundedRect(QRectF(left, rect.top(), width + 6, rect.height()), 3, 3)
+            on = {"accent": theme.on_accent, "selection": theme.on_selection}[mark]
+            painter.setPen(QColor(on))
+        else:
+            padded = any(first <= slot <= last for first, last in self._padding)
+            painter.setPen(QColor(theme.muted if padded else theme.text))
+        painter.drawText(rect, align, text)
+
+    def _fitted(self, text: str, width: float) -> tuple[str, float]:
+        """A label cut to a width, and how wide it is; measuring text is dear, so it is kept."""
+        key = (text, round(width))
+        if key not in self._fits:
+            metrics = QFontMetricsF(self._font)
+            cut = metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
+            self._fits[key] = (cut, metrics.horizontalAdvance(cut))
+        return self._fits[key]
+
+
+def runs(slots: Sequence[int]) -> list[tuple[int, int]]:
+    """Slots as (first, last) of each unbroken run."""
+    found: list[tuple[int, int]] = []
+    for slot in slots:
+        if found and found[-1][1] == slot - 1:
+            found[-1] = (found[-1][0], slot)
+        else:
+            found.append((slot, slot))
+    return found

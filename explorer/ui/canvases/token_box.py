@@ -1,0 +1,55 @@
+"""One token as a box; its origin shows in form as well as in colour."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+
+from explorer.trace.step import Token
+from explorer.ui.theme import Theme
+
+
+def paint_box(
+    painter: QPainter,
+    rect: QRectF,
+    radius: float,
+    token: Token,
+    text: str,
+    theme: Theme,
+    unit: float,
+) -> None:
+    """Prompt: a plain box; generated: a bar below; forced: a corner as well; padding: hatched."""
+    ink = theme.origin(token.origin)
+    padding = token.origin == "padding"
+    inner = rect.adjusted(0.5, 0.5, -0.5, -0.5)
+    line = Qt.PenStyle.DashLine if padding else Qt.PenStyle.SolidLine
+    painter.setPen(QPen(QColor(ink.edge), 1, line))
+    painter.setBrush(QColor(ink.fill))
+    painter.drawRoundedRect(inner, radius, radius)
+    painter.setPen(Qt.PenStyle.NoPen)
+    if padding:
+        hatch = QColor(theme.hatch)
+        hatch.setAlphaF(0.5)
+        painter.setBrush(QBrush(hatch, Qt.BrushStyle.BDiagPattern))
+        painter.drawRoundedRect(inner, radius, radius)
+    painter.setBrush(QColor(ink.edge))
+    if token.origin in ("generated", "forced"):
+        high = 2.5 * unit
+        wide = max(rect.width() - 2 * radius, 1)
+        painter.drawRect(QRectF(rect.left() + radius, rect.bottom() - high, wide, high))
+    if token.origin == "forced":
+        corner, size = rect.topRight(), 6.5 * unit
+        left, below = corner - QPointF(size, 0), corner + QPointF(0, size)
+        painter.drawPolygon(QPolygonF([corner, left, below]))
+    painter.setPen(QColor(ink.text))
+    space = rect.adjusted(2, 0, -2, 0 if token.origin == "prompt" else -unit)
+    painter.drawText(space, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def paint_joint(
+    painter: QPainter, rect: QRectF, ends: tuple[bool, bool], edge: str, unit: float
+) -> None:
+    """A line above the tokens that spell a character together; `ends`: the first, the last."""
+    left = rect.left() + (2 * unit if ends[0] else 0)
+    right = rect.right() - (2 * unit if ends[1] else 0)
+    painter.fillRect(QRectF(left, rect.top() - 2 * unit, right - left, 1.5 * unit), QColor(edge))
