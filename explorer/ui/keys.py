@@ -24,11 +24,20 @@ KEEPS_ARROWS = "keepsArrows"  # a dynamic property: this widget moves a cursor w
 
 
 class KeyGuard(QObject):
-    """Tells Qt which key presses belong to the focused widget and are no shortcut."""
+    """Tells Qt which key presses belong to the focused widget and are no shortcut.
+
+    It listens to that widget alone: a filter on the application would slow every event down.
+    """
 
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)
-        app.installEventFilter(self)
+        app.focusChanged.connect(self._follow)
+
+    def _follow(self, old: QWidget | None, new: QWidget | None) -> None:
+        if old is not None:
+            old.removeEventFilter(self)
+        if new is not None:
+            new.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ShortcutOverride and isinstance(watched, QWidget):

@@ -230,7 +230,7 @@ THEMES: dict[str, Theme] = {theme.name: theme for theme in (LIGHT, DARK, HIGH_CO
 def apply(app: QApplication, theme: Theme, scale: float = 1.0) -> None:
     """Give the whole program one palette, one style and one font size."""
     scale = min(max(scale, MIN_SCALE), MAX_SCALE)
-    if app.style().name() != "fusion":
+    if not app.styleSheet():  # under a stylesheet Qt hides the style's name
         app.setStyle(QStyleFactory.create("Fusion"))
     app.setPalette(palette(theme))
     app.setFont(ui_font(scale))

@@ -38,7 +38,7 @@ class WindowStage(Stage):
     def close(self) -> None:
         self.window.close()
         self.session.close()
-        self.app.removeEventFilter(self._guard)
+        self._guard.deleteLater()
         self.window.deleteLater()
         # Not by processEvents: windows that pile up make every later one slower.
         self.app.sendPostedEvents(None, QEvent.Type.DeferredDelete)
