@@ -10,6 +10,7 @@ import logging
 import os
 import shlex
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Sequence
@@ -53,11 +54,12 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
 
 
 def compose(
-    engine_command: str | None,
+    engine_command: str | None, settings: Path | None = None
 ) -> tuple[QApplication, Window, Session, Callable[[], None]]:
     """The application and its window, not yet shown; the engine is not yet started.
 
-    The last item ends the engine and everything that runs in the background.
+    `settings` takes the place of the user's own file.  The last item ends the engine and
+    everything that runs in the background.
     """
     from PySide6.QtGui import QGuiApplication
     from PySide6.QtWidgets import QApplication
@@ -75,7 +77,7 @@ def compose(
     assert isinstance(app, QApplication)
     app.setApplicationName("Decoder Explorer")
     KeyGuard(app)
-    memory = Memory()
+    memory = Memory(settings)
     look = Look(app, memory, app)
     bridge = Bridge(app)
     command = shlex.split(engine_command) if engine_command else None
@@ -176,13 +178,14 @@ def _pictures(arguments: Sequence[str]) -> int:
         return _refuse(problem)
     from explorer.ui import pictures
 
-    app, window, session, close = compose(None)
-    try:
-        names = pictures.take(app, window, session, Path(arguments[1]), Path(arguments[2]))
-    except pictures.PictureError as error:
-        return _refuse(str(error))
-    finally:
-        close()
+    with tempfile.TemporaryDirectory() as scratch:
+        app, window, session, close = compose(None, Path(scratch) / "settings.ini")
+        try:
+            names = pictures.take(app, window, session, Path(arguments[1]), Path(arguments[2]))
+        except pictures.PictureError as error:
+            return _refuse(str(error))
+        finally:
+            close()
     print(*names, sep="\n")
     return 0
 

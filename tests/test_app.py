@@ -1,0 +1,154 @@
+"""The desktop program from outside: what it loads, what it says without a display, its pictures."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from explorer.trace import dxt
+from explorer.trace.request import RunRequest
+from explorer.trace.trace import Trace
+from tests.session.scripted import PROMPT, card, stepped
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    clean.pop("QT_QPA_PLATFORM", None)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def saved(folder: Path, steps: int = 3) -> Path:
+    trace = Trace(request=RunRequest(model="tiny", prompt="abc"), card=card(), prompt=PROMPT)
+    for index in range(steps):
+        event = stepped(0, index)
+        trace = trace.appended(event.step, event.token)
+    path = folder / "run.dxt"
+    dxt.save(trace, path)
+    return path
+
+
+HEAVY = "torch, transformers, tiktoken"
+
+
+def test_importing_the_window_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; import explorer.ui, explorer.app, explorer.ui.window; "
+        f"print([m for m in '{HEAVY}'.split(', ') if m in sys.modules])"
+    )
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen")
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_window_is_painted_empty_and_typed_in_before_anything_heavy(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from explorer.app import compose
+app, window, session, close = compose(None)
+window.show()
+app.processEvents()
+window.prompt.edit.insertPlainText("early")
+print(session.state.request.prompt, window.isVisible())
+print(all(panel.empty for panel in window.docks.panels), len(window.docks.panels) >= 4)
+print([m for m in "pyqtgraph, {HEAVY}".split(", ") if m in sys.modules])
+close()
+"""
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
+    assert done.stdout.splitlines() == ["early True", "True True", "[]"], done.stderr
+
+
+def test_without_a_display_there_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.platform = 'linux'; from explorer.app import main; "
+        "sys.exit(main(None, None, None))"
+    )
+    done = python("-c", code, DECODER_EXPLORER_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert "no display" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_windowed_build_without_stderr_does_not_stumble(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.stderr = None; from explorer.app import _refuse; "
+        "print(_refuse('no window'))"
+    )
+    assert python("-c", code).stdout.strip() == "2"
+
+
+def test_pictures_of_a_saved_session(tmp_path: Path) -> None:
+    file = saved(tmp_path)
+    folder = tmp_path / "pictures"
+    done = python(
+        "-m", "explorer.app", "--pictures", str(folder), str(file),
+        DECODER_EXPLORER_HOME=str(tmp_path / "home"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    named = [Path(line) for line in done.stdout.splitlines()]
+    assert sorted(named) == sorted(folder.iterdir())
+    names = {path.name for path in named}
+    for theme in ("light", "dark"):
+        assert f"window-{theme}.png" in names
+        for panel in ("attention", "next-token", "kv-cache", "timings"):
+            assert f"{panel}-{theme}.png" in names
+    assert all(path.stat().st_size > 2000 for path in named)
+    assert not (tmp_path / "home" / "settings.ini").exists()  # the user's own look stays
+
+
+def test_pictures_of_nothing_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    broken = tmp_path / "broken.dxt"
+    broken.write_bytes(b"not a session")
+    for file in (broken, tmp_path / "missing.dxt"):
+        done = python(
+            "-m", "explorer.app", "--pictures", str(tmp_path), str(file),
+            DECODER_EXPLORER_HOME=home,
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert file.name in done.stderr
+    assert python("-m", "explorer.app", "--what").returncode == 2
+
+
+def test_the_bindings_count_references_right() -> None:
+    """PySide6 6.12 on Python 3.10 and 3.11 drops a reference to None with each void call."""
+    from PySide6.QtCore import QObject
+
+    from explorer.app import _bindings_problem
+
+    assert _bindings_problem() == ""
+    before = sys.getrefcount(None)
+    thing = QObject()
+    for _ in range(64):
+        thing.setObjectName("x")
+    assert sys.getrefcount(None) > before - 32
+
+
+def test_a_surprise_becomes_one_sentence_and_a_line_in_the_log(tmp_path: Path) -> None:
+    code = """
+import sys
+from explorer import app as program
+app, window, session, close = program.compose(None)
+program._start_log()
+program._catch_surprises(window)
+try:
+    raise RuntimeError("deep inside")
+except RuntimeError:
+    sys.excepthook(*sys.exc_info())
+print(window.notices.error.text)
+close()
+"""
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
+    assert done.stdout.startswith("Something in the program went wrong"), done.stderr
+    assert done.stdout.count("\n") == 1
+    log = (tmp_path / "log.txt").read_text("utf-8")
+    assert "RuntimeError: deep inside" in log
