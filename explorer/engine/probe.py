@@ -23,6 +23,7 @@ from transformers.masking_utils import eager_mask, sdpa_mask
 
 SDPA = "explorer_sdpa"
 EAGER = "explorer_eager"
+OWN = "own"  # no function of ours: eager attention, asked for its own weights
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Call:
     """One call of an attention kernel, as references to live tensors."""
 
     layer: int
+    module: int  # id() of the module that called
     query: torch.Tensor  # (B, H, Q, d_h)
     key: torch.Tensor  # (B, H_kv, K, d_h)
     mask: torch.Tensor | None
@@ -38,6 +40,7 @@ class Call:
     options: dict[str, Any]
     value: torch.Tensor | None = None  # (B, H_kv, K, d_v), only when watching outputs
     output: torch.Tensor | None = None  # (B, Q, H, d_v), likewise
+    weights: torch.Tensor | None = None  # (B, H, Q, K), given by the model's own eager function
 
 
 @dataclass(slots=True)
@@ -46,6 +49,12 @@ class Recorder:
 
     cancelled: Callable[[], bool] = lambda: False
     keep_outputs: bool = False
+    rows: int = 0  # slots this pass reads
+    layers: int = 0  # decoder layers that are watched
+    token_modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
+    map_modules: frozenset[int] = frozenset()  # ids of those whose weights are kept
+    spans: frozenset[tuple[int, int]] = frozenset()  # (keys, first slot) that caches may give
+    own: tuple[Any, ...] | None = None  # the model's own (B, H, Q, K) maps, where asked for
     calls: list[Call] = field(default_factory=list)
     visited: list[int] = field(default_factory=list)  # decoder layers in the order they ran
     layer_seconds: dict[int, float] = field(default_factory=dict)
@@ -74,6 +83,7 @@ def _note(module: Any, args: tuple[Any, ...], scaling: Any, is_causal: Any, opti
     flag = is_causal if is_causal is not None else getattr(module, "is_causal", True)
     call = Call(
         layer=_active.layer if _active else -1,
+        module=id(module),
         query=query,
         key=key,
         mask=mask,
@@ -135,6 +145,8 @@ def _eager(
         call.options = {**call.options, "s_aux": module.sinks}
     if _active is not None and _active.keep_outputs:
         call.output = output
+    if _active is not None and (_active.keep_outputs or id(module) in _active.map_modules):
+        call.weights = weights
     return output, weights
 
 
@@ -159,6 +171,7 @@ def register() -> None:
 def recording(model: Any, layers: list[Any], recorder: Recorder) -> Iterator[Recorder]:
     """While inside, passes of `model` are written to `recorder`; no hook stays behind."""
     global _active
+    recorder.layers = len(layers)
     handles = []
     for index, layer in enumerate(layers):
         handles.append(layer.register_forward_pre_hook(_entering(recorder, index)))

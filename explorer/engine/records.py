@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import torch
 
 from explorer.engine.probe import Call, Recorder
+from explorer.engine.sites import Site, sites
 from explorer.trace.attention import LayerRecord, Mask
 
 NOT_EXACT = "Not drawn: rebuilt from queries and keys, this map differs from the model's own."
-NO_ATTENTION = "This layer has no attention map: it keeps a recurrent or convolutional state."
+NOT_TOKENS = "Not drawn: this layer also reads summaries of several tokens, not tokens alone."
+NOT_STEADY = "Not drawn: with the cache on, this layer's keys can't be told apart by token."
+OWN_MAP = (
+    "Recorded: the model's own weights, from its eager attention. "
+    "A cell that is 0 in every head counts as masked."
+)
+CALL_MAP = "Recorded: the weights that the model's own eager attention worked out."
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """What the self-test found: the layers whose maps are the model's own."""
+
+    layers: frozenset[int]
+    decoded: frozenset[int]  # those whose maps are right in cached steps, too
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One pass while it is turned into records."""
+
+    recorder: Recorder
+    slots: int  # that exist after the pass: the kernel's last key is slot `slots - 1`
+    row: int  # of the batch
+    masks: dict[tuple[int, ...], Mask] = field(default_factory=dict)
+
+    @property
+    def cached(self) -> bool:
+        """True if it read on from a cache."""
+        return self.recorder.rows < self.slots
 
 
 def to_numpy(tensor: torch.Tensor) -> tuple[np.ndarray, str]:
@@ -22,44 +54,71 @@ def to_numpy(tensor: torch.Tensor) -> tuple[np.ndarray, str]:
 
 
 def records(
-    recorder: Recorder, slots: int, row: int = 0, proven: set[int] | None = None
+    recorder: Recorder, slots: int, row: int = 0, proven: Proven | None = None
 ) -> tuple[LayerRecord, ...]:
-    """One record per attention call, in order; layers without one are named absent.
+    """One record per site, in order; sites without a map are absent with the reason.
 
-    `slots` is how many slots exist after the pass: the kernel's last key is slot `slots - 1`.
-    With `proven`, layers outside it are named absent too.
+    `slots` is how many slots exist after the pass.  With `proven`, what is not in it is absent,
+    too.
     """
-    masks: dict[tuple[int, ...], Mask] = {}
-    by_layer: dict[int, list[Call]] = {}
-    for call in recorder.calls:
-        by_layer.setdefault(call.layer, []).append(call)
-    result: list[LayerRecord] = []
-    for layer in dict.fromkeys(recorder.visited):
-        calls = by_layer.get(layer, [])
-        if calls and proven is not None and layer not in proven:
-            result.append(LayerRecord(layer=layer, kind="absent", reason=NOT_EXACT))
-            continue
-        result += [_record(call, slots, row, masks) for call in calls]
-        if not calls:
-            result.append(LayerRecord(layer=layer, kind="absent", reason=NO_ATTENTION))
-    return tuple(result)
+    this = _Pass(recorder, slots, row)
+    return tuple(_site_record(site, this, proven) for site in sites(recorder))
 
 
-def _record(call: Call, slots: int, row: int, masks: dict[tuple[int, ...], Mask]) -> LayerRecord:
-    queries, dtype = to_numpy(call.query[row].transpose(0, 1).contiguous())
-    new = call.key[row, :, -call.query.shape[2] :]
-    keys, _ = to_numpy(new.transpose(0, 1).contiguous())
+def _site_record(site: Site, this: _Pass, proven: Proven | None) -> LayerRecord:
+    reason = site.reason or _flaw(site, this, proven)
+    if reason:
+        return LayerRecord(layer=site.layer, kind="absent", reason=reason)
+    if site.own is not None:
+        return _own_record(site.layer, site.own, this)
+    assert site.call is not None
+    if site.call.module in this.recorder.map_modules or not rebuildable(site.call):
+        return _call_map(site.layer, site.call, this)
+    return _record(site.layer, site.call, this)
+
+
+def _flaw(site: Site, this: _Pass, proven: Proven | None) -> str:
+    """Why this site's map must not be drawn; empty if it may."""
+    if site.call is not None:
+        if not _keys_are_slots(site.call.key.shape[2], this):
+            return NOT_TOKENS
+        if not rebuildable(site.call) and site.call.weights is None:
+            return NOT_EXACT
+    if proven is None:
+        return ""
+    if site.layer not in proven.layers:
+        return NOT_EXACT
+    return NOT_STEADY if this.cached and site.layer not in proven.decoded else ""
+
+
+def _keys_are_slots(keys: int, this: _Pass) -> bool:
+    """True if the kernel's keys are the last slots: all of them, or those a window keeps."""
+    return keys == this.slots or (this.cached and (keys, this.slots - keys) in this.recorder.spans)
+
+
+def rebuildable(call: Call) -> bool:
+    """False where sinks differ from token to token, (B, H, Q, 1), which a record can't hold."""
+    sinks = call.options.get("sinks")
+    return sinks is None or sinks.ndim == 1
+
+
+def _record(layer: int, call: Call, this: _Pass) -> LayerRecord:
+    row = this.row
+    queries, dtype = to_numpy(_copied(call.query[row]))
+    keys, _ = to_numpy(_copied(call.key[row, :, -call.query.shape[2] :]))
     sinks = call.options.get("s_aux")
+    if sinks is None:
+        sinks = call.options.get("sinks")
     bias = call.options.get("position_bias")
     return LayerRecord(
-        layer=call.layer,
+        layer=layer,
         kind="qk",
         dtype=dtype,
         queries=queries,
         keys=keys,
         scaling=call.scaling,
-        mask=_mask(call, row, masks),
-        first_key=slots - call.key.shape[2],
+        mask=_mask(call, this),
+        first_key=this.slots - call.key.shape[2],
         window=int(call.options.get("sliding_window") or 0),
         softcap=float(call.options.get("softcap") or 0.0),
         sinks=None if sinks is None else sinks.detach().float().cpu().reshape(-1).numpy(),
@@ -67,17 +126,50 @@ def _record(call: Call, slots: int, row: int, masks: dict[tuple[int, ...], Mask]
     )
 
 
-def _mask(call: Call, row: int, masks: dict[tuple[int, ...], Mask]) -> Mask:
+def _copied(heads_first: torch.Tensor) -> torch.Tensor:
+    """(H, Q, d) as (Q, H, d) in memory of its own: a view would keep a whole cache alive."""
+    return heads_first.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+
+
+def _call_map(layer: int, call: Call, this: _Pass) -> LayerRecord:
+    assert call.weights is not None
+    weights = call.weights[this.row].detach().float().cpu().numpy()
+    return LayerRecord(
+        layer=layer,
+        kind="map",
+        reason=CALL_MAP,
+        mask=_mask(call, this),
+        first_key=this.slots - weights.shape[2],
+        window=int(call.options.get("sliding_window") or 0),
+        weights=weights,
+    )
+
+
+def _own_record(layer: int, own: torch.Tensor, this: _Pass) -> LayerRecord:
+    weights = own[this.row].detach().float().cpu().numpy()
+    if weights.shape[2] > this.slots:
+        return LayerRecord(layer=layer, kind="absent", reason=NOT_TOKENS)
+    return LayerRecord(
+        layer=layer,
+        kind="map",
+        reason=OWN_MAP,
+        mask=Mask.of_bits((weights > 0).any(axis=0)),
+        first_key=this.slots - weights.shape[2],
+        weights=weights,
+    )
+
+
+def _mask(call: Call, this: _Pass) -> Mask:
     queries, keys = call.query.shape[2], call.key.shape[2]
     if call.mask is None:
         key = (queries, keys, int(call.causal))
-        if key not in masks:
-            masks[key] = Mask("causal" if call.causal else "none", queries, keys)
-        return masks[key]
+        if key not in this.masks:
+            this.masks[key] = Mask("causal" if call.causal else "none", queries, keys)
+        return this.masks[key]
     made = (id(call.mask),)
-    if made not in masks:
-        masks[made] = read_mask(call.mask, row, queries, keys)
-    return masks[made]
+    if made not in this.masks:
+        this.masks[made] = read_mask(call.mask, this.row, queries, keys)
+    return this.masks[made]
 
 
 def read_mask(mask: torch.Tensor, row: int, queries: int, keys: int) -> Mask:

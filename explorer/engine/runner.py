@@ -15,6 +15,7 @@ import torch
 from explorer import sampling as chain
 from explorer.engine import masks, probe, records
 from explorer.engine.cache import PrefixCache, layer_bytes
+from explorer.engine.capture import Capture, routes
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.layout import Layout, lay_out
 from explorer.engine.loading import LoadedModel
@@ -23,6 +24,9 @@ from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Phase, Step, Token
 
 Stop = Callable[[], bool]
+_MODEL_FAULTS = (
+    RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError, AssertionError,
+)  # fmt: skip
 NAMED = 100  # most probable tokens that travel with their bytes
 
 
@@ -45,8 +49,8 @@ class Runner:
         self.model: Any = loaded.model
         self.layers = decoder_layers(self.model)
         self.cache = PrefixCache(self.model.config)
-        self.route = probe.SDPA if _has_sdpa(self.model) else probe.EAGER
-        self.proven: set[int] | None = None  # layers whose maps are exact; None = not tested
+        self.loaded_attention = str(self.model.config._attn_implementation)
+        self.capture = Capture(routes(self.model)[0])
         self.cache_offered = True
         self._accepted = set(inspect.signature(self.model.forward).parameters)
         self._cache_for: Any = None
@@ -142,7 +146,7 @@ class Runner:
         _refuse(sampling)
         done, rebuilt, phase = self._pass(request, layout, index, cancelled)
         started = time.perf_counter()
-        kept = records.records(done.recorder, done.slots, proven=self.proven)
+        kept = records.records(done.recorder, done.slots, proven=self.capture.proven)
         hidden = self._hidden(done)
         capture_ms = (time.perf_counter() - started) * 1e3
         first = phase not in self._kinds_seen
@@ -235,9 +239,9 @@ class Runner:
         Logits are (V,) of the readout, or (len(at), V) of the slots named.  EngineError if the
         model fails, Cancelled from within a layer.
         """
-        recorder = probe.Recorder(cancelled=cancelled, keep_outputs=keep_outputs)
+        recorder = self.capture.recorder(len(layout.ids) - first, cache, cancelled, keep_outputs)
         wanted = [slot - first for slot in (at if at is not None else (layout.readout,))]
-        arguments = self.arguments(layout, first, cache, wanted)
+        arguments = self.arguments(layout, first, cache, wanted) | self.capture.arguments
         self._take_route()
         off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(self.model)
         with torch.inference_mode(), off, probe.recording(self.model, self.layers, recorder):
@@ -247,10 +251,12 @@ class Runner:
                 output = self.model(**arguments)
             except Cancelled:
                 raise
-            except (RuntimeError, ValueError, IndexError, TypeError, KeyError) as error:
+            except _MODEL_FAULTS as error:
                 raise _explain(error) from error
             self._sync()
             seconds = time.perf_counter() - started
+            if self.capture.route == probe.OWN:
+                recorder.own = getattr(output, "attentions", None) or ()
             logits = output.logits[0]
             if len(logits) != len(wanted):  # a model without logits_to_keep gives every slot
                 logits = logits[wanted]
@@ -275,8 +281,9 @@ class Runner:
         return {name: value for name, value in arguments.items() if name in self._accepted}
 
     def _take_route(self) -> None:
-        if self.model.config._attn_implementation != self.route:
-            self.model.set_attn_implementation(self.route)  # walks every module: not each pass
+        wanted = self.capture.implementation
+        if self.model.config._attn_implementation != wanted:
+            self.model.set_attn_implementation(wanted)  # walks every module: not each pass
 
     def _sync(self) -> None:
         if self.model.device.type == "cuda":
@@ -303,10 +310,6 @@ class Runner:
         best = np.argpartition(-logits, min(NAMED, len(logits) - 1))[:NAMED]
         best = best[np.lexsort((best, -logits[best]))]
         return tuple(self.loaded.tokenizer.token(int(i), "generated") for i in best)
-
-
-def _has_sdpa(model: Any) -> bool:
-    return bool(getattr(model, "_supports_sdpa", False))
 
 
 def _refuse(sampling: Sampling) -> None:

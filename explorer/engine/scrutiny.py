@@ -7,7 +7,8 @@ through `explorer.trace`, the code that the window draws with.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from explorer.engine import masks, records
 from explorer.engine.layout import Layout
 from explorer.engine.probe import Call
 from explorer.engine.runner import Pass, Runner
+from explorer.engine.sites import sites
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.request import RunRequest
@@ -37,33 +39,57 @@ def largest(difference: np.ndarray) -> float:
     return float(np.abs(difference).max()) if np.isfinite(difference).all() else float("inf")
 
 
-def call_records(done: Pass) -> list[tuple[Call, LayerRecord, np.ndarray]]:
-    """Each attention call with its record and the keys (K, H_kv, d_h) its kernel saw."""
-    kept = [r for r in records.records(done.recorder, done.slots) if r.kind == "qk"]
-    order = [c for layer in dict.fromkeys(done.recorder.visited) for c in done.recorder.calls
-             if c.layer == layer]  # fmt: skip
-    result = []
-    for call, record in zip(order, kept, strict=True):
-        keys, _ = records.to_numpy(call.key[0].transpose(0, 1).contiguous())
-        result.append((call, record, keys))
-    return result
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One map of a pass: its record, and what the kernel was given."""
+
+    record: LayerRecord
+    call: Call | None  # None for a map that the model itself gave
+    keys: np.ndarray  # (K, H_kv, d_h) that the kernel saw, storage dtype; empty if not known
+
+    def weights(self, head: int, rows: slice = slice(None)) -> np.ndarray:
+        """(rows, K) float32, as the window would draw it."""
+        return attention.weights(self.record, self.keys, head, rows)
+
+    @property
+    def has_sink(self) -> bool:
+        """True if some of each row's mass goes to no token."""
+        options = {} if self.call is None else self.call.options
+        return self.record.sinks is not None or options.get("sinks") is not None
+
+
+def drawn(done: Pass) -> list[Drawn]:
+    """Every map of a pass, whether proven or not, in order."""
+    found = []
+    pairs = zip(sites(done.recorder), records.records(done.recorder, done.slots), strict=True)
+    for site, record in pairs:
+        if record.kind == "absent":
+            continue
+        keys = np.empty((0, 1, 1), np.float32)
+        if record.kind == "qk" and site.call is not None:
+            keys, _ = records.to_numpy(site.call.key[0].transpose(0, 1).contiguous())
+        found.append(Drawn(record, site.call, keys))
+    return found
 
 
 def kernel_output(done: Pass, layout: Layout) -> dict[int, float]:
-    """Per layer: softmax(QKᵀ·scale + mask)·V against the kernel's own output, relative to it."""
+    """Per layer: softmax(QKᵀ·scale + mask)·V against the kernel's own output, relative to it.
+
+    Maps that the model itself gave have no kernel to compare with, and are left out.
+    """
     valid = np.array(layout.attention_mask[done.first_slot :], bool)
     worst: dict[int, float] = {}
-    for call, record, keys in call_records(done):
-        assert call.value is not None
-        assert call.output is not None
-        value = call.value[0].float().cpu().numpy()  # (H_kv, K, d_v)
-        output = call.output[0].float().cpu().numpy().reshape(len(valid), record.heads, -1)
-        group = record.heads // len(value)
-        scale = max(1e-6, largest(output[valid]))
-        for head in range(record.heads):
-            rebuilt = attention.weights(record, keys, head) @ value[head // group]
-            gap = largest(rebuilt[valid] - output[valid, head]) / max(1.0, scale)
-            worst[record.layer] = max(worst.get(record.layer, 0.0), gap)
+    for one in drawn(done):
+        if one.call is None or one.call.value is None or one.call.output is None:
+            continue
+        value = one.call.value[0].float().cpu().numpy()  # (H_kv, K, d_v)
+        heads = one.record.heads
+        output = one.call.output[0].float().cpu().numpy().reshape(len(valid), heads, -1)
+        scale = max(1.0, largest(output[valid]))
+        for head in range(heads):
+            rebuilt = one.weights(head) @ value[head * len(value) // heads]
+            gap = largest(rebuilt[valid] - output[valid, head]) / scale
+            worst[one.record.layer] = max(worst.get(one.record.layer, 0.0), gap)
     return worst
 
 
@@ -71,25 +97,25 @@ def row_sums(done: Pass, layout: Layout) -> tuple[float, float]:
     """(largest distance of a real row's sum from 1 where there is no sink, largest sink mass)."""
     valid = np.array(layout.attention_mask[done.first_slot :], bool)
     gap, sink = 0.0, 0.0
-    for _, record, keys in call_records(done):
-        for head in range(record.heads):
-            sums = attention.weights(record, keys, head).sum(axis=1)[valid]
-            if record.sinks is None:
-                gap = max(gap, largest(sums - 1))
-            else:
+    for one in drawn(done):
+        for head in range(one.record.heads):
+            sums = one.weights(head).sum(axis=1)[valid]
+            if one.has_sink:
                 sink = max(sink, float((1 - sums).max()))
+            else:
+                gap = max(gap, largest(sums - 1))
     return gap, sink
 
 
 def above_diagonal(done: Pass) -> dict[int, float]:
     """Per layer: the largest weight on a later key, over all heads (whole passes only)."""
     result: dict[int, float] = {}
-    for _, record, keys in call_records(done):
-        for head in range(record.heads):
-            rebuilt = attention.weights(record, keys, head)
+    for one in drawn(done):
+        for head in range(one.record.heads):
+            rebuilt = one.weights(head)
             future = rebuilt[np.triu_indices(len(rebuilt), 1)]
             top = float(future.max()) if future.size else 0.0
-            result[record.layer] = max(result.get(record.layer, 0.0), top)
+            result[one.record.layer] = max(result.get(one.record.layer, 0.0), top)
     return result
 
 
@@ -101,14 +127,14 @@ def eager_weights(
     if own is None:
         return None
     valid = np.array(layout.attention_mask, bool)
-    calls = call_records(done)
-    if len(own) != len(calls):
+    ours = drawn(done)
+    if len(own) != len(ours):
         return None
     worst: dict[int, float] = {}
-    for theirs, (_, record, keys) in zip(own, calls, strict=True):
-        for head in range(record.heads):
-            gap = largest((attention.weights(record, keys, head) - theirs[head])[valid])
-            worst[record.layer] = max(worst.get(record.layer, 0.0), gap)
+    for theirs, one in zip(own, ours, strict=True):
+        for head in range(one.record.heads):
+            gap = largest((one.weights(head) - theirs[head])[valid])
+            worst[one.record.layer] = max(worst.get(one.record.layer, 0.0), gap)
     return worst
 
 
@@ -124,7 +150,7 @@ def eager_attentions(
         with torch.inference_mode(), off:
             output = model(**arguments, output_attentions=True)
     finally:
-        model.set_attn_implementation(runner.route)
+        model.set_attn_implementation(runner.capture.implementation)
     given = getattr(output, "attentions", None)
     if not given:
         return None
@@ -152,22 +178,29 @@ def prefix_shift(
     return largest((whole.logits - moved.logits)[:-1][valid])
 
 
-def cached_gap(
-    runner: Runner, request: RunRequest, layout: Layout, reference: np.ndarray, stop: Stop
-) -> float:
-    """Prefill of all but the last n - 1 slots, then cached steps, against `reference` (n, V).
+def cached_passes(
+    runner: Runner, request: RunRequest, layout: Layout, steps: int, stop: Stop
+) -> Iterator[Pass]:
+    """A prefill of all but the last `steps` slots, then cached steps, one slot each.
 
     Leaves the cache filled with all of `layout`.
     """
-    worst, length = 0.0, len(layout.ids)
+    length = len(layout.ids)
     runner.cache.fresh()
-    for row, end in enumerate(range(length - len(reference) + 1, length + 1)):
-        part = layout.first(end)
-        start = 0 if row == 0 else end - 1
-        cached = runner.forward(request, part, start, runner.cache.live, stop)
-        worst = max(worst, largest(cached.logits - reference[row]))
+    for end in range(length - steps, length + 1):
+        start = 0 if end == length - steps else end - 1
+        part, cache = layout.first(end), runner.cache.live
+        yield runner.forward(request, part, start, cache, stop, keep_outputs=True)
     runner.cache.grew(layout, length)
-    return worst
+
+
+def cached_gap(
+    runner: Runner, request: RunRequest, layout: Layout, reference: np.ndarray, stop: Stop
+) -> float:
+    """Prefill of all but the last n - 1 slots, then cached steps, against `reference` (n, V)."""
+    passes = cached_passes(runner, request, layout, len(reference) - 1, stop)
+    gaps = [largest(done.logits - row) for done, row in zip(passes, reference, strict=True)]
+    return max(gaps)
 
 
 def crop_gap(

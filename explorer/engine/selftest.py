@@ -1,12 +1,13 @@
 """On load: a dozen tokens through the model, to find what works on it.
 
 The engine uses and offers only what passed; each finding is one sentence for the model panel.
-One uncached pass with logits at every slot is the reference for all the rest.
+One uncached pass with logits at every slot is the reference for all the rest.  A finding that
+fails by an error is not offered, and the others go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -15,14 +16,28 @@ import numpy as np
 from explorer.engine import scrutiny
 from explorer.engine.errors import Cancelled, EngineError
 from explorer.engine.layout import Layout, lay_out
+from explorer.engine.records import Proven
 from explorer.engine.runner import Pass, Runner
+from explorer.engine.sites import sites
+from explorer.engine.steady import Steadiness
+from explorer.engine.trial import Trial, choose
 from explorer.trace.card import Capability
 from explorer.trace.request import RunRequest, Side
 
 LENGTH = 12
 PADS = 3
+CACHED_STEPS = 2
+USUAL_LOGITS = 30.0
 TOLERANCE = {"float32": 1e-4, "float16": 5e-2, "bfloat16": 0.5}
+# Largest difference in weights, or in keys relative to them, that counts as the same.
+MAP_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 Stop = Callable[[], bool]
+REBUILT = "every attention map is rebuilt exactly from queries, keys and the kernel's mask"
+OWN_MAPS = "every attention map is the model's own, recorded from its eager attention"
+FAULTS = (  # what a model may raise on input that it was not made for
+    EngineError, RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError,
+    AssertionError,
+)  # fmt: skip
 
 
 def tolerance(dtype: str) -> float:
@@ -44,33 +59,40 @@ class SelfTest:
     runner: Runner
     stop: Stop
     layout: Layout
-    reference: Pass
-    limit: float
+    trial: Trial
+    limit: float  # on logits
 
     @classmethod
     def of(cls, runner: Runner, stop: Stop) -> SelfTest:
-        """Runs the reference pass.  EngineError if the model can't run at all."""
+        """Chooses the route of capture.  EngineError if the model can't run at all."""
         vocabulary = runner.model.get_input_embeddings().num_embeddings
         ids = sample_ids(vocabulary, set(runner.loaded.card.eos_ids))
         layout = Layout(ids, (1,) * LENGTH, tuple(range(LENGTH)))
-        reference = scrutiny.every_slot(runner, RunRequest(), layout, stop)
-        return cls(runner, stop, layout, reference, tolerance(runner.loaded.card.dtype))
+        limit = tolerance(runner.loaded.card.dtype)
+        trial = choose(runner, layout, limit, stop)
+        # Rounding grows with the logits: the tolerances are meant for logits of usual size.
+        limit *= max(1.0, scrutiny.largest(trial.reference.logits) / USUAL_LOGITS)
+        return cls(runner, stop, layout, trial, limit)
+
+    @property
+    def reference(self) -> Pass:
+        """The uncached pass with logits of every slot that the rest is compared with."""
+        return self.trial.reference
 
     def capture(self) -> Capability:
         """Maps rebuilt from queries, keys and mask reproduce the kernel's output."""
-        gaps = scrutiny.kernel_output(self.reference, self.layout)
-        proven = {layer for layer, gap in gaps.items() if gap <= self.limit / 10}
-        self.runner.proven = proven
-        failed = sorted(set(gaps) - proven)
-        without = sorted(set(self.reference.recorder.visited) - set(gaps))
-        words = "every attention map is rebuilt exactly from queries, keys and the kernel's mask"
-        if not gaps:
-            words = "this model calls no attention that can be recorded"
-        elif failed:
-            words = f"layers {_list(failed)} can't be rebuilt exactly, so their maps are not drawn"
-        if without and gaps:
-            words += f"; layers {_list(without)} have no attention"
-        return _finding("capture", bool(proven), words, max(gaps.values(), default=0.0))
+        trial = self.trial
+        kinds = {one.record.kind for one in scrutiny.drawn(self.reference)}
+        words = OWN_MAPS if kinds == {"map"} else REBUILT
+        if not trial.attending:
+            words = "this model has no attention to draw"
+        elif trial.failed:
+            words = f"the maps of layers {_list(trial.failed)} can't be had exactly: not drawn"
+        reasons = {site.layer for site in sites(self.reference.recorder) if site.reason}
+        if reasons and trial.attending:
+            words += f"; layers {_list(reasons)} have no attention"
+        worst = max((trial.gaps[layer] for layer in trial.exact), default=0.0)
+        return _finding("capture", bool(trial.exact), words, worst)
 
     def causal_off(self) -> Capability:
         """With the mask off, every layer sees later tokens and earlier logits move."""
@@ -81,55 +103,73 @@ class SelfTest:
         if shift > self.limit:
             words = "this model reads later tokens by design, so there is no mask to switch off"
             return _finding(name, False, words, shift)
+        if not self.trial.exact or self.trial.failed:
+            words = "not every map can be drawn here, so a switched-off mask can't be proven"
+            return _finding(name, False, words, None)
         opened = scrutiny.every_slot(self.runner, request, self.layout, self.stop)
         future = scrutiny.above_diagonal(opened)
-        closed = [layer for layer, weight in future.items() if weight == 0]
+        closed = [layer for layer in self.trial.exact if future.get(layer, 0.0) == 0]
         moved = scrutiny.prefix_shift(self.runner, request, self.layout, opened, self.stop)
-        if not future:
-            words = "no attention is recorded here, so a switched-off mask can't be proven"
-        elif closed or moved <= self.limit:
+        if closed:
             words = f"the switch does not take in layers {_list(closed)} of this architecture"
+        elif moved <= self.limit:
+            words = "the switch takes, but no earlier logits move on this architecture"
         else:
             words = "the causal mask can be switched off; windows and padding stay"
-            return _finding(name, True, words, moved)
-        return _finding(name, False, words, moved)
+        return _finding(name, not closed and moved > self.limit, words, moved)
 
     def cache(self) -> Capability:
-        """Cached steps equal uncached ones."""
-        gap = scrutiny.cached_gap(
-            self.runner, RunRequest(), self.layout, self.reference.logits[-3:], self.stop
-        )
-        self.runner.cache_offered = gap <= self.limit
+        """Cached steps equal uncached ones, in logits and in maps."""
+        runner, gap = self.runner, 0.0
+        runner.cache_offered = False
+        steadiness = Steadiness(self.reference, MAP_TOLERANCE.get(runner.loaded.card.dtype, 1e-4))
+        passes = scrutiny.cached_passes(runner, RunRequest(), self.layout, CACHED_STEPS, self.stop)
+        for done in passes:
+            gap = max(gap, scrutiny.largest(done.logits - self.reference.logits[done.slots - 1]))
+            steadiness.see(done)
+        runner.capture.proven = Proven(self.trial.exact, steadiness.layers)
+        runner.cache_offered = gap <= self.limit
+        lost = self.trial.exact - steadiness.layers
         words = "cached steps equal uncached ones"
-        if not self.runner.cache_offered:
+        if not runner.cache_offered:
             words = "cached steps differ from uncached ones on this model, so the cache stays off"
-        return _finding("cache", self.runner.cache_offered, words, gap)
+        elif lost:
+            words += f"; the maps of layers {_list(lost)} are drawn without a cache only"
+        return _finding("cache", runner.cache_offered, words, gap)
 
     def undo(self) -> Capability:
         """Cutting the cache back equals never having gone on.  Needs the cache filled above."""
-        slot = LENGTH - 4
+        cache = self.runner.cache
+        if not self.runner.cache_offered:
+            words = "stepping back needs no cache here: every step is computed anew"
+            return _finding("undo", False, words, None)
+        slot, words = LENGTH - 4, "stepping back rebuilds the cache by prefill: it can't be cut"
+        expected = self.reference.logits[slot]
+        cache.can_crop = False
         gap = scrutiny.crop_gap(
-            self.runner, RunRequest(), self.layout, slot, self.reference.logits[slot], self.stop
+            self.runner, RunRequest(), self.layout, slot, expected, self.stop
         )
-        self.runner.cache.can_crop = gap <= self.limit
-        words = "stepping back cuts the cache"
-        if not self.runner.cache.can_crop:
-            words = "stepping back rebuilds the cache by prefill: it can't be cut exactly"
-        return _finding("undo", self.runner.cache.can_crop, words, gap)
+        cache.can_crop = gap <= self.limit
+        if cache.can_crop:
+            words = "stepping back cuts the cache"
+        return _finding("undo", cache.can_crop, words, gap)
 
     def padding(self, side: Side) -> Capability:
-        """A padded prompt and one cached step give the logits of the tokens alone."""
+        """A padded prompt and one step after it give the logits of the tokens alone."""
         name = f"{side}_padding"
         pad_id = self.runner.loaded.card.pad_id
         if pad_id is None:
             return _finding(name, False, "not offered: the model names no padding token", None)
-        request = RunRequest(padding=side, pad=PADS)
+        request = RunRequest(padding=side, pad=PADS, cache=self.runner.cache_offered)
         layout = lay_out(self.layout.ids[:-1], self.layout.ids[-1:], request, pad_id)
         prompt = layout.first(len(layout.ids) - 1)
-        self.runner.cache.fresh()
-        worst = 0.0
-        for part, start, row in ((prompt, 0, -2), (layout, len(prompt.ids), -1)):
-            done = self.runner.forward(request, part, start, self.runner.cache.live, self.stop)
+        worst, live = 0.0, None
+        if request.cache:
+            self.runner.cache.fresh()
+            live = self.runner.cache.live
+        for part, row in ((prompt, -2), (layout, -1)):
+            start = len(prompt.ids) if part is layout and request.cache else 0
+            done = self.runner.forward(request, part, start, live, self.stop)
             worst = max(worst, scrutiny.largest(done.logits - self.reference.logits[row]))
         words = f"{side} padding gives the same logits as no padding"
         if worst > self.limit:
@@ -143,8 +183,9 @@ def _finding(name: str, offered: bool, words: str, measured: float | None) -> Ca
     return Capability(name=name, offered=offered, words=words, measured=measured)
 
 
-def _list(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:8])) + ("…" if len(numbers) > 8 else "")
+def _list(numbers: Iterable[int]) -> str:
+    first = sorted(numbers)
+    return ", ".join(map(str, first[:8])) + ("…" if len(first) > 8 else "")
 
 
 def run(runner: Runner, stop: Stop = lambda: False) -> None:
@@ -164,7 +205,7 @@ def run(runner: Runner, stop: Stop = lambda: False) -> None:
             found.append(find())
         except Cancelled:
             raise
-        except (EngineError, RuntimeError, ValueError, TypeError, KeyError, IndexError) as error:
+        except FAULTS as error:
             reason = f"not offered: the model failed its test ({type(error).__name__})"
             found.append(_finding(name, False, reason, None))
     runner.cache.drop()

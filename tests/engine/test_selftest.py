@@ -46,7 +46,7 @@ def test_a_map_that_is_not_the_models_is_found_and_not_drawn() -> None:
         from explorer.engine import probe
 
         output = forward(*args, **kwargs)
-        if probe._active is not None and probe._active.keep_outputs:
+        if probe._active is not None and probe._active.keep_outputs and probe._active.calls:
             call = probe._active.calls[-1]
             assert call.output is not None
             call.output = call.output + 0.5

@@ -1,0 +1,106 @@
+"""Tries the routes of capture on a dozen tokens, and keeps the first that is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.engine import probe, scrutiny
+from explorer.engine.capture import Capture, routes
+from explorer.engine.errors import EngineError
+from explorer.engine.layout import Layout
+from explorer.engine.records import Proven, rebuildable
+from explorer.engine.runner import Pass, Runner
+from explorer.engine.sites import sites
+from explorer.trace.request import RunRequest
+
+Stop = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class Trial:
+    """What one route gave: the reference pass (logits of every slot), and how exact its maps are."""
+
+    capture: Capture
+    reference: Pass
+    gaps: dict[int, float]  # per layer with a map: its distance from the model's own
+    attending: frozenset[int]  # layers with attention, drawn or not
+    limit: float
+
+    @property
+    def exact(self) -> frozenset[int]:
+        """Layers whose maps are the model's own."""
+        return frozenset(layer for layer, gap in self.gaps.items() if gap <= self.limit)
+
+    @property
+    def failed(self) -> frozenset[int]:
+        """Layers that attend to tokens, but whose map can't be shown."""
+        return self.attending - self.exact
+
+    @property
+    def worth(self) -> tuple[int, int]:
+        """Larger is better: first exact layers, then few that can't be shown."""
+        return len(self.exact), -len(self.failed)
+
+
+def choose(runner: Runner, layout: Layout, limit: float, stop: Stop) -> Trial:
+    """Sets the runner's capture.  EngineError if the model can't run at all.
+
+    `limit` is the largest difference that counts as equal, on logits; maps are held closer.
+    """
+    plain = _plain(runner, layout, stop)
+    best = Trial(runner.capture, plain, {}, frozenset(), limit / 10)
+    for route in routes(runner.model):
+        found = _try(runner, route, layout, plain, limit, stop)
+        if found is not None and found.worth > best.worth:
+            best = found
+        if best.exact and not best.failed:
+            break
+    runner.capture = best.capture
+    runner.capture.proven = Proven(best.exact, frozenset())
+    return best
+
+
+def _plain(runner: Runner, layout: Layout, stop: Stop) -> Pass:
+    """The model as it was loaded, with nothing of ours in it."""
+    runner.capture = Capture(runner.loaded_attention)
+    return scrutiny.every_slot(runner, RunRequest(), layout, stop)
+
+
+def _try(
+    runner: Runner, route: str, layout: Layout, plain: Pass, limit: float, stop: Stop
+) -> Trial | None:
+    """None where the route changes the logits, or the model can't run it."""
+    runner.capture = Capture(route)
+    try:
+        reference = scrutiny.every_slot(runner, RunRequest(), layout, stop)
+    except EngineError:
+        return None
+    scale = max(1.0, scrutiny.largest(plain.logits) / 30)
+    if scrutiny.largest(reference.logits - plain.logits) > limit * scale:
+        return None
+    calls = [site.call for site in sites(reference.recorder) if site.call is not None]
+    runner.capture.token_modules = frozenset(call.module for call in calls)
+    gaps = _gaps(reference, layout)
+    poor = {call.module for call in calls if not rebuildable(call)}
+    poor |= {one.call.module for one in scrutiny.drawn(reference)
+             if one.call is not None and gaps[one.record.layer] > limit / 10}  # fmt: skip
+    if poor and route == probe.EAGER:
+        runner.capture.map_modules = reference.recorder.map_modules = frozenset(poor)
+        gaps = _gaps(reference, layout)
+    attending = frozenset(
+        site.layer for site in sites(reference.recorder) if site.call or site.own is not None
+    )
+    return Trial(runner.capture, reference, gaps, attending, limit / 10)
+
+
+def _gaps(reference: Pass, layout: Layout) -> dict[int, float]:
+    """Kernel output against rebuilt maps; of the model's own maps, how far rows are from 1."""
+    gaps = scrutiny.kernel_output(reference, layout)
+    for one in scrutiny.drawn(reference):
+        if one.call is None:
+            rows = np.array([one.weights(head).sum(axis=1) for head in range(one.record.heads)])
+            gaps[one.record.layer] = scrutiny.largest(rows - 1)
+    return gaps
