@@ -298,6 +298,9 @@ class AtlasView(QAbstractScrollArea):
         if head < self._atlas.heads[layer]:
             self.picked.emit(layer, head)
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()  # the press has said it all
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         layers, heads = self._shape()
         moves = {

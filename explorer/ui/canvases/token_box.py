@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
+from explorer.figures.tokens import Label, plain
 from explorer.trace.step import Token
 from explorer.ui.theme import Theme
 
@@ -53,3 +54,28 @@ def paint_joint(
     left = rect.left() + (2 * unit if ends[0] else 0)
     right = rect.right() - (2 * unit if ends[1] else 0)
     painter.fillRect(QRectF(left, rect.top() - 2 * unit, right - left, 1.5 * unit), QColor(edge))
+
+
+def in_words(slot: int, token: Token, label: Label, read: bool) -> str:
+    """One slot in words: its text, id, bytes and origin, and what it spells with others."""
+    origins = {
+        "prompt": _tr("from the prompt"),
+        "generated": _tr("generated"),
+        "forced": _tr("chosen by you"),
+        "padding": _tr("padding"),
+    }
+    spells = _tr("tokens {0} to {1} spell {2}").format(label.first, label.last, plain(label.whole))
+    parts = [
+        _tr("token {0} {1}").format(slot, label.quoted),
+        _tr("special token") if token.special else "",
+        _tr("id {0}").format(token.id),
+        _tr("bytes {0}").format(token.raw.hex(" ").upper()) if token.raw else "",
+        origins[token.origin],
+        spells if label.whole else "",
+        "" if read else _tr("not read yet at this step"),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("TokenStrip", text)

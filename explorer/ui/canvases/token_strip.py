@@ -34,7 +34,7 @@ from explorer.figures import tokens as figures
 from explorer.figures.tokens import Label, elide
 from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.token_box import paint_box, paint_joint
+from explorer.ui.canvases.token_box import in_words, paint_box, paint_joint
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
@@ -296,29 +296,7 @@ class TokenStrip(QAbstractScrollArea):
 
     def words(self, slot: int) -> str:
         """One slot in words: its text, id, bytes and origin."""
-        token, label = self._tokens[slot], self._labels[slot]
-        origins = {
-            "prompt": self.tr("from the prompt"),
-            "generated": self.tr("generated"),
-            "forced": self.tr("chosen by you"),
-            "padding": self.tr("padding"),
-        }
-        parts = [
-            self.tr("token {0} {1}").format(slot, label.quoted),
-            self.tr("special token") if token.special else "",
-            self.tr("id {0}").format(token.id),
-            self.tr("bytes {0}").format(token.raw.hex(" ").upper()) if token.raw else "",
-            origins[token.origin],
-        ]
-        if label.whole:
-            parts.append(
-                self.tr("tokens {0} to {1} spell {2}").format(
-                    label.first, label.last, figures.plain(label.whole)
-                )
-            )
-        if slot >= self._read:
-            parts.append(self.tr("not read yet at this step"))
-        return ", ".join(part for part in parts if part)
+        return in_words(slot, self._tokens[slot], self._labels[slot], slot < self._read)
 
     def _describe(self, aloud: bool = False) -> None:
         slot = self._over if self._over is not None else self._selected
@@ -353,6 +331,9 @@ class TokenStrip(QAbstractScrollArea):
         slot = self._slot_at(event.position().toPoint())
         if event.button() == Qt.MouseButton.LeftButton and slot is not None:
             self.picked.emit(slot)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()  # the press has said it all
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())

@@ -1,0 +1,177 @@
+"""All heads on one sheet: every one reachable, none lost, absent layers in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QAccessible, QColor, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from explorer.figures import atlas as figures
+from explorer.figures.atlas import LEVELS, Atlas
+from explorer.figures.blocks import MASKED, READ
+from explorer.ui.canvases.atlas import AtlasView
+from explorer.ui.colormaps import lut
+from explorer.ui.theme import LIGHT, THEMES, apply
+from tests.figures.runs import Run
+
+
+@pytest.fixture
+def view(qapp: QApplication) -> Iterator[AtlasView]:
+    apply(qapp, LIGHT)
+    view = AtlasView(LIGHT, lambda layer, head: f"layer {layer} head {head}")
+    view.resize(320, 420)
+    view.show()
+    qapp.processEvents()
+    yield view
+    view.deleteLater()
+    qapp.sendPostedEvents(view, QEvent.Type.DeferredDelete.value)
+
+
+def _atlas(layers: int, heads: int, size: int = 16, fill: int = READ) -> Atlas:
+    levels = np.full((layers, heads, size, size), fill, np.uint16)
+    return Atlas(levels, (heads,) * layers, ("",) * layers, size, 1, (), True)
+
+
+def _point(view: AtlasView, layer: int, head: int) -> QPoint:
+    return view._rect(layer, head).center().toPoint()
+
+
+def _colours(view: AtlasView, layer: int, head: int) -> set[str]:
+    image = view.grab().toImage()
+    area: QImage = image.copy(view._rect(layer, head).toRect())
+    return {area.pixelColor(x, y).name() for x in range(area.width()) for y in range(area.height())}
+
+
+HOT = QColor(*(int(c) for c in lut("viridis")[255])).name()
+COLD = QColor(*(int(c) for c in lut("viridis")[0])).name()
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (2, 4), (30, 9), (12, 12), (48, 64)])
+def test_one_hot_head_is_where_it_belongs(view: AtlasView, layers: int, heads: int) -> None:
+    atlas = _atlas(layers, heads)
+    layer, head = layers // 2, heads // 3
+    atlas.levels[layer, head, 11, 5] = READ + LEVELS
+    view.set_atlas(atlas)
+    view._show_cell(layer, head)
+    assert HOT in _colours(view, layer, head)
+    if heads > 1:
+        assert HOT not in _colours(view, layer, (head + 1) % heads)
+
+
+@pytest.mark.parametrize("size", [1, 5, 16, 33, 64])
+@pytest.mark.parametrize("corner", [(0, 0), (1, 0), (1, 1)])
+def test_no_cell_of_a_thumbnail_is_lost(
+    view: AtlasView, size: int, corner: tuple[int, int]
+) -> None:
+    atlas = _atlas(30, 9, size)
+    atlas.levels[7, 3, corner[0] * (size - 1), corner[1] * (size - 1)] = READ + LEVELS
+    view.set_atlas(atlas)
+    assert HOT in _colours(view, 7, 3)
+
+
+def test_heads_of_a_large_model_all_fit_at_a_usual_size(view: AtlasView) -> None:
+    view.resize(660, 500)
+    view.set_atlas(_atlas(48, 64))
+    assert view.horizontalScrollBar().maximum() == 0
+    assert view.verticalScrollBar().maximum() == 0
+
+
+def test_masked_cells_are_not_the_colour_of_zero(view: AtlasView) -> None:
+    atlas = _atlas(2, 2)
+    atlas.levels[1, 1] = MASKED
+    view.set_atlas(atlas)
+    assert _colours(view, 0, 0) == {COLD}
+    assert _colours(view, 1, 1) == {LIGHT.masked}
+
+
+def test_the_scale_may_be_each_heads_own(view: AtlasView) -> None:
+    atlas = _atlas(2, 2)
+    atlas.levels[0, 1, 3, 3] = READ + LEVELS // 4
+    view.set_atlas(atlas)
+    assert HOT not in _colours(view, 0, 1)
+    view.set_colours("viridis", per_head=True)
+    assert HOT in _colours(view, 0, 1)
+    assert HOT not in _colours(view, 0, 0), "nothing is made of a head without weight"
+
+
+def test_a_layer_without_attention_keeps_its_row_and_says_why(view: AtlasView) -> None:
+    trace = Run(layers=4, heads=3, kv_heads=1, absent=(1,)).prefill(6)
+    *_, atlas = figures.build(trace, 0)
+    view.set_atlas(atlas)
+    picked: list[tuple[int, int]] = []
+    view.picked.connect(lambda *cell: picked.append(cell))
+    for layer in range(4):
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=_point(view, layer, 1))
+    assert picked == [(0, 1), (2, 1), (3, 1)]
+    assert not {HOT, COLD} & _colours(view, 1, 1)
+
+
+def test_heads_may_differ_by_layer(view: AtlasView) -> None:
+    atlas = _atlas(2, 4)
+    fewer = Atlas(atlas.levels, (4, 2), ("", ""), 16, 1, (), True)
+    view.set_atlas(fewer)
+    picked: list[tuple[int, int]] = []
+    view.picked.connect(lambda *cell: picked.append(cell))
+    for head in (1, 3):
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=_point(view, 1, head))
+    assert picked == [(1, 1)]
+
+
+def test_hovering_reports_and_reads(view: AtlasView) -> None:
+    view.set_atlas(_atlas(3, 3))
+    seen: list[object] = []
+    view.hovered.connect(seen.append)
+    QTest.mouseMove(view.viewport(), _point(view, 2, 1))
+    QApplication.sendEvent(view.viewport(), QEvent(QEvent.Type.Leave))
+    assert seen == [(2, 1), None]
+    assert view.accessibleDescription() == "layer 2 head 1"
+
+
+def test_keys_move_the_choice_and_keep_it_in_view(view: AtlasView) -> None:
+    view.resize(200, 160)
+    view.set_atlas(_atlas(40, 20))
+    view.set_selected(0, 0)
+    picked: list[tuple[int, int]] = []
+
+    def follow(layer: int, head: int) -> None:
+        picked.append((layer, head))
+        view.set_selected(layer, head)
+
+    view.picked.connect(follow)
+    for key in (Qt.Key.Key_Left, Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_End):
+        QTest.keyClick(view, key)
+    assert picked == [(0, 0), (1, 0), (1, 1), (1, 19)]
+    for _ in range(10):
+        QTest.keyClick(view, Qt.Key.Key_PageDown)
+    assert picked[-1] == (39, 19)
+    assert view.viewport().rect().contains(_point(view, 39, 19))
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_the_chosen_head_is_framed_in_every_theme(view: AtlasView, theme: object) -> None:
+    view.set_theme(theme)  # type: ignore[arg-type]
+    view.set_atlas(_atlas(3, 3))
+    before = view.grab().toImage()
+    view.set_selected(1, 1)
+    assert view.grab().toImage() != before
+
+
+def test_nothing_to_show_is_no_crash(view: AtlasView) -> None:
+    view.set_atlas(None)
+    view.set_selected(3, 3)
+    QTest.keyClick(view, Qt.Key.Key_Down)
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton)
+    view.grab()
+    view.set_atlas(_atlas(2, 2))
+    view.grab()
+
+
+def test_a_screen_reader_finds_a_picture_with_a_name(view: AtlasView) -> None:
+    face = QAccessible.queryAccessibleInterface(view)
+    assert face.role() == QAccessible.Role.Graphic
+    assert face.text(QAccessible.Text.Name)
