@@ -73,6 +73,19 @@ class Client:
                 return event.facts
         raise CommandError("The engine gave no answer.", ENGINE_FAILED)
 
+    def prompt_problem(self, text: str, chat: bool) -> str:
+        """What the model's vocabulary can't spell of a prompt, as one sentence; empty if all."""
+        for event in self.answers(m.Tokenize(text=text, chat=chat)):
+            if isinstance(event, m.Tokens):
+                return event.problem
+        return ""
+
+    def note(self, sentence: str) -> None:
+        """A sentence on stderr that is no error; nothing if it is empty."""
+        self._progress.clear()
+        if sentence and sys.stderr is not None:
+            print(sentence, file=sys.stderr)
+
     def progress(self, text: str, fraction: float | None = None) -> None:
         """Show what is going on, on a terminal only."""
         self._progress.show(text, fraction)

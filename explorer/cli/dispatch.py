@@ -50,7 +50,8 @@ def _desktop(arguments: argparse.Namespace) -> int:
         from explorer.app import main as app_main
     except ImportError as error:
         raise CommandError(f"The window can't be opened: {error}.", BAD_USE) from error
-    return int(app_main(arguments.model, arguments.prompt, engine_command(arguments.engine)))
+    engine_command(arguments.engine)  # refused here, in one sentence, if it is no command line
+    return int(app_main(arguments.model, arguments.prompt, arguments.engine))
 
 
 def _complain(sentence: str) -> None:

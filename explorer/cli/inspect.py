@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import groupby
 from typing import Any
 
 from explorer.cli.client import Client
@@ -27,9 +28,10 @@ def _words(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)  # years and sizes stay plain
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_words(part)}" for name, part in value.items())
+        return ", ".join(f"{name.replace('_', ' ')} {_words(part)}" for name, part in value.items())
     if isinstance(value, list):
-        return "".join(f"\n  {_words(part)}" for part in value)
+        lines = [(_words(part), len(list(same))) for part, same in groupby(value)]
+        return "".join(f"\n  {words}" + f" × {n}" * (n > 1) for words, n in lines)
     return str(value)

@@ -30,6 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
         for model in facts["models"]
     ]
+    if not rows:
+        print("No models were found on this machine; name a folder or a .gguf file instead.")
+        return DONE
     heads = ("name", "architecture", "parameters", "bytes", "dtype", "fits", "path")
     print_table(heads, rows, left={0, 1, 4, 5, 6})
     return DONE

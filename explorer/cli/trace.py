@@ -41,11 +41,13 @@ def run(arguments: argparse.Namespace) -> int:
 def traced(client: Client, request: RunRequest, steps: int, sampling: Sampling) -> Trace:
     """A whole run: load, prefill, decode."""
     card = client.load(request.model, request.dtype, request.device)
+    problem = client.prompt_problem(request.prompt, request.chat)
     trace: Trace | None = None
     for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):
         match event:
             case m.Prompted():
                 trace = Trace(request=request, card=card, prompt=event.tokens)
+                client.note(problem)
                 client.progress("prefill")
             case m.Stepped() if trace is not None:
                 trace = trace.appended(event.step, event.token)

@@ -149,6 +149,20 @@ def test_any_text_in_a_prompt_file_is_taken_byte_for_byte(
     assert spelled == text.encode()
 
 
+def test_what_the_vocabulary_cannot_spell_is_reported(command: Command, tmp_path: Path) -> None:
+    tokenizer = folders.byte_level()
+    model = folders.model()
+    spelled = json.loads(tokenizer.to_str())
+    del spelled["model"]["vocab"]["ē"]  # how byte-level vocabularies write the byte 0x13
+    folder = folders.write_folder(tmp_path / "m", model)
+    (folder / "tokenizer.json").write_text(json.dumps(spelled))
+    done = command("trace", folder, "--prompt", "bell \x13 end", "--steps", 1, "--json")
+    assert done.code == 0
+    assert "0x13" in done.err
+    assert done.err.count("\n") == 1
+    assert json.loads(done.out)["steps"]
+
+
 def test_without_json_a_table(command: Command, tiny: Path) -> None:
     done = command("trace", tiny, "--prompt", PROMPT, "--steps", 2)
     assert (done.code, done.err) == (0, "")
@@ -219,16 +233,23 @@ def test_inspect_counts_from_the_config(command: Command, tiny: Path) -> None:
     assert "parameters: " in command("inspect", tiny).out
 
 
-def test_models_lists_what_is_there(command: Command) -> None:
-    models = json.loads(command("models", "--json").out)["models"]
-    assert {
-        "name",
-        "path",
-        "source",
-        "architecture",
-        "parameters",
-        "bytes",
-        "dtype",
-        "fits",
-    } <= set(models[0])
-    assert command("models").out.startswith("name")
+def test_models_as_json_and_as_a_table(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from explorer.engine import catalog
+
+    mine = {
+        "name": "mine", "path": "/models/mine", "source": "folder", "architecture": "llama",
+        "parameters": 134_515_008, "bytes": 98_362_432, "dtype": "Q4_1", "fits": None,
+    }  # fmt: skip
+    monkeypatch.setattr(catalog, "find", lambda: [mine])
+    assert json.loads(command("models", "--json").out) == {"models": [mine]}
+    heads, row = command("models").out.splitlines()
+    assert heads.split() == "name architecture parameters bytes dtype fits path".split()
+    assert row.split() == "mine llama 134,515,008 98,362,432 Q4_1 not known /models/mine".split()
+
+
+def test_no_models_is_said_in_words(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from explorer.engine import catalog
+
+    monkeypatch.setattr(catalog, "find", list)
+    assert json.loads(command("models", "--json").out) == {"models": []}
+    assert "No models were found" in command("models").out
