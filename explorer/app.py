@@ -37,6 +37,7 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
     _start_log()
     app, window, session, close = compose(engine_command)
     _catch_surprises(window)
+    _close_on_signals(app, window)
     window.show()
 
     def begin() -> None:
@@ -133,9 +134,6 @@ def _catch_surprises(window: Window) -> None:
     )
 
     def on_exception(kind: type[BaseException], value: BaseException, trace: object) -> None:
-        if issubclass(kind, KeyboardInterrupt):
-            window.close()
-            return
         _log.error("%s", "".join(traceback.format_exception(value)))
         window.notices.error.say(words)
 
@@ -145,6 +143,29 @@ def _catch_surprises(window: Window) -> None:
         a.thread and a.thread.name,
         "".join(traceback.format_exception(a.exc_value)) if a.exc_value else a.exc_type,
     )
+
+
+def _close_on_signals(app: QApplication, window: Window) -> None:
+    """Ctrl-C and kill close the window as a click does; Qt's loop alone would not see them."""
+    import signal
+    import socket
+
+    from PySide6.QtCore import QSocketNotifier
+
+    inner, outer = socket.socketpair()
+    inner.setblocking(False)
+    outer.setblocking(False)
+    signal.set_wakeup_fd(outer.fileno())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    notifier = QSocketNotifier(inner.fileno(), QSocketNotifier.Type.Read, app)
+
+    def close() -> None:
+        inner.recv(64)
+        window.close()
+
+    notifier.activated.connect(close)
+    app.aboutToQuit.connect(outer.close)
 
 
 def _bindings_problem() -> str:

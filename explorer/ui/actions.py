@@ -47,6 +47,8 @@ class Action:
     icon: str = ""
     enabled: Callable[[State], bool] = _always
     checked: Callable[[State], bool] | None = None
+    checked_text: str = ""  # what it is called and looks like while it is checked, if otherwise
+    checked_icon: str = ""
     locked_when_presenting: bool = False  # could be hit by accident in front of a class
     line_before: bool = False
 
@@ -187,6 +189,8 @@ ACTIONS: tuple[Action, ...] = (
         wish=lambda w: w.run_or_pause(),
         enabled=_can_step,
         checked=lambda s: s.status.activity == "running",
+        checked_text=QT_TRANSLATE_NOOP("actions", "Pause"),
+        checked_icon="pause",
     ),
     Action(
         id="mask",
@@ -281,6 +285,8 @@ ACTIONS: tuple[Action, ...] = (
         keys=("F11",),
         icon="presenter",
         wish=lambda w: w.toggle_presenter(),
+        checked_text=QT_TRANSLATE_NOOP("actions", "Leave presenter mode (F11)"),
+        checked_icon="leave-presenter",
         line_before=True,
     ),
     Action(

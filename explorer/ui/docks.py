@@ -39,7 +39,7 @@ class PanelDock(QDockWidget):
         button.setText(text)
         button.setToolTip(tip)
         button.setAccessibleName(f"{self.windowTitle()}: {tip}")
-        button.setProperty("look", "flat")
+        button.setProperty("look", "title-button")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         layout = self._bar.layout()
         assert layout is not None
@@ -109,14 +109,14 @@ class Docks(QMainWindow):
         self.fit()
 
     def fit(self) -> None:
-        """Attention takes three fifths of the width; next token takes half of the rest's height."""
+        """Attention takes three fifths of the width, next token half of the other side's height."""
         first, *others = self.docks
         if not others:
             return
         width, height = max(self.width(), 600), max(self.height(), 400)
         side = min(max(round(width * 0.4), 380), 560)
         self.resizeDocks([first, others[0]], [width - side, side], Qt.Orientation.Horizontal)
-        shares = (0.46, 0.27, 0.27)
+        shares = (0.48, 0.26, 0.26)
         self.resizeDocks(
             others[: len(shares)],
             [round(height * share) for share in shares[: len(others)]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QObject
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QIcon, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from explorer.session.state import State
@@ -24,9 +24,11 @@ class Actions(QObject):
         super().__init__(window)
         self._presenting = False
         self._state: State | None = None
+        self._icons: dict[str, QIcon] = {}
+        self._looks: dict[str, tuple[str, QIcon | None]] = {}
         self.by_id: dict[str, QAction] = {}
         for row in ACTIONS:
-            action = QAction(_text(row.text), window)
+            action = QAction(window)
             action.setObjectName(row.id)
             action.setShortcuts([QKeySequence(key) for key in row.keys])
             action.setStatusTip(_text(row.tip))
@@ -43,9 +45,14 @@ class Actions(QObject):
 
     def set_theme(self, theme: Theme) -> None:
         """Icons in the theme's colours."""
+        self._icons = {
+            name: icon(name, theme)
+            for row in ACTIONS
+            for name in (row.icon, row.checked_icon)
+            if name
+        }
         for row in ACTIONS:
-            if row.icon:
-                self.by_id[row.id].setIcon(icon(row.icon, theme))
+            self._dress(row)
 
     def set_presenting(self, on: bool) -> None:
         """Lock what could be hit by accident."""
@@ -54,7 +61,7 @@ class Actions(QObject):
             self.follow(self._state)
 
     def follow(self, state: State) -> None:
-        """Enable and check what the state says; menus and tool tips tell keys."""
+        """Enable and check what the state says."""
         self._state = state
         for row in ACTIONS:
             action = self.by_id[row.id]
@@ -62,7 +69,21 @@ class Actions(QObject):
             action.setEnabled(row.enabled(state) and not locked)
             if row.checked is not None:
                 action.setChecked(row.checked(state))
+            self._dress(row)
+
+    def _dress(self, row: Action) -> None:
+        """Text and icon; some rows are called otherwise while they are on."""
+        action = self.by_id[row.id]
+        on = self._presenting if row.id == "presenter" else action.isChecked()
+        text = row.checked_text if on and row.checked_text else row.text
+        picture = self._icons.get(row.checked_icon if on and row.checked_icon else row.icon)
+        # Each change of an action goes to every menu and button that shows it.
+        if self._looks.get(row.id) != (text, picture):
+            self._looks[row.id] = (text, picture)
+            action.setText(_text(text))
             action.setToolTip(_tip(row))
+            if picture is not None:
+                action.setIcon(picture)
 
 
 def _text(source: str) -> str:

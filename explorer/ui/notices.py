@@ -24,7 +24,7 @@ class Notice(QWidget):
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(12, 5, 8, 5)
+        self._row.setContentsMargins(10, 2, 4, 2)
         self._row.addWidget(self._label, 1)
         if closable:
             close = QToolButton()
@@ -80,8 +80,8 @@ class Notices(QWidget):
         self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
         self.recovered = Notice("warning-card", closable=True)
         column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
+        column.setContentsMargins(8, 0, 8, 0)
+        column.setSpacing(3)
         for notice in (self.lost, self.error, self.recovered, self.mask):
             column.addWidget(notice)
 

@@ -104,6 +104,12 @@ QPushButton[look="flat"], QToolButton[look="flat"] {
 QPushButton[look="flat"]:hover, QToolButton[look="flat"]:hover { background: @hover@; }
 QPushButton[look="flat"]:checked, QToolButton[look="flat"]:checked { background: @selection@; }
 QPushButton[look="flat"]:focus, QToolButton[look="flat"]:focus { border-color: @accent@; }
+QToolButton[look="title-button"] {
+    background: transparent; border: none; color: @muted@; padding: 0; min-height: @px20@;
+    min-width: @px22@;
+}
+QToolButton[look="title-button"]:hover { background: @hover@; color: @text@; }
+QToolButton[look="title-button"]:focus { border: @line@ solid @accent@; }
 QToolButton::menu-indicator { image: none; }
 QToolButton[popupMode="2"], QToolButton[popupMode="1"] { padding-right: @px14@; }
 QToolButton[popupMode="2"]::menu-indicator {

@@ -38,14 +38,11 @@ class TopBar(QWidget):
         super().__init__(parent)
         self._session = session
         self._actions = actions
-        self._theme = theme
-        self._presenting = False
         self._recent: list[str] = []
         self.setProperty("look", "bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._build_model()
         self._build_switches()
-        self._run = self._button("run", text=True)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(10, 5, 10, 5)
         self._row.setSpacing(6)
@@ -54,7 +51,7 @@ class TopBar(QWidget):
         self._row.addWidget(self._button("reset"))
         self._row.addWidget(self._button("back"))
         self._row.addWidget(self._button("step", text=True, primary=True))
-        self._row.addWidget(self._run)
+        self._row.addWidget(self._button("run", text=True))
         self._line()
         self._row.addWidget(self.mask)
         self._row.addWidget(self.cache)
@@ -63,8 +60,7 @@ class TopBar(QWidget):
         self._row.addWidget(self.side)
         self._row.addWidget(self.pad)
         self._row.addStretch(1)
-        self._leave = self._button("presenter", text=True)
-        self._row.addWidget(self._leave)
+        self._row.addWidget(self._button("presenter", text=True))
         self.set_theme(theme)
 
     def _build_model(self) -> None:
@@ -133,22 +129,18 @@ class TopBar(QWidget):
         self._row.addWidget(line)
 
     def set_theme(self, theme: Theme) -> None:
-        self._theme = theme
         size = round(18 * unit(self))
         for button in self.findChildren(QToolButton):
             button.setIconSize(QSize(size, size))
         self._model.setIcon(icon("model", theme))
         self._model.setMaximumWidth(round(230 * unit(self)))
-        self._show_run(self._session.state)
 
     def set_recent(self, names: list[str]) -> None:
         self._recent = names
 
     def set_presenting(self, on: bool) -> None:
-        """Lock what could be hit by accident; show the way out."""
-        self._presenting = on
+        """Lock what could be hit by accident."""
         self._model.setEnabled(not on)
-        self._leave.setText(self.tr("Leave presenter mode (F11)") if on else self.tr("Present"))
 
     def show_state(self, old: State | None, new: State) -> None:
         if old is None or old.request.model != new.request.model or old.card is not new.card:
@@ -156,12 +148,6 @@ class TopBar(QWidget):
             self._model.setText(name)
             self._model.setToolTip(new.request.model or self._model.text())
         self._show_padding(new)
-        self._show_run(new)
-
-    def _show_run(self, state: State) -> None:
-        running = state.status.activity == "running"
-        self._run.setText(self.tr("Pause") if running else self.tr("Run"))
-        self._run.setIcon(icon("pause" if running else "run", self._theme))
 
     def _show_padding(self, state: State) -> None:
         side = {None: 0, "left": 1, "right": 2}[state.request.padding]

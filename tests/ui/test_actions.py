@@ -159,10 +159,10 @@ def try_run(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     action = stage.window.actions_table.by_id["run"]
     trigger(stage, "run")
     assert stage.engine.last(m.Advance).steps > 1000
-    assert action.isChecked()
+    assert (action.isChecked(), action.text()) == (True, "Pause")
     trigger(stage, "run")
     assert stage.engine.count(m.Cancel) == 1
-    assert not action.isChecked()
+    assert (action.isChecked(), action.text()) == (False, "Run")
 
 
 def try_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

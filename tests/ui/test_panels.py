@@ -87,7 +87,7 @@ def test_a_click_on_a_bar_forces_that_token(stage: WindowStage) -> None:
     table = rows(panel(stage, "next-token"), "Next token")[1:-1]
     named = {10 + i for i in range(20)} - {11}  # what the scripted step knows the bytes of
     row = next(i for i, values in enumerate(table) if values[0] in named)
-    place = QPoint(bars.width() // 2, round(17 + 23 * (row + 0.5)))
+    place = QPoint(bars.width() // 2, round(17 + 21 * (row + 0.5)))
     QTest.mouseMove(bars, place)
     wanted = stage.state.selection.token_id
     assert wanted == table[row][0]

@@ -229,6 +229,7 @@ def test_presenter_mode_has_a_visible_way_out(stage: WindowStage) -> None:
     stage.paint()
     assert stage.window.isFullScreen()
     assert not stage.window.menuBar().isVisible()
+    stage.loaded()  # nothing that happens meanwhile takes the words away
     leave = next(
         b for b in stage.window.topbar.findChildren(QAbstractButton)
         if b.text().startswith("Leave presenter mode")

@@ -25,7 +25,7 @@ from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Ink, Theme, unit
 
 CEILINGS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
-_ROW = 23  # pixels at a zoom of 1
+_ROW = 21  # pixels at a zoom of 1
 _AXIS = 17
 _LABEL_LEAST, _LABEL_SHARE = 76, 0.32  # pixels at a zoom of 1; at most this share of the width
 
@@ -197,7 +197,7 @@ class Bars(QWidget):
             painter.setBrush(QColor(theme.hover))
             painter.drawRoundedRect(rect.adjusted(0, 0.5, 0, -0.5), 4, 4)
         self._paint_label(painter, rect, area.left(), row)
-        pad = 4 * u
+        pad = 3.5 * u
         top, height = rect.top() + pad, rect.height() - 2 * pad
         raw = theme.rest if row.rest else theme.raw
         if row.second is None:
