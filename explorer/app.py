@@ -164,8 +164,14 @@ def _close_on_signals(app: QApplication, window: Window) -> None:
         inner.recv(64)
         window.close()
 
+    def stop() -> None:
+        signal.set_wakeup_fd(-1)
+        notifier.setEnabled(False)
+        outer.close()
+        inner.close()
+
     notifier.activated.connect(close)
-    app.aboutToQuit.connect(outer.close)
+    app.aboutToQuit.connect(stop)
 
 
 def _bindings_problem() -> str:

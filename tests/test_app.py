@@ -152,3 +152,27 @@ close()
     assert done.stdout.count("\n") == 1
     log = (tmp_path / "log.txt").read_text("utf-8")
     assert "RuntimeError: deep inside" in log
+
+
+def test_it_opens_stays_open_and_closes_cleanly_on_a_signal(tmp_path: Path) -> None:
+    """The whole program: window, engine process, a prompt; SIGTERM closes all of it with 0."""
+    code = f"""
+import os, signal, sys
+from PySide6.QtCore import QTimer
+from explorer import app as program
+from explorer.ui.window import Window
+compose = program.compose
+def watched(*arguments):
+    app, window, session, close = compose(*arguments)
+    def look(old, new):
+        if old.status.activity == "starting" and new.status.activity != "starting":
+            print(window.isVisible(), session.state.request.prompt, flush=True)
+            os.kill(os.getpid(), signal.SIGTERM)
+    session.subscribe(look)
+    return app, window, session, close
+program.compose = watched
+sys.exit(program.main({str(tmp_path)!r}, "given", None))
+"""
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True given"]
