@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from explorer.cli.arguments import COMMANDS, desktop_parser
 from explorer.cli.errors import BAD_USE, DONE, INTERRUPTED, CommandError
 
+_LATER = ("batch", "bench")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
@@ -35,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    if words and words[0] in _LATER:
+        raise CommandError(f"`decoder-explorer {words[0]}` is not there yet in this version.")
     if words and words[0] in COMMANDS:
         command = COMMANDS[words[0]]
         arguments = command.parser().parse_args(words[1:])

@@ -8,7 +8,6 @@ appears under its name only when it is whole.
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 import threading
@@ -91,7 +90,8 @@ def _write(stream: BinaryIO, trace: Trace) -> None:
                 "data_offsets": [begin, end],
             }
     body = msgspec.json.encode(tables.body(trace)).decode()
-    head = json.dumps({"__metadata__": {KEY: body}, **entries}, separators=(",", ":")).encode()
+    # Not json.dumps: on a long run it would hold the interpreter's lock long enough to be seen.
+    head = msgspec.json.encode({"__metadata__": {KEY: body}, **entries})
     head += b" " * (-len(head) % 8)
     if len(head) > _MAX_HEADER_BYTES:
         raise DxtError("This run has too many steps for one .dxt file; save a shorter one.")

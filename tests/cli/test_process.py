@@ -33,6 +33,7 @@ def fake(behaviour: str) -> str:
     return shlex.join([sys.executable, str(FAKE), behaviour])
 
 
+@pytest.mark.timeout(300)  # a child that imports torch, perhaps beside other work
 def test_trace_through_the_real_child(tmp_path: Path) -> None:
     model = folders.write_folder(tmp_path / "tiny", folders.model("gpt2"))
     out = tmp_path / "a.dxt"
