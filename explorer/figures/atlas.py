@@ -23,7 +23,7 @@ from explorer.trace.trace import Trace
 LEVELS = 65533  # of a cell that is read: levels 2..65535; 0 says absent, 1 masked
 CELL = 64  # a thumbnail has at most this many cells a side
 _WEIGHTS_AT_ONCE = 1 << 20  # per call: stays in the cache, and a new request need not wait long
-_WEIGHTS_PER_ANSWER = 1 << 22  # between two answers of a long build
+_WEIGHTS_PER_ANSWER = 1 << 20  # between two answers of a long build: others get their turn
 
 
 @dataclass(frozen=True, slots=True, eq=False)

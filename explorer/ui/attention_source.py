@@ -90,10 +90,10 @@ class AttentionSource(QObject):
         """Bring both up to date with this."""
         before, self._look = self._look, look
         moved = before is None or not look.same_passes(before)
+        if moved or before is None or not look.same_head(before):
+            self._ask_map(look)  # first: it is quicker, and what one looks at
         if moved:
             self._ask_atlas(look)
-        if moved or before is None or not look.same_head(before):
-            self._ask_map(look)
 
     def set_scale(self, *, per_map: bool) -> None:
         """Whether the brightest colour is each map's own maximum instead of 1."""
