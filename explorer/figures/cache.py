@@ -21,7 +21,7 @@ class CacheFigure:
     layer_kinds: tuple[str, ...]  # (L,) full, sliding, …; empty if not known
     growth_bytes: np.ndarray  # (steps,) int64, all layers together after each step
     growth_tokens: np.ndarray  # (steps,) int64
-    formula: str  # "2 · 30 layers · 3 KV heads · 64 · 4 bytes"; empty if layers differ
+    formula: str  # "2·30 layers·3 KV heads·64·4 bytes"; empty if layers differ
     formula_bytes_per_token: int
     off_reason: str  # why there is no cache; empty if there is one
 
@@ -64,7 +64,7 @@ def formula_words(card: ModelCard) -> str:
     if 2 * card.layers * card.kv_heads * card.head_dim * size != card.kv_bytes_per_token:
         return ""
     heads = "1 KV head" if card.kv_heads == 1 else f"{card.kv_heads} KV heads"
-    return f"2 · {card.layers} layers · {heads} · {card.head_dim} · {size} bytes"
+    return f"2·{card.layers} layers·{heads}·{card.head_dim}·{size} bytes"
 
 
 def verdict(figure: CacheFigure) -> str:

@@ -68,7 +68,7 @@ def test_an_unmasked_run_has_no_cache_and_a_reason() -> None:
 
 def test_the_formula_is_spelled_only_where_it_gives_the_bytes() -> None:
     right = card(kv_bytes_per_token=PER_TOKEN)
-    assert cache.formula_words(right) == "2 · 2 layers · 1 KV head · 4 · 4 bytes"
+    assert cache.formula_words(right) == "2·2 layers·1 KV head·4·4 bytes"
     assert cache.formula_words(card(kv_bytes_per_token=PER_TOKEN + 1)) == ""
 
 

@@ -139,8 +139,8 @@ def test_kv_cache_sets_measured_beside_the_formula(stage: WindowStage) -> None:
     stage.answer_load(kv_bytes_per_token=64)
     stage.ran(2)
     shown = panel(stage, "kv-cache")
-    assert "256 bytes for 4 tokens, exactly as the formula says" in words(shown)
-    assert "1 KV head · 4 · 4 bytes = 64 a token" in words(shown)
+    assert "256 bytes, exactly as the formula says" in words(shown)
+    assert "1 KV head·4·4 bytes = 64 × 4 tokens" in words(shown)
     assert rows(shown, "Cache by layer") == [("layer", "bytes"), (0, 128), (1, 128)]
     assert rows(shown, "Cache growth")[1:] == [(0, 3, 192), (1, 4, 256)]
 

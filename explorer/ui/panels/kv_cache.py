@@ -94,14 +94,14 @@ class KvCachePanel(Panel):
         }
 
     def _measured_words(self, figure: CacheFigure) -> str:
-        return self.tr("{0} bytes for {1} tokens, {2}").format(
-            f"{figure.measured_bytes:,}", f"{figure.tokens:,}", figures.verdict(figure)
+        return self.tr("{0} bytes, {1}").format(
+            f"{figure.measured_bytes:,}", figures.verdict(figure)
         )
 
     def _formula_words(self, figure: CacheFigure) -> str:
         per_token = f"{figure.formula_bytes_per_token:,}"
         start = f"{figure.formula} = {per_token}" if figure.formula else per_token
-        return self.tr("Formula: {0} a token").format(start)
+        return self.tr("{0} × {1} tokens").format(start, f"{figure.tokens:,}")
 
     def _layer_tip(self, layer: int) -> str:
         assert self._figure is not None
