@@ -6,10 +6,12 @@ import argparse
 import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
+from explorer import places
 from explorer.cli.arguments import COMMANDS, desktop_parser
-from explorer.cli.errors import BAD_USE, DONE, INTERRUPTED, CommandError
+from explorer.cli.errors import BAD_USE, DONE, ENGINE_FAILED, INTERRUPTED, CommandError
 
 _LATER = ("batch", "bench")
 
@@ -31,9 +33,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone (`| head`): nothing is left to say, at exit neither.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()  # whoever read it has gone (`| head`): nothing is left to say
         return DONE
+    except OSError as error:
+        _drop_output()
+        _complain(f"The output could not be written: {error.strerror or error}.")
+        return BAD_USE
+    except Exception as error:
+        _keep_details()
+        fault = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        _complain(f"An unforeseen fault ({fault}); the details are in {places.log_file()}.")
+        return ENGINE_FAILED
+
+
+def _drop_output() -> None:
+    """So that the interpreter does not try to write the rest when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _keep_details() -> None:
+    from explorer.session.log import RotatingLog
+
+    RotatingLog(places.log_file()).write(traceback.format_exc().encode("utf-8", "replace"))
 
 
 def _dispatch(words: list[str]) -> int:

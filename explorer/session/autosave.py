@@ -94,7 +94,10 @@ class Autosave:
 def recoverable(folder: Path | None = None) -> Path | None:
     """The newest session that a crashed program left, or None."""
     folder = places.data_folder() if folder is None else folder
-    files = sorted(folder.glob(_PATTERN), key=lambda f: f.stat().st_mtime, reverse=True)
+    try:
+        files = sorted(folder.glob(_PATTERN), key=lambda f: f.stat().st_mtime, reverse=True)
+    except OSError:  # another program's file went away meanwhile, or the folder can't be read
+        return None
     return next((f for f in files if not _owned(f)), None)
 
 

@@ -94,3 +94,30 @@ def test_interrupted_is_130_with_nothing_half_written(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["engine.py", "heard"]
     with pytest.raises(ProcessLookupError):
         os.kill(int(heard.read_text()), 0)
+
+
+def test_a_full_disk_behind_stdout_is_one_sentence(tmp_path: Path) -> None:
+    from explorer.trace import dxt
+    from tests.cli.test_saved import made_trace
+
+    dxt.save(made_trace(), tmp_path / "a.dxt")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "explorer", "show", str(tmp_path / "a.dxt")],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "The output could not be written: No space left on device.\n"
+
+
+def test_no_traceback_even_for_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data_folder: Path
+) -> None:
+    from explorer.cli import main, show
+
+    monkeypatch.setattr(show, "opened", lambda name: 1 // 0)
+    assert main(["show", "x"]) == 3
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "ZeroDivisionError" in err
+    assert "Traceback" in (data_folder / "log.txt").read_text()
