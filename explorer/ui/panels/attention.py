@@ -38,7 +38,7 @@ class AttentionPanel(Panel):
     ID = "attention"
     TITLE = QT_TRANSLATE_NOOP("AttentionPanel", "Attention")
     EXPLANATION = QT_TRANSLATE_NOOP(
-        "AttentionPanel", "Each row is a token, reading the tokens before it: brighter is more"
+        "AttentionPanel", "Each row shows what one token reads: brighter is more"
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "AttentionPanel",
