@@ -16,7 +16,7 @@ from explorer.session.history import History
 from explorer.session.link import Link, Post
 from explorer.session.ports import Engine
 from explorer.session.prompt import LiveTokens, encoding_problem
-from explorer.session.state import Selection, Status
+from explorer.session.state import Comparison, Selection, Status, other_side
 from explorer.session.store import Store
 from explorer.trace import messages as m
 from explorer.trace.card import SelfCheck
@@ -32,13 +32,13 @@ _AHEAD = 2  # steps wished for while one is running that are remembered
 class Job:
     """What has the engine now."""
 
-    kind: Literal["load", "advance", "recapture", "check"]
+    kind: Literal["load", "advance", "recapture", "check", "compare", "prefix"]
     run: int
     request: RunRequest
     fresh: bool = False  # advance: a new trace takes the place of the one on screen
     endless: bool = False  # advance: until something stops it
     queued: int = 0  # advance: steps wished for meanwhile
-    step: int = 0  # recapture: index of the step
+    step: int = 0  # recapture, compare: index of the step
     asked: bool = False  # check: wished for by the user, not started by itself
 
 
@@ -208,9 +208,9 @@ class Driver:
         trace = self._store.state.trace
         gone = trace is not None and budget.was_let_go(trace.steps[step])
         job = self._job
-        if job and (
-            (job.kind == "recapture" and job.step != step) or (job.kind == "check" and gone)
-        ):
+        moved = job and job.kind in ("recapture", "compare") and job.step != step
+        wanted = job and job.kind == "check" and (gone or self._other_side_missing())
+        if moved or wanted:
             self.cancel()
         self._recapture = step if gone else None
         if self._job is None:
@@ -219,7 +219,10 @@ class Driver:
     def _next_in_background(self) -> None:
         step, self._recapture = self._recapture, None
         trace = self._store.state.trace
-        if step is None or trace is None or step >= len(trace.steps):
+        if trace is None:
+            return
+        if step is None or step >= len(trace.steps):
+            self._compare(trace)
             return
         if not budget.was_let_go(trace.steps[step]) or not self._can_continue(trace):
             return
@@ -227,6 +230,40 @@ class Driver:
         self._job = Job("recapture", run, trace.request, step=step)
         text = f"Running step {step} again for its attention…"
         self._store.set(status=Status(activity="running", text=text))
+
+    def _other_side_missing(self) -> bool:
+        state = self._store.state
+        if not state.comparing or state.trace is None or state.step_index is None:
+            return False
+        return state.comparison is None or not state.comparison.fits(state.trace, state.step_index)
+
+    def _compare(self, trace: Trace) -> None:
+        """Run the step on screen with the mask the other way, if that is wished for."""
+        index = self._store.state.step_index
+        if index is None or not self._other_side_missing() or not self._can_continue(trace):
+            return
+        request = other_side(trace.request)
+        run = self._link.ask(m.Recapture(request=request, chosen=trace.chosen_ids[:index]))
+        self._job = Job("compare", run, request, step=index)
+        side = "without" if trace.request.causal_mask else "with"
+        text = f"Running step {index} {side} the causal mask…"
+        self._store.set(status=Status(activity="running", text=text))
+
+    def measure_prefix(self) -> None:
+        """The prefix experiment on the step on screen; needs its model."""
+        trace, index = self._store.state.trace, self._store.state.step_index
+        if trace is None or index is None or not self._can_continue(trace):
+            self._store.set(
+                error="The prefix experiment needs a trace on screen and its model; press step."
+            )
+            return
+        self.stop()
+        chosen = trace.chosen_ids[:index]
+        run = self._link.ask(m.PrefixExperiment(request=trace.request, chosen=chosen))
+        self._job = Job("prefix", run, trace.request, step=index)
+        self._store.set(
+            status=Status(activity="running", text="Dropping the last token…"), prefix=None
+        )
 
     def _can_continue(self, trace: Trace) -> bool:
         return self._loaded == _key(trace.request) and self._same_model(trace)
@@ -264,6 +301,10 @@ class Driver:
                 self._on_stepped(event, job)
             case m.Checked():
                 self._on_checked(event)
+            case m.Facts() if job.kind == "prefix":
+                self._job = None
+                self._store.set(prefix=event.facts, status=Status(activity="idle"))
+                self._next_in_background()
             case m.Finished():
                 self._on_finished(event, job)
             case _:
@@ -314,6 +355,9 @@ class Driver:
             return
         if job.kind == "recapture":
             self._swap_in(trace, job.step, event.step)
+        elif job.kind == "compare":
+            chosen = trace.chosen_ids[: job.step]
+            self._store.set(comparison=Comparison(chosen, job.request, event.step))
         elif job.kind == "advance" and event.step.index == len(trace.steps):
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
             keep = self._looked_at(state.selection)

@@ -195,6 +195,16 @@ class Session:
         if self.state.step_index is not None:
             self._driver.look_at(self.state.step_index)
 
+    def compare(self, on: bool) -> None:
+        """Also run the step on screen with the causal mask the other way round."""
+        self._store.set(comparing=on, comparison=self.state.comparison if on else None)
+        if on and self.state.step_index is not None:
+            self._driver.look_at(self.state.step_index)
+
+    def measure_prefix(self) -> None:
+        """Drop the last token, masked and unmasked, and see what moves: `state.prefix`."""
+        self._driver.measure_prefix()
+
     # -- undo
 
     def undo(self) -> None:

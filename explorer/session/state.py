@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.step import Token
+from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
@@ -42,6 +44,32 @@ class Saved:
     path: str
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The pass of one step run again with the causal mask the other way round.
+
+    `step` is a real pass over every slot of that moment, without a cache.
+    """
+
+    chosen: tuple[int, ...]  # tokens chosen before the pass: which moment of the run it is
+    request: RunRequest  # the trace's own, the mask switched
+    step: Step
+
+    def fits(self, trace: Trace | None, index: int | None) -> bool:
+        """True if this is the other side of step `index` of `trace`."""
+        return (
+            trace is not None
+            and index is not None
+            and self.request == other_side(trace.request)
+            and self.chosen == trace.chosen_ids[:index]
+        )
+
+
+def other_side(request: RunRequest) -> RunRequest:
+    """The same run with the causal mask switched, every pass over the whole sequence."""
+    return msgspec.structs.replace(request, causal_mask=not request.causal_mask, cache=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """Request + sampling + trace + selection + model card + status + error."""
@@ -56,6 +84,9 @@ class State:
     error_details: str = ""
     prompt_tokens: tuple[Token, ...] = ()  # live tokens of request.prompt
     prompt_problem: str = ""
+    comparing: bool = False  # masked beside unmasked is wished for
+    comparison: Comparison | None = None  # the other side of the last step compared
+    prefix: dict[str, Any] | None = None  # the prefix experiment's figures (engine.prefix)
     self_check: SelfCheck = field(default_factory=SelfCheck)
     saved: Saved | None = None
     can_undo: bool = False

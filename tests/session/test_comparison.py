@@ -1,0 +1,119 @@
+"""Masked beside unmasked: the other side is a real pass of the step on screen."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from explorer.engine.serve import LocalEngine
+from explorer.session.session import Session
+from explorer.session.state import State
+from tests.engine import folders
+
+
+class Owner:
+    """A session whose owner is the test's thread."""
+
+    def __init__(self, model: str) -> None:
+        self.posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.session = Session(LocalEngine, self.posted.put)
+        self.session.start_engine()
+        self.session.open_model(model)
+        self.session.set_prompt("the cat sat on the")
+        self.until(lambda state: state.card is not None)
+
+    def until(self, condition: Callable[[State], bool]) -> State:
+        while not condition(self.session.state):
+            self.posted.get(timeout=100)()
+        return self.session.state
+
+    def step(self, steps: int) -> State:
+        count = len(self.session.state.trace.steps) if self.session.state.trace else 0
+        self.session.step(steps)
+        return self.until(
+            lambda s: (
+                s.trace is not None
+                and len(s.trace.steps) == count + steps
+                and s.status.activity == "idle"
+            )
+        )
+
+    def compared(self) -> State:
+        return self.until(
+            lambda s: s.comparison is not None and s.comparison.fits(s.trace, s.step_index)
+        )
+
+
+@pytest.fixture
+def owner(tmp_path: object) -> Iterator[Owner]:
+    from pathlib import Path
+
+    folder = folders.write_folder(Path(str(tmp_path)) / "tiny", folders.model(eos_token_id=None))
+    made = Owner(str(folder))
+    yield made
+    made.session.close()
+
+
+def test_the_other_side_sees_the_future_and_the_trace_stays(owner: Owner) -> None:
+    before = owner.step(3)
+    owner.session.compare(True)
+    state = owner.compared()
+    assert state.trace is before.trace or state.trace == before.trace
+    assert state.comparison is not None
+    other = state.comparison.step
+    assert state.trace is not None
+    assert other.positions_processed == state.trace.read_slots(2)
+    assert other.logits.shape == state.trace.steps[2].logits.shape
+    assert np.abs(other.logits - state.trace.steps[2].logits).max() > 1e-3
+    records = [record for record in other.layers if record.mask is not None]
+    assert all(record.mask.allowed().all() for record in records if record.mask)
+
+
+def test_it_follows_the_step_on_screen_and_new_steps(owner: Owner) -> None:
+    owner.step(3)
+    owner.session.compare(True)
+    owner.compared()
+    owner.session.select(step=0)
+    first = owner.compared()
+    assert first.comparison is not None
+    assert first.comparison.chosen == ()
+    after = owner.step(1)
+    assert after.trace is not None
+    again = owner.compared()
+    assert again.comparison is not None
+    assert len(again.comparison.chosen) == 3
+    assert after.trace.steps[3].rebuilt_tokens == 0  # the run's cache outlives the comparison
+
+
+def test_switched_off_it_asks_no_more(owner: Owner) -> None:
+    owner.session.compare(True)
+    owner.step(1)
+    owner.compared()
+    owner.session.compare(False)
+    assert owner.session.state.comparison is None
+    owner.step(1)
+    assert owner.session.state.comparison is None
+
+
+def test_a_run_without_mask_is_compared_with_the_masked_one(owner: Owner) -> None:
+    owner.session.set_causal_mask(False)
+    owner.step(2)
+    owner.session.compare(True)
+    state = owner.compared()
+    assert state.comparison is not None
+    assert state.comparison.request.causal_mask
+    mask = state.comparison.step.layers[0].mask
+    assert mask is not None
+    assert not mask.allowed()[0, 1:].any()
+
+
+def test_prefix_experiment_lands_in_the_state(owner: Owner) -> None:
+    owner.step(2)
+    owner.session.measure_prefix()
+    found = owner.until(lambda s: s.prefix is not None).prefix
+    assert found is not None
+    assert max(found["masked"]["layers"]) < 1e-4
+    assert min(found["unmasked"]["layers"]) > 1e-2
