@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from explorer import places
+from explorer.engine import contents, memory, stores
 from explorer.engine.errors import BadInput
+from explorer.engine.stores import Source
 
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A model on this disk: a folder in Hugging Face's layout, or one GGUF file."""
-
-    name: str
-    path: Path
-    kind: Literal["folder", "gguf"]
+_LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}$")
+_NO_LANGUAGE = ("clip", "mmproj")  # GGUF files that hold the eyes of a model, not the model
 
 
 def resolve(name: str) -> Source:
@@ -34,24 +28,92 @@ def resolve(name: str) -> Source:
     path = Path(name).expanduser()
     if _exists(path):
         return _from_path(path)
-    for entry in find():
-        if name == entry["name"]:
-            return _from_path(Path(entry["path"]), name)
+    for source in _sources():
+        if name == source.name:
+            return source
     raise BadInput(
-        f"There is no model called {name}: give a folder with a config.json, a .gguf file, "
-        "copycat or smollm2."
+        f"There is no model called {name[:200]}: give a folder with a config.json, a .gguf file, "
+        "copycat or smollm2; `decoder-explorer models` lists what is on this disk."
     )
 
 
 def find() -> list[dict[str, Any]]:
-    """The models on this disk, bundled ones first; no weights are read."""
-    found = [_listed(source, "bundled") for source in _bundled()]
-    return found + [_listed(source, "Hugging Face cache") for source in _hugging_face_cache()]
+    """The models on this disk, bundled ones first; their files' heads are read, no weights.
+
+    `fits`: whether the model fits in memory now, in float32, with the cache and capture of a run.
+    """
+    available = memory.available_bytes()
+    rows = (_row(source, available) for source in _sources())
+    return [row for row in rows if row is not None]
+
+
+def _sources() -> Iterator[Source]:
+    """Every model once, bundled ones first; a name that is taken gets its path instead."""
+    names: set[str] = set()
+    seen: set[Path] = set()
+    for source in _all_sources():
+        real = source.path.resolve()
+        if real in seen or _LATER_PART.search(source.path.stem):
+            continue
+        name = str(source.path) if source.name in names else source.name
+        seen.add(real)
+        names.add(name)
+        yield Source(name, source.path, source.kind, source.origin)
+
+
+def _all_sources() -> Iterator[Source]:
+    for bundled in (_copycat, _smollm2):
+        try:
+            yield bundled()
+        except BadInput:
+            continue
+    for store in (stores.own_folders, stores.hugging_face, stores.lm_studio, stores.ollama):
+        try:
+            yield from store()
+        except OSError:  # a folder that may not be looked into
+            continue
+
+
+def _row(source: Source, available: int | None) -> dict[str, Any] | None:
+    """One line of `models`; None for what holds no whole decoder."""
+    try:
+        if source.kind == "gguf":
+            found = contents.of_gguf(source.path)
+        else:
+            found = contents.of_folder(source.path)
+            if not _is_decoder(source.path):
+                return None
+    except (BadInput, OSError):
+        return None
+    if found.architecture in _NO_LANGUAGE or not found.shape.layers:
+        return None
+    needed = memory.estimate(found.parameters, found.shape, "float32").total
+    return {
+        "name": source.name,
+        "path": str(source.path),
+        "source": source.origin,
+        "architecture": found.architecture,
+        "parameters": found.parameters,
+        "bytes": found.bytes,
+        "dtype": found.dtype,
+        "fits": None if available is None else needed <= available,
+    }
+
+
+def _is_decoder(folder: Path) -> bool:
+    from explorer.engine.configs import check_is_decoder
+    from explorer.engine.weights import read_json
+
+    try:
+        check_is_decoder(folder.name, read_json(folder / "config.json"))
+    except BadInput:
+        return False
+    return True
 
 
 def _copycat() -> Source:
     try:
-        return Source("copycat", places.asset("copycat"), "folder")
+        return Source("copycat", places.asset("copycat"), "folder", "bundled")
     except FileNotFoundError as error:
         raise BadInput(str(error)) from error
 
@@ -63,17 +125,7 @@ def _smollm2() -> Source:
             "smollm2 is not on this machine yet; run `python3 packaging/run.py` once with a "
             "network, or use copycat."
         )
-    return Source("smollm2", path, "gguf")
-
-
-def _bundled() -> list[Source]:
-    found = []
-    for bundled in (_copycat, _smollm2):
-        try:
-            found.append(bundled())
-        except BadInput:
-            continue
-    return found
+    return Source("smollm2", path, "gguf", "bundled")
 
 
 def _exists(path: Path) -> bool:
@@ -83,11 +135,11 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _from_path(path: Path, name: str = "") -> Source:
+def _from_path(path: Path) -> Source:
     if path.is_dir():
-        return Source(name or path.resolve().name, path.resolve(), "folder")
+        return Source(path.resolve().name, path.resolve(), "folder")
     if path.suffix.lower() == ".gguf" or _starts_as_gguf(path):
-        return Source(name or path.stem, path.resolve(), "gguf")
+        return Source(path.stem, path.resolve(), "gguf")
     raise BadInput(
         f"{path.name} is not a model: give a folder with a config.json and weights, "
         "or a .gguf file."
@@ -102,52 +154,4 @@ def _starts_as_gguf(path: Path) -> bool:
         return False
 
 
-def _hugging_face_cache() -> list[Source]:
-    """The newest snapshot with a config.json of every repository in the cache."""
-    from huggingface_hub import scan_cache_dir
-    from huggingface_hub.errors import CacheNotFound
-
-    try:
-        cache = scan_cache_dir()
-    except (CacheNotFound, OSError, ValueError):
-        return []
-    found = []
-    for repo in sorted(cache.repos, key=lambda repo: repo.repo_id):
-        revisions = sorted(repo.revisions, key=lambda r: r.last_modified, reverse=True)
-        for revision in revisions:
-            if repo.repo_type == "model" and (revision.snapshot_path / "config.json").is_file():
-                found.append(Source(repo.repo_id, revision.snapshot_path, "folder"))
-                break
-    return found
-
-
-def _listed(source: Source, origin: str) -> dict[str, Any]:
-    """One row of `models`."""
-    row: dict[str, Any] = {
-        "name": source.name,
-        "path": str(source.path),
-        "source": origin,
-        "architecture": "",
-        "parameters": None,
-        "bytes": _bytes_of(source.path),
-        "dtype": "",
-        "fits": None,
-    }
-    if source.kind == "folder":
-        try:
-            config = json.loads((source.path / "config.json").read_text("utf-8"))
-            row["architecture"] = str(config.get("model_type", ""))
-            row["dtype"] = str(config.get("dtype") or config.get("torch_dtype") or "")
-        except (OSError, ValueError, AttributeError):
-            pass
-    return row
-
-
-def _bytes_of(path: Path) -> int:
-    if path.is_file():
-        return path.stat().st_size
-    return sum(
-        os.stat(entry).st_size
-        for pattern in ("*.safetensors", "*.bin")
-        for entry in path.glob(pattern)
-    )
+__all__ = ["SMOLLM2_FILE", "Source", "find", "resolve"]

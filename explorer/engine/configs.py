@@ -14,6 +14,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from explorer.engine.errors import BadInput
+from explorer.engine.shape import check_layers, stated_layers
 from explorer.engine.weights import read_json
 
 
@@ -28,7 +29,8 @@ def read_config(folder: Path) -> Any:
             "that holds config.json and the weights."
         )
     stated = read_json(path)
-    _check_type(folder.name, stated)
+    check_is_decoder(folder.name, stated)
+    check_layers(stated_layers(stated))  # before a config class makes lists of that length
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # whatever a strange config makes of transformers' own checks
@@ -39,12 +41,20 @@ def read_config(folder: Path) -> Any:
         ) from error
 
 
-def causal_class(config: Any) -> Any:
-    """transformers' causal language model class for this config."""
-    return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+def causal_class(config: Any) -> tuple[Any, Any]:
+    """transformers' causal language model class for a config, and the part of it the class takes.
+
+    A model that also sees or hears has a text part; its decoder is opened without the rest.
+    """
+    kind = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    parts = getattr(type(config), "sub_configs", {})
+    if parts.get("text_config") is not None and kind.config_class is parts["text_config"]:
+        return kind, config.get_text_config()
+    return kind, config
 
 
-def _check_type(name: str, stated: dict[str, Any]) -> None:
+def check_is_decoder(name: str, stated: dict[str, Any]) -> None:
+    """BadInput if config.json, as it stands, is not that of a decoder transformers knows."""
     kind = stated.get("model_type")
     if not isinstance(kind, str) or not kind:
         raise BadInput(

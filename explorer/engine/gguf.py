@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from explorer.engine import gguf_cache
-from explorer.engine.errors import EngineError
-
-Progress = Callable[[str, float | None], None]
+from explorer.engine.errors import BadInput, EngineError
+from explorer.engine.progress import Progress
 
 
 def as_folder(path: Path, progress: Progress, cancelled: Callable[[], bool]) -> tuple[Path, str]:
@@ -40,6 +39,12 @@ def _convert(path: Path, folder: Path, progress: Progress, cancelled: Callable[[
 
     progress(f"Reading {path.name}", None)
     header = read_header(path)
+    parts = header.metadata.get("split.count", 1)
+    if isinstance(parts, int) and parts > 1:
+        raise BadInput(
+            f"{path.name} is one of {parts} parts; join them with llama.cpp's "
+            "`llama-gguf-split --merge` and open the whole file."
+        )
     origin = gguf_convert.origin_of(header)
     try:
         gguf_cache.store(

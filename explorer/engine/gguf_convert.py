@@ -28,9 +28,10 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 from explorer.engine import gguf_tokenizer
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.gguf_header import Header
+from explorer.engine.progress import Progress
+from explorer.engine.skeleton import skeleton
 from explorer.engine.tensor_file import TensorFile
 
-Progress = Callable[[str, float | None], None]
 _patched = threading.Lock()  # transformers asks gguf for its reader and names by module attribute
 
 
@@ -64,8 +65,7 @@ def config_of(header: Header) -> Any:
 def write(header: Header, folder: Path, progress: Progress, cancelled: Callable[[], bool]) -> None:
     """Config, tokenizer and float32 safetensors of the file into an empty folder."""
     config = config_of(header)
-    with torch.device("meta"):
-        model = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]._from_config(config)
+    model = skeleton(config)
     _write_weights(header, config, model, folder, progress, cancelled)
     config.architectures = [type(model).__name__]
     config.dtype = torch.float32

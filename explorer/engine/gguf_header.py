@@ -67,11 +67,14 @@ class Header:
         return raw.reshape(*tensor.shape[:-1], tensor.shape[-1] // elements * size)
 
 
-def read_header(path: Path) -> Header:
-    """Read `path`; BadInput if it is not a whole, well-formed GGUF file."""
+def read_header(path: Path, vocabulary: bool = True) -> Header:
+    """Read `path`; BadInput if it is not a whole, well-formed GGUF file.
+
+    Without `vocabulary` lists of strings are passed over, which is quicker.
+    """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _Reader(path, data).header()
+            return _Reader(path, data, vocabulary).header()
     except (struct.error, IndexError, UnicodeDecodeError, OverflowError) as error:
         raise damaged(path, str(error)) from error
     except (OSError, ValueError) as error:  # an empty file cannot be mapped
@@ -86,8 +89,9 @@ def damaged(path: Path, details: str = "") -> BadInput:
 
 
 class _Reader:
-    def __init__(self, path: Path, data: mmap.mmap) -> None:
+    def __init__(self, path: Path, data: mmap.mmap, vocabulary: bool) -> None:
         self._path = path
+        self._vocabulary = vocabulary
         self._data = data
         self._at = 0
 
@@ -119,13 +123,14 @@ class _Reader:
         return value
 
     def _string(self) -> str:
-        length = self._take("Q")
-        end = self._at + length
-        if end > len(self._data):
+        start = self._at + 8
+        self._pass_over(self._take("Q"))
+        return self._data[start : self._at].decode("utf-8")
+
+    def _pass_over(self, length: int) -> None:
+        self._at += length
+        if self._at > len(self._data):
             raise damaged(self._path, f"a string of {length} bytes runs past the end")
-        raw = self._data[self._at : end]
-        self._at = end
-        return raw.decode("utf-8")
 
     def _value(self, kind: int) -> tuple[Any, tuple[int, ...]]:
         if kind == _STRING:
@@ -137,6 +142,10 @@ class _Reader:
         element, count = self._take("I"), self._take("Q")
         if count > _MOST_ELEMENTS:
             raise damaged(self._path, f"a list of {count} entries")
+        if element == _STRING and not self._vocabulary:
+            for _ in range(count):
+                self._pass_over(self._take("Q"))
+            return [], (kind, element)
         if element == _STRING:
             return [self._string() for _ in range(count)], (kind, element)
         if element not in _SCALARS:

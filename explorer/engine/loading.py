@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
-import transformers.utils.logging as library_log
 
-from explorer.engine import catalog, gguf
+from explorer.engine import catalog, contents, gguf
 from explorer.engine.card import model_card
 from explorer.engine.configs import causal_class, read_config
 from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.memory import check_fits
+from explorer.engine.progress import Progress, library_bars, never, nobody
+from explorer.engine.shape import shape_of
+from explorer.engine.skeleton import count, kept_per_token, skeleton
 from explorer.engine.tokenizers import Tokenizer, load_tokenizer
-from explorer.engine.weights import safetensors_header, weight_files
+from explorer.engine.weights import safetensors_header, stored_numbers, weight_files
 from explorer.trace.card import ModelCard
 
-Progress = Callable[[str, float | None], None]
 _DTYPES = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
-_hooks = threading.Lock()  # transformers has one progress hook for the whole process
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,12 @@ class LoadedModel:
     card: ModelCard
 
 
-def _quietly(text: str, fraction: float | None) -> None:
-    """Progress nobody watches."""
-
-
-def _never() -> bool:
-    return False
-
-
 def load(
     model: str,
     dtype: str = "float32",
     device: str = "cpu",
-    progress: Progress = _quietly,
-    cancelled: Callable[[], bool] = _never,
+    progress: Progress = nobody,
+    cancelled: Callable[[], bool] = never,
 ) -> LoadedModel:
     """Open `model` (see `catalog.resolve`).
 
@@ -66,6 +58,8 @@ def load(
     source = catalog.resolve(model)
     folder, origin = source.path, "safetensors"
     if source.kind == "gguf":
+        held = contents.of_gguf(source.path)
+        check_fits(source.name, held.parameters, held.shape, dtype, device)
         folder, origin = gguf.as_folder(source.path, progress, cancelled)
     progress("Reading the tokenizer", None)
     config = read_config(folder)
@@ -78,11 +72,14 @@ def load(
             "The weights are pickle files (.bin), a form that can hide programs; they are read in "
             "torch's restricted mode, which runs none."
         )
+    kept = _check_size(source.name, config, files, dtype, device)
     loaded = _load_weights(folder, config, dtype, progress, cancelled, warnings)
     loaded = _to_device(loaded, device)
     card = model_card(
         source.name, folder, source.path, loaded, tokenizer, files, origin, dtype, device, warnings
     )
+    size = loaded.dtype.itemsize
+    card = msgspec.structs.replace(card, kv_bytes_per_token=kept * size)
     return LoadedModel(loaded, loaded.config, tokenizer, card)
 
 
@@ -108,6 +105,23 @@ def _whole_files(folder: Path) -> list[Path]:
     return files
 
 
+def _check_size(name: str, config: Any, files: list[Path], dtype: str, device: str) -> int:
+    """Numbers the cache will keep for each token.
+
+    BadInput if config and files cannot belong together, or the model does not fit in memory.
+    """
+    shape, model = shape_of(config), skeleton(config)
+    asked, held = count(model).parameters, stored_numbers(files)
+    packed = getattr(config, "quantization_config", None) is not None
+    if asked > 1.5 * held + 1000 and not packed:
+        raise BadInput(
+            f"The config.json of {name} asks for {asked:,} parameters and the files hold {held:,}; "
+            "they do not belong together."
+        )
+    check_fits(name, asked, shape, dtype, device)
+    return kept_per_token(config, model, shape)
+
+
 def _load_weights(
     folder: Path,
     config: Any,
@@ -116,10 +130,10 @@ def _load_weights(
     cancelled: Callable[[], bool],
     warnings: list[str],
 ) -> Any:
-    kind = causal_class(config)
+    kind, config = causal_class(config)
     attention = "sdpa" if getattr(kind, "_supports_sdpa", False) else "eager"
     try:
-        with _progress_bars(progress, cancelled):
+        with library_bars(progress, cancelled):
             model, info = kind.from_pretrained(
                 folder,
                 config=config,
@@ -167,58 +181,3 @@ def _to_device(model: Any, device: str) -> Any:
         raise EngineError(
             f"The model does not fit on {device}; choose cpu or a smaller dtype.", str(error)
         ) from error
-
-
-@contextmanager
-def _progress_bars(progress: Progress, cancelled: Callable[[], bool]) -> Iterator[None]:
-    """Send transformers' progress bars to `progress`; nothing is printed."""
-
-    def bar(factory: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Bar:
-        return _Bar(args[0] if args else kwargs.get("iterable"), kwargs, progress, cancelled)
-
-    with _hooks:
-        before = library_log.set_tqdm_hook(bar)
-        verbosity = library_log.get_verbosity()
-        library_log.set_verbosity_error()
-        try:
-            yield
-        finally:
-            library_log.set_tqdm_hook(before)
-            library_log.set_verbosity(verbosity)
-
-
-class _Bar:
-    """What transformers needs of a tqdm bar; raises Cancelled between two items."""
-
-    def __init__(
-        self, items: Any, kwargs: dict[str, Any], progress: Progress, cancelled: Callable[[], bool]
-    ) -> None:
-        self._items = items
-        self._total = kwargs.get("total") or (len(items) if hasattr(items, "__len__") else 0)
-        self._done = 0
-        self._progress = progress
-        self._cancelled = cancelled
-
-    def __iter__(self) -> Iterator[Any]:
-        for item in self._items:
-            self.update()
-            yield item
-
-    def update(self, count: int = 1) -> None:
-        if self._cancelled():
-            raise Cancelled
-        self._done += count
-        share = self._done / self._total if self._total else None
-        self._progress("Reading the weights", share)
-
-    def set_postfix(self, *args: Any, **kwargs: Any) -> None:
-        """Shown by bars on a terminal only."""
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

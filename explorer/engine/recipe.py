@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
-import torch
-
-from explorer.engine import catalog, gguf
-from explorer.engine.configs import causal_class, read_config
+from explorer.engine import catalog, gguf, memory
+from explorer.engine.anatomy import Anatomy, anatomy
+from explorer.engine.configs import read_config
+from explorer.engine.recipe_words import lines
 from explorer.engine.shape import Shape, shape_of
+from explorer.engine.skeleton import Count, count, kept_per_token, skeleton
 
-_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """Parameters, counted on a model without memory."""
-
-    parameters: int
-    tied: bool
-    table: int  # of the token table; what tying saves, if the head is tied
+# The same design, scaled: year, layers, width, parameters (counted as `inspect` counts).
+GPT_TABLE = (
+    {"name": "GPT-1", "year": 2018, "layers": 12, "hidden_size": 768, "parameters": 116_534_784},
+    {"name": "GPT-2", "year": 2019, "layers": 48, "hidden_size": 1600,
+     "parameters": 1_557_611_200},
+    {"name": "GPT-3", "year": 2020, "layers": 96, "hidden_size": 12288,
+     "parameters": 174_604_259_328},
+)  # fmt: skip
 
 
 def inspect(model: str) -> dict[str, Any]:
@@ -33,9 +30,10 @@ def inspect(model: str) -> dict[str, Any]:
 
 def facts(name: str, config: Any) -> dict[str, Any]:
     """The fields of `inspect` for a transformers config."""
-    shape = shape_of(config)
-    count = count_parameters(config)
+    shape, model = shape_of(config), skeleton(config)
+    counted, parts = count(model), anatomy(model)
     rule = rule_of_thumb(shape)
+    per_token = kept_per_token(config, model, shape)
     return {
         "model": name,
         "architecture": str(config.model_type),
@@ -46,24 +44,19 @@ def facts(name: str, config: Any) -> dict[str, Any]:
         "head_dim": shape.head_dim,
         "vocab_size": shape.vocab_size,
         "context": shape.context,
-        "parameters": count.parameters,
+        "parameters": counted.parameters,
         "parameters_rule_of_thumb": rule,
-        "tied": count.tied,
-        "tying_saves": count.table if count.tied else 0,
-        "kv_bytes_per_token": {d: shape.kv_bytes_per_token(size) for d, size in _BYTES.items()},
+        "tied": counted.tied,
+        "tying_saves": counted.table if counted.tied else 0,
+        "kv_bytes_per_token": {d: per_token * size for d, size in memory.BYTES_OF.items()},
         "layer_kinds": list(shape.layer_kinds),
-        "recipe": recipe(config, shape, count, rule),
+        "recipe": [*lines(config, shape, counted, parts, per_token), *_rule(counted, parts, shape)],
+        "memory_bytes": {
+            dtype: memory.estimate(counted.parameters, shape, dtype).total
+            for dtype in memory.BYTES_OF
+        },
+        "compare": [dict(row) for row in GPT_TABLE],
     }
-
-
-def count_parameters(config: Any) -> Count:
-    """Build the model on the meta device, where tensors have shapes and no memory."""
-    with torch.device("meta"):
-        model = causal_class(config)._from_config(config)
-    total = sum(p.numel() for p in model.parameters())  # a tied tensor is counted once
-    table, head = model.get_input_embeddings(), model.get_output_embeddings()
-    tied = head is not None and getattr(head, "weight", None) is getattr(table, "weight", table)
-    return Count(total, tied, int(table.weight.numel()) if hasattr(table, "weight") else 0)
 
 
 def rule_of_thumb(shape: Shape) -> int:
@@ -71,55 +64,36 @@ def rule_of_thumb(shape: Shape) -> int:
     return 12 * shape.layers * shape.hidden_size**2 + shape.vocab_size * shape.hidden_size
 
 
-def recipe(config: Any, shape: Shape, count: Count, rule: int) -> list[str]:
-    """The design in lines a student understands."""
-    lines = [
-        f"{shape.layers} layers, each {shape.hidden_size:,} numbers wide.",
-        _attention(shape),
-        *_layers(shape),
-        _tying(count),
-        f"{count.parameters:,} parameters, counted exactly.",
-        _miss(count, rule),
-    ]
-    return [line for line in lines if line]
-
-
-def _attention(shape: Shape) -> str:
-    if not shape.heads:
-        return "No attention: each layer carries a state of fixed size from token to token."
-    line = f"{shape.heads} query heads of width {shape.head_dim}"
-    if shape.kv_heads == shape.heads:
-        return f"{line}, each with its own keys and values."
-    share = shape.heads / shape.kv_heads
-    return (
-        f"{line} share {shape.kv_heads} key/value heads, so the cache is {share:g} times smaller "
-        "than with one for each."
-    )
-
-
-def _layers(shape: Shape) -> list[str]:
-    if len(set(shape.layer_kinds)) < 2 and "sliding" not in shape.layer_kinds:
+def _rule(counted: Count, parts: Anatomy, shape: Shape) -> list[str]:
+    """The rule of thumb, its miss, and which parts of the model cause it."""
+    rule = rule_of_thumb(shape)
+    if not counted.parameters or not rule:
         return []
-    runs = [f"{len(list(run))} {kind}" for kind, run in groupby(shape.layer_kinds)]
-    line = "Layers from bottom to top: " + ", ".join(runs[:12]) + ("…" if len(runs) > 12 else ".")
-    window = max(shape.windows, default=0)
-    return [line, f"A sliding layer looks back {window:,} tokens at most." if window else ""]
+    miss = rule / counted.parameters - 1
+    said = f"The rule of thumb 12·L·d² + V·d gives {rule:,}, {abs(miss):.1%} too "
+    said += "many." if miss > 0 else "few."
+    causes = _causes(counted, parts, shape)
+    return [said, "Why it misses: " + "; ".join(causes) + "."] if causes else [said]
 
 
-def _tying(count: Count) -> str:
-    if count.tied:
-        share = count.table / (count.parameters + count.table)
-        return (
-            "The output head is the token table used again (tied), which saves "
-            f"{count.table:,} parameters ({share:.1%} of the untied model)."
-        )
-    return "The output head is a table of its own (not tied to the token table)."
+def _causes(counted: Count, parts: Anatomy, shape: Shape) -> list[str]:
+    """Parts that differ from what the rule assumes by 1 % of the model or more."""
+    square = shape.layers * shape.hidden_size**2
+    pairs = (
+        ("attention" if shape.heads else "the state layers", parts.attention - 4 * square,
+         "the rule assumes four d×d matrices a layer"),
+        ("the feed-forward part", parts.feed_forward - 8 * square,
+         "the rule assumes one hidden layer of 4d"),
+        ("the separate output head", parts.head, "the rule assumes a tied one"),
+        ("the table of positions", parts.positions, "the rule leaves it out"),
+        ("norms and other parts", parts.rest, "the rule leaves them out"),
+    )  # fmt: skip
+    found = []
+    for name, extra, assumed in pairs:
+        if abs(extra) >= 0.01 * counted.parameters:
+            word = "more" if extra > 0 else "fewer"
+            found.append(f"{name} has {abs(extra):,} {word} ({assumed})")
+    return found
 
 
-def _miss(count: Count, rule: int) -> str:
-    miss = rule / count.parameters - 1 if count.parameters else 0.0
-    word = "more" if miss > 0 else "fewer"
-    return f"The rule of thumb 12·L·d² + V·d says {rule:,}: {abs(miss):.1%} {word} than there are."
-
-
-__all__ = ["Count", "count_parameters", "facts", "inspect", "rule_of_thumb"]
+__all__ = ["GPT_TABLE", "facts", "inspect", "rule_of_thumb"]

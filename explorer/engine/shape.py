@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.engine.errors import BadInput
+
 _KINDS = {
     "full_attention": "full",
     "attention": "full",
@@ -15,10 +17,13 @@ _KINDS = {
     "linear_attention": "linear",
     "mamba": "recurrent",
     "recurrent": "recurrent",
+    "mamba2": "recurrent",
 }
 _CONTEXT_NAMES = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 _LAYER_LISTS = ("layer_types", "layers_block_type", "block_types", "attention_layers")
-_SEES_ALL = ("full", "sliding", "chunked", "hybrid")
+MOST_LAYERS = 2000  # a hostile config may ask for 10^12, each an object in memory
+_LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers")
+_KEEPS_NOTHING = ("linear", "recurrent", "conv", "mlp", "moe")  # no keys and values, that is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +42,15 @@ class Shape:
 
     def kv_bytes_per_token(self, bytes_per_element: int) -> int:
         """2 · L · H_kv · d_h · bytes over the layers that keep keys and values."""
-        keeping = sum(kind in _SEES_ALL for kind in self.layer_kinds)
+        keeping = sum(kind not in _KEEPS_NOTHING for kind in self.layer_kinds)
         return 2 * keeping * self.kv_heads * self.head_dim * bytes_per_element
 
 
 def shape_of(config: Any) -> Shape:
     """Read a transformers config (of the text part, where a model has several)."""
     text = text_config(config)
-    layers = _number(text, "num_hidden_layers", "n_layer", "num_layers")
+    layers = _number(text, *_LAYER_COUNTS)
+    check_layers(layers)
     heads = _number(text, "num_attention_heads", "n_head", "num_heads", "n_heads")
     hidden = _number(text, "hidden_size", "n_embd", "d_model")
     return Shape(
@@ -52,12 +58,25 @@ def shape_of(config: Any) -> Shape:
         hidden_size=hidden,
         heads=heads,
         kv_heads=_kv_heads(text, heads),
-        head_dim=_number(text, "head_dim", "kv_channels") or (hidden // heads if heads else 0),
+        head_dim=_head_dim(text, hidden, heads),
         vocab_size=_number(text, "vocab_size"),
         context=_number(text, *_CONTEXT_NAMES),
         layer_kinds=(kinds := _layer_kinds(text, layers, heads)),
         windows=_windows(text, kinds),
     )
+
+
+def check_layers(count: int) -> None:
+    """BadInput if a config asks for more layers than any model has."""
+    if count > MOST_LAYERS:
+        raise BadInput(f"The config.json asks for {count:,} layers; no such model can be opened.")
+
+
+def stated_layers(config: dict[str, Any]) -> int:
+    """The largest number of layers that a config.json, as it stands, asks for."""
+    parts = [config, *(value for value in config.values() if isinstance(value, dict))]
+    values = [part.get(name) for part in parts for name in _LAYER_COUNTS]
+    return max((v for v in values if isinstance(v, int)), default=0)
 
 
 def text_config(config: Any) -> Any:
@@ -87,12 +106,17 @@ def _stated(config: Any, name: str) -> Any:
 
 
 def _kv_heads(config: Any, heads: int) -> int:
-    stated = _number(config, "num_key_value_heads")
-    if getattr(config, "multi_query", False) is True and not getattr(
-        config, "new_decoder_architecture", False
-    ):
+    shared = _stated(config, "multi_query") is True
+    if shared and not _stated(config, "new_decoder_architecture"):
         return 1
-    return stated or _number(config, "num_kv_heads") or heads
+    return _number(config, "num_key_value_heads", "num_kv_heads") or heads
+
+
+def _head_dim(config: Any, hidden: int, heads: int) -> int:
+    if _number(config, "kv_lora_rank"):  # a latent: a part with positions beside one without
+        parts = _number(config, "qk_nope_head_dim"), _number(config, "qk_rope_head_dim")
+        return sum(parts)
+    return _number(config, "head_dim", "kv_channels") or (hidden // heads if heads else 0)
 
 
 def _layer_kinds(config: Any, layers: int, heads: int) -> tuple[str, ...]:
@@ -100,7 +124,7 @@ def _layer_kinds(config: Any, layers: int, heads: int) -> tuple[str, ...]:
         stated = _stated(config, name)
         if isinstance(stated, (list, tuple)) and stated and isinstance(stated[0], str):
             repeated = (list(stated) * layers)[:layers]  # block_types states one period
-            return tuple(_KINDS.get(kind, kind) for kind in repeated)
+            return tuple(_KINDS.get(kind, kind.removesuffix("_attention")) for kind in repeated)
     if not heads:
         return ("recurrent",) * layers
     return ("sliding" if _window(config) else "full",) * layers
@@ -112,6 +136,6 @@ def _windows(config: Any, kinds: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _window(config: Any) -> int:
-    if getattr(config, "use_sliding_window", True) is False:
+    if _stated(config, "use_sliding_window") is False:
         return 0
     return _number(config, "sliding_window", "window_size", "attention_window_size")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,25 @@ def safetensors_header(path: Path) -> tuple[bytes, dict[str, Any]]:
         tensors = json.loads(raw)
         tensors.pop("__metadata__", None)
         end = max((int(entry["data_offsets"][1]) for entry in tensors.values()), default=0)
+        if any(axis < 0 for entry in tensors.values() for axis in entry["shape"]):
+            raise broken
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
         raise broken from None
     if 8 + length + end != size:
         raise broken
     return raw, tensors
+
+
+def stored_numbers(files: list[Path]) -> int:
+    """How many numbers the weight files hold; of pickles, at most how many."""
+    total = 0
+    for path in files:
+        if path.suffix == ".safetensors":
+            entries = safetensors_header(path)[1].values()
+            total += sum(prod(entry["shape"]) for entry in entries)
+        else:
+            total += path.stat().st_size // 2  # no weights of ours are narrower than 16 bits
+    return total
 
 
 def fingerprint(folder: Path, files: list[Path]) -> dict[str, Any]:

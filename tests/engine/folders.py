@@ -104,12 +104,16 @@ def greedy(made: Any, ids: list[int], count: int = 8) -> list[int]:
     return [int(i) for i in out[0, len(ids) :]]
 
 
-def write_gguf(path: Path, made: Any, kind: gguf.GGMLQuantizationType) -> Path:
+def write_gguf(
+    path: Path, made: Any, kind: gguf.GGMLQuantizationType, split_count: int = 0
+) -> Path:
     """A Llama or Qwen2 model as llama.cpp's converter would write it."""
     config = made.config
     architecture = config.model_type
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny")
+    if split_count:
+        writer.add_uint16("split.count", split_count)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)

@@ -1,0 +1,82 @@
+"""A model without memory: built from its config on the meta device, to count and compare."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import DynamicCache
+
+from explorer.engine.configs import causal_class
+from explorer.engine.errors import BadInput
+from explorer.engine.shape import Shape, check_layers, shape_of, text_config
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Parameters of a model; a tied tensor is counted once."""
+
+    parameters: int
+    tied: bool
+    table: int  # of the token table: what tying saves, if the head is tied
+
+
+def skeleton(config: Any) -> Any:
+    """The model of a config on the meta device; BadInput if it cannot be built."""
+    check_layers(shape_of(config).layers)
+    try:
+        kind, part = causal_class(config)
+        with torch.device("meta"):
+            return kind._from_config(part)
+    except Exception as error:  # a config may ask for the impossible in many ways
+        raise BadInput(
+            f"No {config.model_type} model can be built from this config.json; download it again.",
+            traceback.format_exc(),
+        ) from error
+
+
+def count(model: Any) -> Count:
+    """Count a model's parameters, its head and its token table."""
+    total = sum(p.numel() for p in model.parameters())
+    table = getattr(model.get_input_embeddings(), "weight", None)
+    head = getattr(model.get_output_embeddings(), "weight", None)
+    tied = head is not None and head is table
+    return Count(total, tied, int(table.numel()) if table is not None else 0)
+
+
+def kept_per_token(config: Any, model: Any, shape: Shape) -> int:
+    """Numbers kept in the cache for each token: by the formula, where that is the whole story."""
+    text = text_config(config)
+    odd = any(
+        getattr(text, n, None) for n in ("kv_lora_rank", "num_kv_shared_layers", "layer_types")
+    )
+    if odd or set(shape.layer_kinds) != {"full"}:
+        measured = cached_per_token(model)
+        if measured is not None:
+            return measured
+    return shape.kv_bytes_per_token(1)
+
+
+def cached_per_token(model: Any) -> int | None:
+    """Numbers that transformers' own cache keeps for each token, read off two passes over nothing.
+
+    Below any sliding window; None where the model cannot run without memory.
+    """
+    for dtype in (torch.float32, torch.bfloat16):  # grouped experts run in bfloat16 only
+        try:
+            with torch.inference_mode():
+                few, more = (_cached(model.to(dtype), tokens) for tokens in (4, 8))
+            return (more - few) // 4
+        except Exception:  # many operations look at values, which a tensor of this kind lacks
+            continue
+    return None
+
+
+def _cached(model: Any, tokens: int) -> int:
+    cache = DynamicCache(config=model.config)
+    ids = torch.zeros(1, tokens, dtype=torch.long, device="meta")
+    model(input_ids=ids, cache=cache, use_cache=True)
+    held = [(getattr(x, "keys", None), getattr(x, "values", None)) for x in cache.layers]
+    return sum(int(t.numel()) for pair in held for t in pair if t is not None)
