@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from transformers import DynamicCache
 
+from explorer.engine.errors import EngineError
 from explorer.engine.layout import Layout
 
 
@@ -28,11 +29,30 @@ def _tensors(layer: Any) -> list[torch.Tensor]:
 
 
 @dataclass(slots=True)
+class OwnCache:
+    """A cache of the model's own kind: it makes one in the first pass, and gets it back."""
+
+    inner: Any = None
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers of the cache that the model made; none before its first pass."""
+        return list(getattr(self.inner, "layers", ()))
+
+    def take(self, output: Any) -> None:
+        """Keep what a pass gave back."""
+        self.inner = getattr(output, "cache", None)
+        if self.inner is None:
+            raise EngineError("This model gives no cache back.")
+
+
+@dataclass(slots=True)
 class PrefixCache:
     """A transformers cache and the slots it holds; never trusted beyond a matching prefix."""
 
     config: Any
     can_crop: bool = False
+    models_own: bool = False  # the model's own kind of cache, not transformers' usual one
     live: Any = None  # the transformers cache, None = nothing held
     ids: tuple[int, ...] = ()
     mask: tuple[int, ...] = ()
@@ -48,9 +68,15 @@ class PrefixCache:
         self.live, self.ids, self.mask = None, (), ()
 
     def fresh(self) -> None:
-        """Start an empty cache."""
+        """Start an empty cache.  EngineError if transformers makes none for this model."""
         self.drop()
-        self.live = DynamicCache(config=self.config)
+        if self.models_own:
+            self.live = OwnCache()
+            return
+        try:
+            self.live = DynamicCache(config=self.config)
+        except (AttributeError, ValueError, TypeError) as error:
+            raise EngineError("This model takes no ordinary cache.", str(error)) from error
 
     def shared(self, layout: Layout, limit: int) -> int:
         """How many of the first `limit` slots of `layout` are held already."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from explorer.engine import probe
+from explorer.engine.errors import EngineError
 from explorer.engine.records import Proven
 
 
@@ -22,6 +23,7 @@ class Capture:
     token_modules: frozenset[int] | None = None
     map_modules: frozenset[int] = frozenset()
     proven: Proven | None = None  # None = not tested
+    attends: bool = True  # False for a model that only keeps recurrent states
 
     @property
     def implementation(self) -> str:
@@ -51,6 +53,19 @@ def routes(model: Any) -> tuple[str, ...]:
     """The routes worth trying on this model, the fastest first."""
     sdpa = (probe.SDPA,) if getattr(model, "_supports_sdpa", False) else ()
     return (*sdpa, probe.EAGER, probe.OWN)
+
+
+def set_attention(model: Any, name: str) -> None:
+    """Make `model` use this attention implementation.  EngineError if it refuses."""
+    if model.config._attn_implementation == name:  # setting walks every module: not each pass
+        return
+    try:
+        model.set_attn_implementation(name)
+    except (ValueError, KeyError, ImportError) as error:
+        raise EngineError("This model takes no other attention function.", str(error)) from error
+    if model.config._attn_implementation != name:
+        # A model that can't be told may still look the name up in every pass.
+        model.config._attn_implementation = name
 
 
 def _spans(cache: Any, rows: int) -> frozenset[tuple[int, int]]:

@@ -14,8 +14,8 @@ import torch
 
 from explorer import sampling as chain
 from explorer.engine import masks, probe, records
-from explorer.engine.cache import PrefixCache, layer_bytes
-from explorer.engine.capture import Capture, routes
+from explorer.engine.cache import OwnCache, PrefixCache, layer_bytes
+from explorer.engine.capture import Capture, routes, set_attention
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.layout import Layout, lay_out
 from explorer.engine.loading import LoadedModel
@@ -242,7 +242,7 @@ class Runner:
         recorder = self.capture.recorder(len(layout.ids) - first, cache, cancelled, keep_outputs)
         wanted = [slot - first for slot in (at if at is not None else (layout.readout,))]
         arguments = self.arguments(layout, first, cache, wanted) | self.capture.arguments
-        self._take_route()
+        set_attention(self.model, self.capture.implementation)
         off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(self.model)
         with torch.inference_mode(), off, probe.recording(self.model, self.layers, recorder):
             self._sync()
@@ -257,6 +257,8 @@ class Runner:
             seconds = time.perf_counter() - started
             if self.capture.route == probe.OWN:
                 recorder.own = getattr(output, "attentions", None) or ()
+            if isinstance(cache, OwnCache):
+                cache.take(output)
             logits = output.logits[0]
             if len(logits) != len(wanted):  # a model without logits_to_keep gives every slot
                 logits = logits[wanted]
@@ -269,21 +271,18 @@ class Runner:
     ) -> dict[str, Any]:
         """The forward arguments this model names, for logits at the rows `wanted`."""
         device = self.model.device
+        # A recurrent state has taken in what was masked before; attention asks each time.
+        from_slot = 0 if self.capture.attends else first
         arguments: dict[str, Any] = {
             "input_ids": torch.tensor([layout.ids[first:]], device=device),
-            "attention_mask": torch.tensor([layout.attention_mask], device=device),
+            "attention_mask": torch.tensor([layout.attention_mask[from_slot:]], device=device),
             "position_ids": torch.tensor([layout.position_ids[first:]], device=device),
             "use_cache": cache is not None,
-            "cache": cache,
+            "cache": cache.inner if isinstance(cache, OwnCache) else cache,
             "logits_to_keep": torch.tensor(wanted, device=device),
         }
         # What a model does not name it would swallow without a word.
         return {name: value for name, value in arguments.items() if name in self._accepted}
-
-    def _take_route(self) -> None:
-        wanted = self.capture.implementation
-        if self.model.config._attn_implementation != wanted:
-            self.model.set_attn_implementation(wanted)  # walks every module: not each pass
 
     def _sync(self) -> None:
         if self.model.device.type == "cuda":

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from explorer.engine import masks, records
+from explorer.engine.capture import set_attention
 from explorer.engine.layout import Layout
 from explorer.engine.probe import Call
 from explorer.engine.runner import Pass, Runner
@@ -144,13 +145,13 @@ def eager_attentions(
     """The model's own (H, Q, K) weights per attention layer, from an uncached eager pass."""
     model = runner.model
     arguments = runner.arguments(layout, 0, None, [layout.readout])
-    model.set_attn_implementation("eager")
+    set_attention(model, "eager")
     off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(model)
     try:
         with torch.inference_mode(), off:
             output = model(**arguments, output_attentions=True)
     finally:
-        model.set_attn_implementation(runner.capture.implementation)
+        set_attention(model, runner.capture.implementation)
     given = getattr(output, "attentions", None)
     if not given:
         return None

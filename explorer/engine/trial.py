@@ -52,13 +52,20 @@ def choose(runner: Runner, layout: Layout, limit: float, stop: Stop) -> Trial:
     """
     plain = _plain(runner, layout, stop)
     best = Trial(runner.capture, plain, {}, frozenset(), limit / 10)
+    attending: frozenset[int] = frozenset()
     for route in routes(runner.model):
         found = _try(runner, route, layout, plain, limit, stop)
-        if found is not None and found.worth > best.worth:
+        if found is None:
+            continue
+        attending |= found.attending
+        if found.worth > best.worth:
             best = found
         if best.exact and not best.failed:
             break
+    if not best.exact:
+        best.attending = attending
     runner.capture = best.capture
+    runner.capture.attends = bool(attending)
     runner.capture.proven = Proven(best.exact, frozenset())
     return best
 

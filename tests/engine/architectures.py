@@ -27,9 +27,10 @@ SIZES: dict[str, Any] = {
     ),
     **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_blocks"), LAYERS),
     **dict.fromkeys(("decoder_layers", "encoder_layers", "num_decoder_layers"), LAYERS),
-    "num_layers": LAYERS // 2,
+    "num_layers": LAYERS // 2,  # of two attentions each, where the config says so
     **dict.fromkeys(("num_attention_heads", "n_head", "n_heads", "num_heads"), HEADS),
     **dict.fromkeys(("decoder_attention_heads", "encoder_attention_heads"), HEADS),
+    **dict.fromkeys(("num_decoder_attention_heads", "num_encoder_attention_heads"), HEADS),
     **dict.fromkeys(("swa_num_attention_heads", "linear_num_heads"), HEADS),
     **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), HEADS),
     **dict.fromkeys(("num_key_value_heads", "swa_num_key_value_heads", "kv_n_heads"), 2),
@@ -81,10 +82,10 @@ SIZES: dict[str, Any] = {
 }
 # Sizes that a config may leave open, to be filled in all the same.
 OPEN = {
-    "num_key_value_heads", "head_dim", "n_routed_experts", "n_shared_experts",
-    "num_experts_per_tok", "n_inner", "indexer_n_heads", "indexer_kv_heads", "indexer_head_dim", "indexer_budget",
-    "indexer_compress_ratio", "pad_token_id",
-}  # fmt: skip
+    *("num_key_value_heads", "head_dim", "n_routed_experts", "n_shared_experts", "n_inner"),
+    *("num_experts_per_tok", "indexer_n_heads", "indexer_kv_heads", "indexer_head_dim"),
+    *("indexer_budget", "indexer_compress_ratio", "pad_token_id"),
+}
 
 # What the rules of single types ask for beyond sizes.
 SPECIAL: dict[str, dict[str, Any]] = {
@@ -165,14 +166,16 @@ def _is_stated(config: Any, name: str) -> bool:
         return True  # it differs from layer to layer
 
 
-def tiny(model_type: str) -> Any:
+def tiny(model_type: str, attention: str | None = None) -> Any:
     """A seeded random model in float32 and eval mode; raises whatever building it raises."""
     torch.manual_seed(0)
     config = small_config(CONFIG_MAPPING[model_type])
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-    with (
-        torch.no_grad()
-    ):  # fresh weights are so small that every map is flat, sinks and biases zero
+    model = AutoModelForCausalLM.from_config(
+        config, dtype=torch.float32, attn_implementation=attention
+    )
+    torch.manual_seed(1)
+    # Fresh weights are so small that every map is flat, and every sink and bias zero.
+    with torch.no_grad():
         for parameter in model.parameters():
             if parameter.is_floating_point():
                 parameter.add_(torch.randn_like(parameter) * NOISE)

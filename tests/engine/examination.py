@@ -1,0 +1,306 @@
+"""One architecture put to the test: what the program shows against transformers alone.
+
+Nothing here takes the self-test's word.  Logits are compared with an uncached run of a second
+copy of the model that nothing of ours ever touched, maps with the weights of a third copy built
+with eager attention.  What is offered and differs is "wrong"; what is refused has its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from explorer.engine import masks, scrutiny, selftest, sites
+from explorer.engine.runner import Runner
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.trace import Trace
+from tests.engine.architectures import VOCABULARY, tiny
+from tests.engine.tiny import runner_on
+
+PROMPT = tuple(5 + 7 * i % 83 for i in range(12))  # longer than the window of 8
+STEPS = 3  # a prefill and two more
+PADS = 3
+WEIGHTS = 1e-4
+NOTHING_TO_SHOW = (sites.NO_ATTENTION, sites.NOT_RUN)
+
+
+@dataclass(slots=True)
+class Row:
+    """What was found of one type; `wrong` must stay empty."""
+
+    kind: str
+    maps: str = ""  # how many layers give what: 2 qk, 2 none
+    proof: str = ""  # what the maps were compared with
+    capture: str = ""
+    prefix: str = ""
+    causal_off: str = ""
+    cache: str = ""
+    undo: str = ""
+    left: str = ""
+    right: str = ""
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def exact(self) -> bool:
+        """True if every layer that attends to tokens has its exact map in every step."""
+        return self.capture == "exact"
+
+
+@dataclass(slots=True)
+class Examination:
+    """The copies of one type, and what is found of them."""
+
+    runner: Runner
+    plain: Any
+    eager: Any
+    row: Row
+    limit: float = 0.0
+
+    @classmethod
+    def of(cls, kind: str) -> Examination:
+        """Three equal models; the runner's has been self-tested, as when a user opens it."""
+        runner = runner_on(tiny(kind))
+        selftest.run(runner)
+        made = cls(runner, tiny(kind), tiny(kind, attention="eager"), Row(kind))
+        # Rounding grows with the logits, so the tolerance of 1e-4 is meant for logits up to 30.
+        made.limit = 1e-4 * max(1.0, float(np.abs(made.logits(PROMPT)).max()) / 30)
+        return made
+
+    def logits(self, ids: tuple[int, ...]) -> np.ndarray:
+        """(T, V) of the untouched copy, in one pass without a cache."""
+        with torch.inference_mode():
+            return self.plain(**_inputs(ids)).logits[0].float().numpy()
+
+    def run(self, request: RunRequest, chosen: tuple[int, ...] = (), steps: int = STEPS) -> Trace:
+        """A trace as the window gets it."""
+        runner = self.runner
+        trace = Trace(request=request, card=runner.loaded.card, prompt=runner.padded_prompt(request))
+
+        def emit(step: Any, token: Any) -> None:
+            nonlocal trace
+            trace = trace.appended(step, token)
+
+        runner.advance(request, chosen, steps, Sampling, emit)
+        return trace
+
+    def check(self, words: str, gap: float, limit: float) -> bool:
+        """Writes down what differs."""
+        if not gap <= limit:
+            self.row.wrong.append(f"{words} by {gap:.1e}")
+        return gap <= limit
+
+    def offers(self, name: str) -> bool:
+        return self.runner.loaded.card.offers(name)
+
+    def words(self, name: str) -> str:
+        return self.runner.loaded.card.words(name)
+
+
+def examine(kind: str) -> Row:
+    """Everything about one type.  Raises what building or loading raises."""
+    this = Examination.of(kind)
+    trace = this.run(_request())
+    _logits_are_the_models(this, trace)
+    _maps_are_the_models(this, trace)
+    _prefix_property(this)
+    _causal_off(this)
+    _step_back(this, trace)
+    _padding(this)
+    return this.row
+
+
+def _request(**changes: Any) -> RunRequest:
+    return RunRequest(prompt=" ".join(map(str, PROMPT)), **changes)
+
+
+def _inputs(ids: tuple[int, ...]) -> dict[str, Any]:
+    tensor = torch.tensor([ids])
+    return {"input_ids": tensor, "attention_mask": torch.ones_like(tensor), "use_cache": False}
+
+
+def _read(trace: Trace, step: int) -> tuple[int, ...]:
+    return tuple(token.id for token in trace.tokens[: trace.read_slots(step)])
+
+
+def _logits_are_the_models(this: Examination, trace: Trace) -> None:
+    """Every step, cached or not, against one uncached pass of the untouched copy."""
+    for step in trace.steps:
+        gap = scrutiny.largest(step.logits - this.logits(_read(trace, step.index))[-1])
+        this.check(f"logits of step {step.index} ({step.phase})", gap, this.limit)
+    cached = [step.phase for step in trace.steps[1:]] == ["decode"] * (STEPS - 1)
+    this.row.cache = "exact" if cached else this.words("cache")
+    if cached != this.offers("cache"):
+        this.row.wrong.append("the cache is offered and not used, or used and not offered")
+
+
+def _maps_are_the_models(this: Examination, trace: Trace) -> None:
+    first = trace.steps[0].layers
+    kinds = [record.kind if record.kind != "absent" else "none" for record in first]
+    this.row.maps = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds))
+    absent = {r.reason for step in trace.steps for r in step.layers if r.kind == "absent"}
+    refused = absent - set(NOTHING_TO_SHOW)
+    this.row.capture = "; ".join(sorted(refused)) or "exact"
+    if all(kind == "none" for kind in kinds):
+        this.row.capture = this.words("capture")
+        return
+    proofs = {_maps_of_step(this, trace, step.index) for step in trace.steps}
+    this.row.proof = " and ".join(sorted(proofs))
+
+
+def _maps_of_step(this: Examination, trace: Trace, step: int) -> str:
+    """Compares every map of one step; returns with what."""
+    records = trace.steps[step].layers
+    attending = [r for r in records if r.kind != "absent" or r.reason not in NOTHING_TO_SHOW]
+    own = _eager_maps(this, _read(trace, step))
+    if len(own) != len(attending):
+        _kernel_outputs(this, trace, step)
+        return "kernel output"
+    this_step = trace.steps[step]
+    rows = slice(this_step.first_slot, trace.read_slots(step))
+    for record, theirs in zip(attending, own, strict=True):
+        if record.kind == "absent":
+            continue
+        width = trace.weights(step, record.layer, 0).shape[1]
+        span = slice(record.first_key, record.first_key + width)
+        outside = np.delete(theirs[:, rows], np.r_[span], axis=2)
+        gap = scrutiny.largest(outside)
+        for head in range(record.heads):
+            ours = trace.weights(step, record.layer, head)
+            gap = max(gap, scrutiny.largest(ours - theirs[head, rows, span]))
+        this.check(f"map of step {step} layer {record.layer}", gap, WEIGHTS)
+    return "eager weights"
+
+
+def _eager_maps(this: Examination, ids: tuple[int, ...]) -> list[np.ndarray]:
+    """The (H, T, T) weights of the eager copy, one per call of attention that gives any."""
+    with torch.inference_mode():
+        output = this.eager(**_inputs(ids), output_attentions=True)
+    given = getattr(output, "attentions", None) or ()
+    return [a[0].float().numpy() for a in given if a is not None and a.ndim == 4]
+
+
+def _kernel_outputs(this: Examination, trace: Trace, step: int) -> None:
+    """Where the eager copy gives no weights: weights · V against what the kernel gave."""
+    ids = _read(trace, step)
+    layout = scrutiny.Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
+    done = this.runner.forward(_request(), layout, 0, None, keep_outputs=True)
+    gaps = scrutiny.kernel_output(done, layout)
+    rows = slice(trace.steps[step].first_slot, len(ids))
+    for one in scrutiny.drawn(done):
+        layer = one.record.layer
+        if trace.record(step, layer).kind == "absent":
+            continue
+        gap = gaps.get(layer, np.inf)
+        first = trace.record(step, layer).first_key
+        for head in range(one.record.heads):
+            ours = trace.weights(step, layer, head)
+            whole = one.weights(head, rows)
+            gap = max(gap, scrutiny.largest(whole[:, :first]))
+            gap = max(gap, scrutiny.largest(ours - whole[:, first:]))
+        this.check(f"map of step {step} layer {layer}", gap, WEIGHTS)
+
+
+def _prefix_property(this: Examination) -> None:
+    """Changing the last token leaves earlier logits alone, or the program says it does not."""
+    other = (*PROMPT[:-1], (PROMPT[-1] + 1) % VOCABULARY)
+    moved = scrutiny.largest((this.logits(PROMPT) - this.logits(other))[:-1])
+    this.row.prefix = "causal" if moved <= this.limit else "reads later tokens"
+    if moved > this.limit and "reads later tokens" not in this.words("causal_off"):
+        this.row.wrong.append("a model that is not causal is taken for one")
+
+
+def _causal_off(this: Examination) -> None:
+    """Later tokens are seen, windows and chunks stay, and all is put back afterwards."""
+    if not this.offers("causal_off"):
+        this.row.causal_off = this.words("causal_off")
+        return
+    this.row.causal_off = "exact"
+    masked = this.run(_request(cache=False), steps=1)
+    opened = this.run(_request(causal_mask=False), steps=1)
+    _future_is_seen(this, masked, opened)
+    _opened_maps_are_the_models(this, opened)
+    before = _every_logit(this, _request(causal_mask=False), PROMPT)
+    other = (*PROMPT[:-1], (PROMPT[-1] + 1) % VOCABULARY)
+    moved = scrutiny.largest((before - _every_logit(this, _request(causal_mask=False), other))[:-1])
+    if moved <= this.limit:
+        this.row.wrong.append("without the mask, no earlier logits move")
+    again = this.run(_request(cache=False), steps=1)
+    if not np.array_equal(again.steps[0].logits, masked.steps[0].logits):
+        this.row.wrong.append("the mask was not put back as it was")
+
+
+def _future_is_seen(this: Examination, masked: Trace, opened: Trace) -> None:
+    for record in opened.steps[0].layers:
+        if record.kind == "absent":
+            continue
+        layer = record.layer
+        on = np.array([masked.weights(0, layer, h) > 0 for h in range(record.heads)]).any(axis=0)
+        off = np.array([opened.weights(0, layer, h) > 0 for h in range(record.heads)]).any(axis=0)
+        if np.triu(on, 1).any():
+            this.row.wrong.append(f"the masked map of layer {layer} sees later tokens")
+        right = (off == (on | on.T)).all() if _is_regular(on) else np.triu(off, 1).any()
+        if not right:
+            this.row.wrong.append(f"without the mask, layer {layer} sees other keys than it should")
+
+
+def _is_regular(on: np.ndarray) -> bool:
+    """True for a plain, windowed or chunked causal map; False where keys are chosen by content."""
+    behind = np.subtract.outer(np.arange(len(on)), np.arange(len(on)))
+    causal = behind >= 0
+    bands = [causal & (behind < width) for width in range(1, len(on) + 1)]
+    place = np.arange(len(on))
+    chunks = [causal & np.equal.outer(place // size, place // size) for size in range(2, len(on))]
+    return any((on == pattern).all() for pattern in bands + chunks)
+
+
+def _opened_maps_are_the_models(this: Examination, opened: Trace) -> None:
+    attending = [r for r in opened.steps[0].layers if r.kind != "absent"]
+    with masks.causal_off(this.eager):
+        own = _eager_maps(this, PROMPT)
+    if len(own) != len(attending):
+        return  # the kernel's output was compared when the model was tested
+    for record, theirs in zip(attending, own, strict=True):
+        gaps = [
+            scrutiny.largest(opened.weights(0, record.layer, head) - theirs[head])
+            for head in range(record.heads)
+        ]
+        this.check(f"map without the mask of layer {record.layer}", max(gaps), WEIGHTS)
+
+
+def _every_logit(this: Examination, request: RunRequest, ids: tuple[int, ...]) -> np.ndarray:
+    layout = scrutiny.Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
+    return this.runner.forward(request, layout, 0, None, at=range(len(ids))).logits
+
+
+def _step_back(this: Examination, trace: Trace) -> None:
+    """Two steps back, another token instead, and on: as if it had never gone elsewhere."""
+    this.run(_request())  # the cache holds this run again
+    other = (trace.chosen_ids[0] + 1) % VOCABULARY
+    branch = this.run(_request(), (other,), 2)
+    ids = (*PROMPT, other)
+    for step in branch.steps:
+        gap = scrutiny.largest(step.logits - this.logits(ids)[-1])
+        this.check(f"logits after stepping back, pass over {len(ids)}", gap, this.limit)
+        ids = (*ids, step.draw.token_id)
+    first = branch.steps[0]
+    cached = first.phase == "decode"
+    this.row.undo = ("prefill" if first.rebuilt_tokens else "crop") if cached else "computed anew"
+    if (this.row.undo == "crop") != this.offers("undo"):
+        this.row.wrong.append("stepping back is not done as it is offered")
+
+
+def _padding(this: Examination) -> None:
+    for side in ("left", "right"):
+        offered = this.offers(f"{side}_padding")
+        setattr(this.row, side, "exact" if offered else this.words(f"{side}_padding"))
+        if not offered:
+            continue
+        padded = this.run(_request(padding=side, pad=PADS))
+        ids = PROMPT
+        for step in padded.steps:
+            gap = scrutiny.largest(step.logits - this.logits(ids)[-1])
+            this.check(f"logits of step {step.index}, padded {side}", gap, this.limit)
+            ids = (*ids, step.draw.token_id)
