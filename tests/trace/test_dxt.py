@@ -429,6 +429,15 @@ def test_fields_that_are_not_known_yet_are_no_trouble(saved: Path) -> None:
     assert len(dxt.load(saved).steps) == 3
 
 
+def test_files_of_earlier_versions_still_open() -> None:
+    """Written when format 1 was new.  If this fails, a field was added without a default."""
+    trace = dxt.load(Path(__file__).with_name("data") / "format-1.dxt")
+    assert [step.phase for step in trace.steps] == ["prefill", "decode", "decode"]
+    assert [token.origin for token in trace.chosen] == ["generated", "forced", "generated"]
+    assert trace.request.prompt == "😀 \x00\u200b"
+    assert trace.weights(2, 3, 0).shape == (1, 6)
+
+
 def test_model_weights_are_told_apart(tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
