@@ -10,9 +10,10 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.figures import atlas as atlases
 from explorer.figures import attention as figures
-from explorer.figures import blocks
+from explorer.figures import blocks, heads
 from explorer.figures.atlas import Atlas
 from explorer.figures.attention import Map
+from explorer.figures.heads import HeadScores, Kind
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 from explorer.ui.worker import Worker
@@ -70,6 +71,7 @@ class AttentionSource(QObject):
     mapReady = Signal(object)  # DrawnMap
     mapFailed = Signal(str)  # why there is none, one sentence
     atlasReady = Signal(object)  # Atlas
+    scoresReady = Signal(object)  # HeadScores, complete
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -80,6 +82,9 @@ class AttentionSource(QObject):
         self._atlas: Atlas | None = None
         self._map_of: Look | None = None  # what is being worked out
         self._atlas_of: Look | None = None
+        self._kind: Kind | None = None
+        self._scores: HeadScores | None = None
+        self._scores_of: Look | None = None
 
     @property
     def busy(self) -> bool:
@@ -94,6 +99,7 @@ class AttentionSource(QObject):
             self._ask_map(look)  # first: it is quicker, and what one looks at
         if moved:
             self._ask_atlas(look)
+            self._ask_scores(look)
 
     def set_scale(self, *, per_map: bool) -> None:
         """Whether the brightest colour is each map's own maximum instead of 1."""
@@ -102,11 +108,20 @@ class AttentionSource(QObject):
         if self._look is not None:
             self._ask_map(self._look)
 
+    def set_kind(self, kind: Kind | None) -> None:
+        """Which figure per head is wanted, if any."""
+        self._kind = kind
+        self._worker.drop("scores")
+        self._scores_of = None
+        if self._look is not None:
+            self._ask_scores(self._look)
+
     def forget(self) -> None:
         """Nothing is looked at any more."""
-        self._worker.drop("map")
-        self._worker.drop("atlas")
-        self._look = self._map = self._atlas = self._map_of = self._atlas_of = None
+        for lane in ("map", "atlas", "scores"):
+            self._worker.drop(lane)
+        self._look = self._map = self._atlas = self._scores = None
+        self._map_of = self._atlas_of = self._scores_of = None
 
     def _ask_map(self, look: Look) -> None:
         why = blocks.reason(look.trace, look.step, look.layer)
@@ -167,3 +182,24 @@ class AttentionSource(QObject):
         self._atlas = atlas
         if built is not None and self._look is not None and not self._look.same_passes(built):
             self._ask_atlas(self._look)
+
+    def _ask_scores(self, look: Look) -> None:
+        kind = self._kind
+        if kind is None or (self._scores_of is not None and look.goes_on_from(self._scores_of)):
+            return
+        self._scores_of = look
+        known = self._scores
+
+        def work() -> Iterator[HeadScores]:
+            return heads.scores(look.trace, look.step, kind, known)
+
+        self._worker.ask("scores", work, self._have_scores)
+
+    def _have_scores(self, scores: HeadScores) -> None:
+        if not scores.complete:
+            return  # a sum over some rows is no figure yet
+        built, self._scores_of = self._scores_of, None
+        self._scores = scores
+        self.scoresReady.emit(scores)
+        if built is not None and self._look is not None and not self._look.same_passes(built):
+            self._ask_scores(self._look)

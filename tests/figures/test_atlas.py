@@ -8,6 +8,7 @@ import pytest
 from explorer.figures import atlas as figures
 from explorer.figures.attention import full_map
 from explorer.figures.blocks import ABSENT, MASKED, READ, blocks
+from explorer.figures.head_weights import weights_of_heads
 from explorer.trace.trace import Trace
 from tests.figures.runs import Run
 
@@ -63,7 +64,7 @@ def test_all_heads_at_once_is_the_same_arithmetic(name: str) -> None:
     run = VARIANTS[name]
     trace = run.decode(run.prefill(9), 4)
     for block in blocks(trace, 4, 1):
-        every = figures.weights_of_heads([block], block.rows, slice(0, block.columns))[0]
+        every = weights_of_heads([block], block.rows, slice(0, block.columns))[0]
         whole = np.stack([full_map(trace, 4, 1, h).weights for h in range(run.heads)])
         rows = slice(block.first_query, block.first_query + block.count)
         columns = slice(block.first_key, block.first_key + block.columns)

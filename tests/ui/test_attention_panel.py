@@ -299,6 +299,61 @@ def test_the_table_holds_the_figures_themselves(board: Board) -> None:
     assert export.csv_text(view.table()).count("\n") == 5
 
 
+def _copying_run() -> tuple[Run, Trace]:
+    """One head, layer 1 head 2, reads the token just before; all others read evenly."""
+    run = Run(layers=3, heads=4, kv_heads=4, sharpness=0.0)
+    trace = run.prefill(7)
+    record = trace.steps[0].layers[1]
+    assert record.queries is not None
+    assert record.keys is not None
+    for slot in range(7):
+        record.keys[slot, 2] = 30 * (np.arange(8) == slot)
+        record.queries[slot, 2] = 30 * (np.arange(8) == slot - 1)
+    return run, trace
+
+
+def test_heads_are_found_by_what_they_do(board: Board) -> None:
+    run, trace = _copying_run()
+    board.show(trace=trace)
+    board.settle()
+    panel = board.panel
+    panel._order.setCurrentIndex(panel._order.findData("previous"))
+    board.settle()
+    assert panel._atlas_view._head_of(0, 0) == (1, 2)
+    assert panel._head_words(1, 2) == "layer 1 head 2: 100 % on the token just before, on average"
+    point = panel._atlas_view._rect(0, 0).center().toPoint()
+    QTest.mouseClick(panel._atlas_view.viewport(), Qt.MouseButton.LeftButton, pos=point)
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+    board.show(trace=run.decode(trace))
+    board.settle()
+    assert panel._scores is not None
+    assert panel._scores.slots == 8, "the order follows the steps"
+    panel._order.setCurrentIndex(0)
+    assert panel._atlas_view._head_of(0, 0) == (0, 0)
+    assert panel._head_words(1, 2).endswith("read by token 7 '\u2068␣t0\u2069'")
+
+
+@pytest.mark.parametrize("kind", ["first", "previous", "induction", "entropy"])
+def test_every_order_says_what_it_orders_by(board: Board, kind: str) -> None:
+    board.show(trace=Run(layers=3, absent=(1,)).prefill(9))
+    board.panel._order.setCurrentIndex(board.panel._order.findData(kind))
+    board.settle()
+    words = board.panel._head_words(0, 1)
+    assert words.startswith("layer 0 head 1: ")
+    assert "average" in words or "no token here" in words
+    assert "a recurrent layer" in board.panel._head_words(1, 1)
+
+
+def test_an_order_of_another_model_is_dropped(board: Board) -> None:
+    board.show(trace=Run(layers=6, heads=8).prefill(5))
+    board.panel._order.setCurrentIndex(1)
+    board.settle()
+    board.show(trace=Run(layers=2, heads=2).prefill(5))
+    board.settle()
+    assert sorted(board.panel._atlas_view._order or ()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    board.panel.grab()
+
+
 def test_a_theme_reaches_every_canvas(board: Board) -> None:
     board.show(trace=Run().prefill(5))
     board.settle()

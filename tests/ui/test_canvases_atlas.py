@@ -161,6 +161,30 @@ def test_the_chosen_head_is_framed_in_every_theme(view: AtlasView, theme: object
     assert view.grab().toImage() != before
 
 
+def test_heads_in_an_order_are_drawn_picked_and_walked_in_it(view: AtlasView) -> None:
+    atlas = _atlas(2, 3)
+    atlas.levels[1, 0, 4, 4] = READ + LEVELS
+    view.set_atlas(atlas)
+    order = [(1, 0), (0, 2), (1, 1), (0, 0), (1, 2)]
+    view.set_order(order)
+    assert HOT in _colours(view, 0, 0)
+    assert HOT not in _colours(view, 1, 0)
+    picked: list[tuple[int, int]] = []
+
+    def follow(*cell: int) -> None:
+        picked.append((cell[0], cell[1]))
+        view.set_selected(cell[0], cell[1])
+
+    view.picked.connect(follow)
+    for place in ((0, 0), (0, 2), (1, 1), (1, 2)):
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=_point(view, *place))
+    assert picked == [(1, 0), (1, 1), (1, 2)], "there is no sixth head"
+    QTest.keyClick(view, Qt.Key.Key_Up)
+    assert picked[-1] == (0, 2)
+    view.set_order(None)
+    assert HOT in _colours(view, 1, 0)
+
+
 def test_nothing_to_show_is_no_crash(view: AtlasView) -> None:
     view.set_atlas(None)
     view.set_selected(3, 3)

@@ -6,10 +6,10 @@ reason.  Everything is one image: hundreds of heads cost no more to paint than o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import ceil
 
-import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -26,11 +26,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
-from explorer.figures.atlas import LEVELS, Atlas
-from explorer.figures.blocks import READ
-from explorer.figures.pooling import maxima
+from explorer.figures.atlas import Atlas
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.indexed import FIRST_LEVEL, colour_table, picture
+from explorer.ui.canvases.indexed import colour_table, picture
+from explorer.ui.canvases.thumbnails import reordered, sheet
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
@@ -63,16 +62,23 @@ class AtlasView(QAbstractScrollArea):
         self._read = read or (lambda layer, head: f"{layer} {head}")
         self._atlas: Atlas | None = None
         self._colours, self._per_head = "viridis", False
+        self._order: Sequence[tuple[int, int]] | None = None
+        self._places: dict[tuple[int, int], tuple[int, int]] = {}
         self._selected: tuple[int, int] | None = None
         self._over: tuple[int, int] | None = None
         self._image: QImage | None = None
-        self._cell = QSize(1, 1)  # logical pixels of a thumbnail
+        self._cell = QSizeF(1, 1)  # of a thumbnail and its gap: whole device pixels
 
     # -- what is shown
 
     def set_atlas(self, atlas: Atlas | None) -> None:
         """Show other thumbnails."""
         self._atlas = atlas
+        self._lay_out()
+
+    def set_order(self, order: Sequence[tuple[int, int]] | None) -> None:
+        """Put heads in this order, row by row; None = layers down, heads across."""
+        self._order = order
         self._lay_out()
 
     def set_selected(self, layer: int, head: int) -> None:
@@ -100,19 +106,45 @@ class AtlasView(QAbstractScrollArea):
         return QSize(round(130 * unit(self)), round(110 * unit(self)))
 
     def _shape(self) -> tuple[int, int]:
-        return (0, 0) if self._atlas is None else self._atlas.levels.shape[:2]
+        """Rows and columns of thumbnails."""
+        if self._atlas is None:
+            return (0, 0)
+        layers, heads = self._atlas.levels.shape[:2]
+        if self._order is not None:
+            return (-(-len(self._order) // max(heads, 1)), heads)
+        return (layers, heads)
+
+    def _head_of(self, row: int, column: int) -> tuple[int, int] | None:
+        """Which head is drawn at a place."""
+        rows, columns = self._shape()
+        if not (0 <= row < rows and 0 <= column < columns):
+            return None
+        if self._order is None:
+            return (row, column)
+        rank = row * columns + column
+        return self._order[rank] if rank < len(self._order) else None
+
+    def _place_of(self, layer: int, head: int) -> tuple[int, int] | None:
+        """Where a head is drawn."""
+        if self._order is not None:
+            return self._places.get((layer, head))
+        rows, columns = self._shape()
+        return (layer, head) if layer < rows and head < columns else None
 
     def _gap(self) -> int:
         return 1 if self._cell.height() < 20 * unit(self) else 3
 
     def _lay_out(self) -> None:
         layers, heads = self._shape()
+        if self._order is not None and heads:
+            self._places = {at: divmod(rank, heads) for rank, at in enumerate(self._order)}
         u = unit(self)
         self._small = QFont(self.font())
         self._small.setPixelSize(max(8, round(10.5 * u)))
         metrics = QFontMetricsF(self._small)
         self._line = metrics.height()
-        self._left = round(metrics.horizontalAdvance("00") + 8 * u)
+        widest = "00" if self._order is None else str(len(self._order))
+        self._left = round(metrics.horizontalAdvance(widest) + 8 * u)
         self._top = round(2 * self._line + 4 * u)
         if layers and heads:
             space = self.viewport().size()
@@ -120,20 +152,21 @@ class AtlasView(QAbstractScrollArea):
             high = (space.height() - self._top - 2) / layers
             high = min(max(min(wide, high), _LEAST * u), _MOST * u)
             wide = min(max(wide, _LEAST * u), high * _STRETCH)
-            self._cell = QSize(int(wide), int(high))
+            ratio = self.devicePixelRatioF()
+            self._cell = QSizeF(int(wide * ratio) / ratio, int(high * ratio) / ratio)
         for bar, length, room in (
             (self.horizontalScrollBar(), self._whole().width(), self.viewport().width()),
             (self.verticalScrollBar(), self._whole().height(), self.viewport().height()),
         ):
-            bar.setRange(0, max(0, length - room))
+            bar.setRange(0, max(0, ceil(length) - room))
             bar.setPageStep(room)
-            bar.setSingleStep(self._cell.height())
+            bar.setSingleStep(round(self._cell.height()))
         self._redraw()
 
-    def _whole(self) -> QSize:
-        layers, heads = self._shape()
-        return QSize(
-            self._left + heads * self._cell.width(), self._top + layers * self._cell.height()
+    def _whole(self) -> QSizeF:
+        rows, columns = self._shape()
+        return QSizeF(
+            self._left + columns * self._cell.width(), self._top + rows * self._cell.height()
         )
 
     def _offset(self) -> QPointF:
@@ -148,12 +181,10 @@ class AtlasView(QAbstractScrollArea):
         return QRectF(corner.x(), corner.y(), width - gap, height - gap)
 
     def _head_at(self, point: QPointF) -> tuple[int, int] | None:
-        layers, heads = self._shape()
-        if point.x() < self._left or point.y() < self._top or self._atlas is None:
+        if point.x() < self._left or point.y() < self._top:
             return None
         at = point - self._offset()
-        layer, head = int(at.y() // self._cell.height()), int(at.x() // self._cell.width())
-        return (layer, head) if 0 <= layer < layers and 0 <= head < heads else None
+        return self._head_of(int(at.y() // self._cell.height()), int(at.x() // self._cell.width()))
 
     # -- painting
 
@@ -180,23 +211,27 @@ class AtlasView(QAbstractScrollArea):
     def _painted(self, ratio: float) -> QImage:
         """All thumbnails, gaps between them clear."""
         assert self._atlas is not None
-        gap = self._gap()
-        size = (self._cell - QSize(gap, gap)) * ratio
-        levels = _fit(self._atlas.levels, max(size.height(), 1), max(size.width(), 1))
-        shown = _shown(levels, self._per_head)
-        layers, heads, height, width = shown.shape
-        step_y, step_x = round(self._cell.height() * ratio), round(self._cell.width() * ratio)
-        sheet = np.zeros((layers, step_y, heads, step_x), np.uint8)
-        sheet[:, :height, :, :width] = shown.transpose(0, 2, 1, 3)
+        step = (self._cell * ratio).toSize()
+        size = step - QSize(1, 1) * round(self._gap() * ratio)
+        levels = self._atlas.levels
+        if self._order is not None:
+            levels = reordered(levels, self._order, self._shape())
+        drawn = sheet(
+            levels,
+            (size.height(), size.width()),
+            (step.height(), step.width()),
+            per_head=self._per_head,
+        )
         table = colour_table(self._theme, self._colours)
-        sheet = sheet.reshape(layers * step_y, heads * step_x)
         table[0] = 0  # clear: gaps, absent cells and absent heads show the surface beneath
-        image = picture(sheet, table)
+        image = picture(drawn, table)
         image.setDevicePixelRatio(ratio)
         return image
 
     def _paint_absent(self, painter: QPainter) -> None:
         assert self._atlas is not None
+        if self._order is not None:
+            return
         _, most = self._shape()
         hatch = QBrush(QColor(self._theme.hatch), Qt.BrushStyle.BDiagPattern)
         painter.setFont(self._small)
@@ -217,24 +252,29 @@ class AtlasView(QAbstractScrollArea):
                 painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_labels(self, painter: QPainter) -> None:
-        layers, heads = self._shape()
-        marked = self._over or self._selected or (-1, -1)
+        rows, columns = self._shape()
+        marked = self._place_of(*(self._over or self._selected or (-1, -1))) or (-1, -1)
         painter.setFont(self._small)
         painter.setPen(QColor(self._theme.muted))
+        down = _stride(self._line, self._cell.height())
+        if self._order is not None:
+            painter.drawText(QPointF(2, self._line * 0.85), self.tr("rank ↓"))
+            for row in range(0, rows, down):
+                self._paint_number(painter, row, row * columns + 1, False, across=False)
+            return
         painter.drawText(QPointF(2, self._line * 0.85), self.tr("layers ↓   heads →"))
         across = _stride(self._line * 1.7, self._cell.width())
-        for head in range(0, heads, across):
-            self._paint_number(painter, head, head == marked[1], across=True)
-        down = _stride(self._line, self._cell.height())
-        for layer in range(0, layers, down):
-            self._paint_number(painter, layer, layer == marked[0], across=False)
-        if marked[1] % across and 0 <= marked[1] < heads:
-            self._paint_number(painter, marked[1], True, across=True)
-        if marked[0] % down and 0 <= marked[0] < layers:
-            self._paint_number(painter, marked[0], True, across=False)
+        for head in (*range(0, columns, across), marked[1]):
+            self._paint_number(painter, head, head, head == marked[1], across=True)
+        for layer in (*range(0, rows, down), marked[0]):
+            self._paint_number(painter, layer, layer, layer == marked[0], across=False)
 
-    def _paint_number(self, painter: QPainter, number: int, marked: bool, across: bool) -> None:
-        thumb = self._rect(0, number) if across else self._rect(number, 0)
+    def _paint_number(
+        self, painter: QPainter, place: int, number: int, marked: bool, across: bool
+    ) -> None:
+        if place < 0:
+            return
+        thumb = self._rect(0, place) if across else self._rect(place, 0)
         if across:
             rect = QRectF(thumb.left() - 20, self._top - self._line - 2, thumb.width() + 40, 0)
             rect.setHeight(self._line)
@@ -255,14 +295,14 @@ class AtlasView(QAbstractScrollArea):
     def _paint_marks(self, painter: QPainter) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        layers, heads = self._shape()
         for cell, colour, width in (
             (self._over, self._theme.text, 1.5),
             (self._selected, self._theme.accent, 2.5),
         ):
-            if cell is not None and cell[0] < layers and cell[1] < heads:
+            place = None if cell is None else self._place_of(*cell)
+            if place is not None:
                 painter.setPen(QPen(QColor(colour), width))
-                painter.drawRoundedRect(self._rect(*cell).adjusted(-1, -1, 1, 1), 2, 2)
+                painter.drawRoundedRect(self._rect(*place).adjusted(-1, -1, 1, 1), 2, 2)
 
     # -- mouse and keys
 
@@ -317,32 +357,30 @@ class AtlasView(QAbstractScrollArea):
         if move is None or not heads:
             super().keyPressEvent(event)
             return
-        layer, head = self._selected or (0, 0)
-        layer = min(max(layer + move[0], 0), layers - 1)
-        head = min(max(head + move[1], 0), heads - 1)
+        row, column = self._place_of(*(self._selected or (0, 0))) or (0, 0)
+        row = min(max(row + move[0], 0), layers - 1)
+        column = min(max(column + move[1], 0), heads - 1)
+        found = self._head_of(row, column)
+        if found is None:
+            return
+        layer, head = found
         self._show_cell(layer, head)
         say(self, self._read(layer, head), aloud=True)
         self._pick((layer, head))
 
     def _show_cell(self, layer: int, head: int) -> None:
+        place = self._place_of(layer, head)
+        if place is None:
+            return
+        down, across = self.verticalScrollBar(), self.horizontalScrollBar()
         for bar, at, size, room in (
-            (
-                self.horizontalScrollBar(),
-                head * self._cell.width(),
-                self._cell.width(),
-                self.viewport().width() - self._left,
-            ),
-            (
-                self.verticalScrollBar(),
-                layer * self._cell.height(),
-                self._cell.height(),
-                self.viewport().height() - self._top,
-            ),
+            (across, place[1], self._cell.width(), self.viewport().width() - self._left),
+            (down, place[0], self._cell.height(), self.viewport().height() - self._top),
         ):
-            if at < bar.value():
-                bar.setValue(at)
-            elif at + size > bar.value() + room:
-                bar.setValue(at + size - room)
+            if at * size < bar.value():
+                bar.setValue(int(at * size))
+            elif (at + 1) * size > bar.value() + room:
+                bar.setValue(ceil((at + 1) * size - room))
 
     # -- changes from outside
 
@@ -359,25 +397,6 @@ class AtlasView(QAbstractScrollArea):
             self.updateGeometry()
 
 
-def _stride(room: float, cell: int) -> int:
+def _stride(room: float, cell: float) -> int:
     """Every how many thumbnails a number of that many pixels fits."""
     return next((n for n in (1, 2, 4, 8, 16) if n * cell >= room), 32)
-
-
-def _fit(levels: np.ndarray, height: int, width: int) -> np.ndarray:
-    """(L, H, height, width): thumbnails at their size on screen, maxima kept where they shrink."""
-    size = levels.shape[2]
-    down, across = np.arange(height) * size // height, np.arange(width) * size // width
-    wide = maxima(levels, across, 3) if width < size else levels.take(across, 3)
-    return maxima(wide, down, 2) if height < size else wide.take(down, 2)
-
-
-def _shown(levels: np.ndarray, per_head: bool) -> np.ndarray:
-    """uint16 levels of the figures as uint8 levels of the colour table."""
-    steps = 255 - FIRST_LEVEL
-    top = np.float32(LEVELS)
-    if per_head:
-        most = levels.max(axis=(2, 3), keepdims=True).astype(np.float32) - READ
-        top = np.where(most > 0, most, np.float32(LEVELS))
-    scaled = np.rint((levels.astype(np.float32) - READ) * (steps / top)) + FIRST_LEVEL
-    return np.where(levels < READ, levels, scaled).astype(np.uint8)

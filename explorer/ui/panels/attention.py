@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QEvent, QSize, Qt
 from PySide6.QtWidgets import (
     QComboBox,
@@ -12,13 +14,15 @@ from PySide6.QtWidgets import (
     QSplitter,
     QStackedWidget,
     QToolButton,
+    QVBoxLayout,
     QWidget,
 )
 
 from explorer.figures import attention as figures
 from explorer.figures import blocks
+from explorer.figures.atlas import Atlas
+from explorer.figures.heads import HeadScores
 from explorer.figures.tokens import Label, extended
-from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -30,6 +34,9 @@ from explorer.ui.elided import ElidedLabel
 from explorer.ui.icons import icon
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme, unit
+
+if TYPE_CHECKING:
+    from explorer.session.session import Session
 
 
 class AttentionPanel(Panel):
@@ -55,6 +62,7 @@ class AttentionPanel(Panel):
         self._tokens: tuple[Token, ...] = ()
         self._labels: tuple[Label, ...] = ()
         self._query: int | None = None
+        self._scores: HeadScores | None = None
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
         self._build()
 
@@ -66,7 +74,8 @@ class AttentionPanel(Panel):
             lambda layer, head: self.session.select(layer=layer, head=head)
         )
         self._atlas_view.hovered.connect(self._on_head_hovered)
-        self.source.atlasReady.connect(self._atlas_view.set_atlas)
+        self.source.atlasReady.connect(self._show_atlas)
+        self.source.scoresReady.connect(self._show_scores)
         self._heatmap = Heatmap(self.theme, self._cell_sentence)
         self._heatmap.hovered.connect(self._on_hovered)
         self._heatmap.picked.connect(self._on_picked)
@@ -78,7 +87,7 @@ class AttentionPanel(Panel):
         self._map_page.addWidget(self._heatmap)
         self._map_page.addWidget(self._reason)
         split = QSplitter(Qt.Orientation.Horizontal)
-        split.addWidget(self._atlas_view)
+        split.addWidget(self._build_side())
         split.addWidget(self._map_page)
         split.setStretchFactor(0, 1)
         split.setStretchFactor(1, 3)
@@ -90,6 +99,39 @@ class AttentionPanel(Panel):
         self.content.addLayout(self._build_tools())
         self.content.addWidget(split, 1)
         self.content.addWidget(self._readout)
+
+    def _build_side(self) -> QWidget:
+        """The atlas under the choice of its order."""
+        self._order = QComboBox()
+        for words, kind in (
+            (self.tr("By layer"), None),
+            (self.tr("First token first"), "first"),
+            (self.tr("Previous token first"), "previous"),
+            (self.tr("Induction first"), "induction"),
+            (self.tr("Narrow first"), "entropy"),
+        ):
+            self._order.addItem(words, kind)
+        for i, tip in enumerate(
+            (
+                self.tr("Layers down, heads across"),
+                self.tr("Heads that look at the first token most"),
+                self.tr("Heads that look at the token just before most"),
+                self.tr("Heads that look at what followed the last copy of the token most"),
+                self.tr("Heads whose rows are spread least (entropy)"),
+            )
+        ):
+            self._order.setItemData(i, tip, Qt.ItemDataRole.ToolTipRole)
+        self._order.setAccessibleName(self.tr("Order of the heads"))
+        self._order.setToolTip(self.tr("Order of the heads"))
+        self._order.setMinimumContentsLength(8)
+        self._order.currentIndexChanged.connect(self._on_order)
+        side = QWidget()
+        column = QVBoxLayout(side)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3)
+        column.addWidget(self._order)
+        column.addWidget(self._atlas_view, 1)
+        return side
 
     def _build_tools(self) -> QHBoxLayout:
         self._name = ElidedLabel()
@@ -148,7 +190,8 @@ class AttentionPanel(Panel):
 
     def _forget(self) -> None:
         self.source.forget()
-        self._look = self._drawn = self._over = None
+        self._look = self._drawn = self._over = self._scores = None
+        self._atlas_view.set_order(None)
 
     def _follow_tokens(self, trace: Trace) -> None:
         tokens = trace.tokens
@@ -173,6 +216,16 @@ class AttentionPanel(Panel):
         padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
         self._heatmap.set_map(drawn.levels, self._labels, padding, figures.percent(drawn.top))
         self._read()
+
+    def _show_atlas(self, atlas: Atlas) -> None:
+        if self._scores is not None and self._scores.heads != atlas.heads:
+            self._scores = None  # of another model
+            self._atlas_view.set_order(None)
+        self._atlas_view.set_atlas(atlas)
+
+    def _show_scores(self, scores: HeadScores) -> None:
+        self._scores = scores
+        self._atlas_view.set_order(scores.order())
 
     def _show_reason(self, sentence: str) -> None:
         self._drawn = None
@@ -234,11 +287,26 @@ class AttentionPanel(Panel):
             return self.tr("layer {0} has no attention map: {1}").format(layer, why)
         if head >= blocks.record_of(look.trace, look.step, layer).heads:
             return self.tr("layer {0} has no head {1}").format(layer, head)
+        if self._scores is not None:
+            return self._score_words(self._scores, layer, head)
         read = figures.row(look.trace, look.step, layer, head, self._query)
         return self.tr("{0}, read by {1}").format(
             figures.sentence(layer, head, read, self._labels, 3),
             figures.token(self._query, self._labels),
         )
+
+    def _score_words(self, scores: HeadScores, layer: int, head: int) -> str:
+        mean = float(scores.means[layer, head])
+        if np.isnan(mean):
+            return self.tr("layer {0} head {1}: no token here to ask about").format(layer, head)
+        words = {
+            "first": self.tr("{0} on the first token, on average"),
+            "previous": self.tr("{0} on the token just before, on average"),
+            "induction": self.tr("{0} on what followed the last copy of the token, on average"),
+            "entropy": self.tr("rows spread over {0} bits, on average"),
+        }[scores.kind]
+        figure = f"{mean:.3g}" if scores.kind == "entropy" else figures.percent(mean)
+        return self.tr("layer {0} head {1}: {2}").format(layer, head, words.format(figure))
 
     # -- choices
 
@@ -246,6 +314,13 @@ class AttentionPanel(Panel):
         name = self._colours.currentData()
         self._heatmap.set_colours(name)
         self._atlas_view.set_colours(name, bool(self._scale.currentData()))
+
+    def _on_order(self) -> None:
+        kind = self._order.currentData()
+        self._scores = None
+        if kind is None:
+            self._atlas_view.set_order(None)
+        self.source.set_kind(kind)
 
     def _on_scale(self) -> None:
         self._on_colours()

@@ -1,0 +1,57 @@
+"""Thumbnails of every head, put on one sheet of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from explorer.figures.atlas import LEVELS
+from explorer.figures.blocks import READ
+from explorer.figures.pooling import maxima
+from explorer.ui.canvases.indexed import FIRST_LEVEL
+
+
+def sheet(
+    levels: np.ndarray, size: tuple[int, int], step: tuple[int, int], *, per_head: bool
+) -> np.ndarray:
+    """(rows · step, columns · step) uint8 levels, what lies between thumbnails absent.
+
+    `levels` is (rows, columns, n, n) as the figures give them; `size` and `step` are the height
+    and width of a thumbnail without and with its gap, in device pixels.
+    """
+    height, width = max(size[0], 1), max(size[1], 1)
+    shown = _shown(_fit(levels, height, width), per_head)
+    rows, columns = shown.shape[:2]
+    result = np.zeros((rows, step[0], columns, step[1]), np.uint8)
+    result[:, :height, :, :width] = shown.transpose(0, 2, 1, 3)
+    return result.reshape(rows * step[0], columns * step[1])
+
+
+def reordered(
+    levels: np.ndarray, order: Sequence[tuple[int, int]], shape: tuple[int, int]
+) -> np.ndarray:
+    """(rows, columns, n, n): the heads in their new places, the rest absent."""
+    result = np.zeros((shape[0] * shape[1], *levels.shape[2:]), levels.dtype)
+    layers, heads = np.array(order, np.intp).reshape(-1, 2).T
+    result[: len(order)] = levels[layers, heads]
+    return result.reshape(*shape, *levels.shape[2:])
+
+
+def _fit(levels: np.ndarray, height: int, width: int) -> np.ndarray:
+    """(L, H, height, width): thumbnails at their size on screen, maxima kept where they shrink."""
+    size = levels.shape[2]
+    down, across = np.arange(height) * size // height, np.arange(width) * size // width
+    wide = maxima(levels, across, 3) if width < size else levels.take(across, 3)
+    return maxima(wide, down, 2) if height < size else wide.take(down, 2)
+
+
+def _shown(levels: np.ndarray, per_head: bool) -> np.ndarray:
+    """uint16 levels of the figures as uint8 levels of the colour table."""
+    steps = 255 - FIRST_LEVEL
+    top = np.float32(LEVELS)
+    if per_head:
+        most = levels.max(axis=(2, 3), keepdims=True).astype(np.float32) - READ
+        top = np.where(most > 0, most, np.float32(LEVELS))
+    scaled = np.rint((levels.astype(np.float32) - READ) * (steps / top)) + FIRST_LEVEL
+    return np.where(levels < READ, levels, scaled).astype(np.uint8)
