@@ -87,3 +87,8 @@ def with_records(trace: Trace, index: int, fresh: Step) -> Trace:
     note = RERUN_NOTE if apart <= SAME else f"{RERUN_NOTE}; its logits differ by up to {apart:.2g}"
     step = replace(old, layers=fresh.layers, hidden=fresh.hidden, note=note)
     return replace(trace, steps=(*trace.steps[:index], step, *trace.steps[index + 1 :]))
+
+
+def looked_at(*steps: int | None) -> set[int]:
+    """The steps that are on screen: their records are kept."""
+    return {step for step in steps if step is not None}

@@ -56,11 +56,11 @@ class Session:
     @property
     def budget_bytes(self) -> int:
         """Bytes that the passes of a run without a cache may hold in queries and keys."""
-        return self._driver.budget_bytes
+        return self._driver.background.budget_bytes
 
     @budget_bytes.setter
     def budget_bytes(self, count: int) -> None:
-        self._driver.budget_bytes = count
+        self._driver.background.budget_bytes = count
 
     # -- the engine and the model
 
@@ -193,17 +193,17 @@ class Session:
             return
         self._store.set(selection=selection)
         if self.state.step_index is not None:
-            self._driver.look_at(self.state.step_index)
+            self._driver.background.look_at(self.state.step_index)
 
     def compare(self, on: bool) -> None:
         """Also run the step on screen with the causal mask the other way round."""
         self._store.set(comparing=on, comparison=self.state.comparison if on else None)
         if on and self.state.step_index is not None:
-            self._driver.look_at(self.state.step_index)
+            self._driver.background.look_at(self.state.step_index)
 
     def measure_prefix(self) -> None:
         """Drop the last token, masked and unmasked, and see what moves: `state.prefix`."""
-        self._driver.measure_prefix()
+        self._driver.background.measure_prefix()
 
     # -- undo
 
@@ -239,7 +239,7 @@ class Session:
     def run_self_check(self) -> None:
         """Check the trace on screen now."""
         self._driver.stop()
-        self._driver.check(asked=True)
+        self._driver.background.check(asked=True)
 
     def dismiss_error(self) -> None:
         self._store.set(error="", error_details="")

@@ -1,0 +1,59 @@
+"""Which job has the engine, and what the engine holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from explorer.session.link import Link
+from explorer.session.state import Status
+from explorer.session.store import Store
+from explorer.trace import messages as m
+from explorer.trace.request import RunRequest
+from explorer.trace.trace import Trace
+
+
+@dataclass(slots=True)
+class Job:
+    """What has the engine now."""
+
+    kind: Literal["load", "advance", "recapture", "check", "compare", "prefix"]
+    run: int
+    request: RunRequest
+    fresh: bool = False  # advance: a new trace takes the place of the one on screen
+    endless: bool = False  # advance: until something stops it
+    queued: int = 0  # advance: steps wished for meanwhile
+    step: int = 0  # recapture, compare: index of the step
+    asked: bool = False  # check: wished for by the user, not started by itself
+
+
+@dataclass(slots=True)
+class Desk:
+    """What the user's jobs and those in the background share: one engine, one job at a time."""
+
+    store: Store
+    link: Link
+    job: Job | None = None
+    loaded: tuple[str, str, str] | None = None  # model, dtype and device that the engine holds
+
+    def drop_job(self) -> Job | None:
+        """End what has the engine; whatever it still says is stale."""
+        job, self.job = self.job, None
+        if job is not None:
+            self.link.send(m.Cancel(run=job.run))
+            self.store.set(status=Status(activity="idle"))
+        return job
+
+    def can_continue(self, trace: Trace) -> bool:
+        """True if the engine holds the model that made this trace."""
+        return self.loaded == model_key(trace.request) and self.same_model(trace)
+
+    def same_model(self, trace: Trace) -> bool:
+        """True if the model that is open has the weights of this trace's."""
+        card = self.store.state.card
+        return card is not None and card.fingerprint == trace.card.fingerprint
+
+
+def model_key(request: RunRequest) -> tuple[str, str, str]:
+    """What must be loaded for this request."""
+    return (request.model, request.dtype, request.device)
