@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from transformers import DynamicCache
 
 from explorer.engine.errors import EngineError
 from explorer.engine.layout import Layout
+
+# fitted: with the windows and states that the config names; plain: keys and values of every
+# token; own: what the model itself makes.
+Kind = Literal["fitted", "plain", "own"]
+KINDS: tuple[Kind, ...] = ("fitted", "plain", "own")
+
+
+def keeps_windows(cache: Any) -> bool:
+    """True if some layer of the cache forgets what has left its window."""
+    return any(getattr(layer, "is_sliding", False) for layer in cache.layers)
 
 
 def layer_bytes(cache: Any, layers: int) -> tuple[int, ...]:
@@ -52,7 +62,7 @@ class PrefixCache:
 
     config: Any
     can_crop: bool = False
-    models_own: bool = False  # the model's own kind of cache, not transformers' usual one
+    kind: Kind = "fitted"
     live: Any = None  # the transformers cache, None = nothing held
     ids: tuple[int, ...] = ()
     mask: tuple[int, ...] = ()
@@ -70,8 +80,8 @@ class PrefixCache:
     def fresh(self) -> None:
         """Start an empty cache.  EngineError if transformers makes none for this model."""
         self.drop()
-        if self.models_own:
-            self.live = OwnCache()
+        if self.kind != "fitted":
+            self.live = OwnCache() if self.kind == "own" else DynamicCache()
             return
         try:
             self.live = DynamicCache(config=self.config)

@@ -23,6 +23,7 @@ class Capture:
     token_modules: frozenset[int] | None = None
     map_modules: frozenset[int] = frozenset()
     proven: Proven | None = None  # None = not tested
+    windowed: bool = False  # True where masks have windows or chunks, however long
     attends: bool = True  # False for a model that only keeps recurrent states
 
     @property
@@ -70,10 +71,11 @@ def set_attention(model: Any, name: str) -> None:
 
 def _spans(cache: Any, rows: int) -> frozenset[tuple[int, int]]:
     """(keys, first slot) that the cache's layers are going to give to the next `rows` slots."""
-    found = set()
+    found: set[tuple[int, int]] = set()
     for layer in getattr(cache, "layers", ()):
         try:
-            found.add(tuple(map(int, layer.get_mask_sizes(rows))))
+            keys, first = layer.get_mask_sizes(rows)
+            found.add((int(keys), int(first)))
         except (AttributeError, TypeError, NotImplementedError):
             continue  # a recurrent state has no keys
     return frozenset(found)

@@ -43,6 +43,16 @@ def without_causality(mask_function: MaskFunction) -> MaskFunction:
     return mask_function
 
 
+def is_windowed(mask_function: MaskFunction) -> bool:
+    """True if a sliding window or a chunk is among the parts of this mask function."""
+    kind = getattr(mask_function, "__qualname__", "")
+    if kind.startswith(("sliding_window_overlay.", "chunked_overlay.")):
+        return True
+    cells = _cells(mask_function)
+    parts = [*cells.get("mask_functions", ()), cells.get("mask_function")]
+    return any(is_windowed(part) for part in parts if part is not None)
+
+
 def _cells(function: MaskFunction) -> dict[str, Any]:
     closure = getattr(function, "__closure__", None) or ()
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
@@ -62,21 +72,47 @@ def _opened(make_mask: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def causal_off(model: torch.nn.Module) -> Iterator[None]:
-    """While inside, `model`'s attention may read later tokens, within windows and padding."""
+def watching(model: torch.nn.Module) -> Iterator[set[str]]:
+    """While inside, notes "windowed" once a mask with a window or chunks is made for `model`."""
+    found = {"windowed"} if any(_is_band(buffer) for buffer in _triangles(model)) else set()
+
+    def noting(make_mask: Callable[..., Any]) -> Callable[..., Any]:
+        def make(*args: Any, **kwargs: Any) -> Any:
+            if is_windowed(kwargs.get("mask_function", masking_utils.causal_mask_function)):
+                found.add("windowed")
+            return make_mask(*args, **kwargs)
+
+        return make
+
+    with _replaced(noting):
+        yield found
+
+
+@contextlib.contextmanager
+def _replaced(wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    """Every registered way of making a mask goes through `wrap`; put back exactly afterwards."""
     mapping = ALL_MASK_ATTENTION_FUNCTIONS._global_mapping
     before = dict(mapping)
-    mapping.update({name: _opened(make) for name, make in before.items() if "flash" not in name})
-    buffers = [(buffer, buffer.clone()) for buffer in _triangles(model)]
+    mapping.update({name: wrap(make) for name, make in before.items() if "flash" not in name})
     try:
-        for buffer, _ in buffers:
-            buffer.fill_(1)
         yield
     finally:
         mapping.clear()
         mapping.update(before)
-        for buffer, original in buffers:
-            buffer.copy_(original)
+
+
+@contextlib.contextmanager
+def causal_off(model: torch.nn.Module) -> Iterator[None]:
+    """While inside, `model`'s attention may read later tokens, within windows and padding."""
+    buffers = [(buffer, buffer.clone()) for buffer in _triangles(model)]
+    with _replaced(_opened):
+        try:
+            for buffer, original in buffers:  # a window stays one, looking both ways
+                buffer.copy_(original.logical_or(original.transpose(-1, -2)))
+            yield
+        finally:
+            for buffer, original in buffers:
+                buffer.copy_(original)
 
 
 def _triangles(model: torch.nn.Module) -> list[torch.Tensor]:
@@ -86,3 +122,7 @@ def _triangles(model: torch.nn.Module) -> list[torch.Tensor]:
         for name, buffer in model.named_buffers()
         if name.endswith(".bias") and buffer.ndim == 4 and buffer.shape[:2] == (1, 1)
     ]
+
+
+def _is_band(triangle: torch.Tensor) -> bool:
+    return not bool(triangle[0, 0, -1].all())

@@ -1,9 +1,11 @@
 """Records what attention did, from inside transformers' own attention registry.
 
-Two functions are registered: one hands over to the stock sdpa function, one to the model's own
-eager function (for models with soft caps or sinks, which sdpa cannot do).  Both see the queries
-and keys after RoPE and QK-norm, and the mask exactly as the kernel receives it.  Nothing is
-copied while the pass runs: the tensors are noted, and read after the clock has stopped.
+While a pass is watched, the entry of the stock sdpa function, or that of the model's own eager
+function (for models with soft caps or sinks, which sdpa cannot do), leads through a function that
+takes notes.  Their names stay: some models look at the name to decide how to make their masks.
+Both see the queries and keys after RoPE and QK-norm, and the mask exactly as the kernel receives
+it.  Nothing is copied while the pass runs: the tensors are noted, and read after the clock has
+stopped.
 """
 
 from __future__ import annotations
@@ -17,12 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import eager_mask, sdpa_mask
 
-SDPA = "explorer_sdpa"
-EAGER = "explorer_eager"
+SDPA = "sdpa"
+EAGER = "eager"
 OWN = "own"  # no function of ours: eager attention, asked for its own weights
 
 
@@ -74,15 +75,16 @@ class Recorder:
         self.layer_seconds[layer] = self.layer_seconds.get(layer, 0.0) + spent
 
 
-_active: Recorder | None = None
+_active: Recorder | None = None  # set exactly while our functions are in the registry
 
 
 def _note(module: Any, args: tuple[Any, ...], scaling: Any, is_causal: Any, options: Any) -> Call:
+    assert _active is not None
     query, key, value, mask = args
     rows = query.shape[2]
     flag = is_causal if is_causal is not None else getattr(module, "is_causal", True)
     call = Call(
-        layer=_active.layer if _active else -1,
+        layer=_active.layer,
         module=id(module),
         query=query,
         key=key,
@@ -91,10 +93,8 @@ def _note(module: Any, args: tuple[Any, ...], scaling: Any, is_causal: Any, opti
         scaling=float(scaling) if scaling is not None else 1 / math.sqrt(query.shape[-1]),
         options=options,
     )
-    if _active is not None:
-        if _active.keep_outputs:
-            call.value = value
-        _active.calls.append(call)
+    call.value = value if _active.keep_outputs else None
+    _active.calls.append(call)
     return call
 
 
@@ -109,17 +109,12 @@ def _sdpa(
     is_causal: bool | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    if _active is None:
-        return sdpa_attention_forward(
-            module, query, key, value, attention_mask,
-            scaling=scaling, is_causal=is_causal, **options,
-        )  # fmt: skip
     call = _note(module, (query, key, value, attention_mask), scaling, is_causal, options)
     output, weights = sdpa_attention_forward(
         module, query, key, value, attention_mask, scaling=scaling, is_causal=is_causal, **options
     )
-    if _active.keep_outputs:
-        call.output = output
+    assert _active is not None
+    call.output = output if _active.keep_outputs else None
     return output, weights
 
 
@@ -143,10 +138,9 @@ def _eager(
     )
     if "sinks" not in options and options.get("s_aux") is None and hasattr(module, "sinks"):
         call.options = {**call.options, "s_aux": module.sinks}
-    if _active is not None and _active.keep_outputs:
-        call.output = output
-    if _active is not None and (_active.keep_outputs or id(module) in _active.map_modules):
-        call.weights = weights
+    assert _active is not None
+    call.output = output if _active.keep_outputs else None
+    call.weights = weights if _active.keep_outputs or id(module) in _active.map_modules else None
     return output, weights
 
 
@@ -157,14 +151,6 @@ def own_eager(module: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
         if function is not None:
             return function
     raise LookupError(f"{type(module).__name__} has no eager attention function of its own")
-
-
-def register() -> None:
-    """Make both functions known to transformers; safe to call again."""
-    AttentionInterface.register(SDPA, _sdpa)
-    AttentionMaskInterface.register(SDPA, sdpa_mask)
-    AttentionInterface.register(EAGER, _eager)
-    AttentionMaskInterface.register(EAGER, eager_mask)
 
 
 @contextlib.contextmanager
@@ -179,11 +165,16 @@ def recording(model: Any, layers: list[Any], recorder: Recorder) -> Iterator[Rec
     decoder = getattr(model, "get_decoder", lambda: None)()
     if decoder is not None and decoder is not model:
         handles.append(decoder.register_forward_hook(_finishing(recorder)))
+    registry = AttentionInterface._global_mapping
+    stock = dict(registry)
     before, _active = _active, recorder
+    registry.update({SDPA: _sdpa, EAGER: _eager})
     try:
         yield recorder
     finally:
         _active = before
+        registry.clear()
+        registry.update(stock)
         for handle in handles:
             handle.remove()
 

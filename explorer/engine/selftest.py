@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from explorer.engine import scrutiny
+from explorer.engine.cache import KINDS, keeps_windows
 from explorer.engine.errors import Cancelled, EngineError
 from explorer.engine.layout import Layout, lay_out
 from explorer.engine.records import Proven
@@ -106,6 +107,9 @@ class SelfTest:
         if shift > self.limit:
             words = "this model reads later tokens by design, so there is no mask to switch off"
             return _finding(name, False, words, shift)
+        if not self.trial.attending:
+            words = "this model has no attention, so there is no mask to switch off"
+            return _finding(name, False, words, None)
         if not self.trial.exact or self.trial.failed:
             words = "not every map can be drawn here, so a switched-off mask can't be proven"
             return _finding(name, False, words, None)
@@ -125,8 +129,8 @@ class SelfTest:
         """Cached steps equal uncached ones, in logits and in maps."""
         runner, gap = self.runner, float("inf")
         runner.cache_offered = False
-        for models_own in (False, True):
-            runner.cache.models_own = models_own
+        for kind in KINDS:
+            runner.cache.kind = kind
             with contextlib.suppress(*FAULTS):
                 gap = min(gap, self._cached_gap())
             if gap <= self.limit:
@@ -137,7 +141,7 @@ class SelfTest:
         if not runner.cache_offered:
             words = "cached steps differ from uncached ones on this model, so the cache stays off"
             if gap == float("inf"):
-                words = "this model takes no cache, so every step is computed anew"
+                words = "no cache was found to work on this model, so every step is computed anew"
         elif lost:
             words += f"; the maps of layers {_list(lost)} are drawn without a cache only"
         return _finding("cache", runner.cache_offered, words, gap)
@@ -145,6 +149,9 @@ class SelfTest:
     def _cached_gap(self) -> float:
         """The largest distance of cached logits; writes down the layers whose maps are right."""
         runner, gap = self.runner, 0.0
+        runner.cache.fresh()
+        if keeps_windows(runner.cache.live) and not runner.capture.windowed:
+            return float("inf")  # it would forget tokens that the model's mask still shows
         steadiness = Steadiness(self.reference, MAP_TOLERANCE.get(runner.loaded.card.dtype, 1e-4))
         passes = scrutiny.cached_passes(runner, RunRequest(), self.layout, CACHED_STEPS, self.stop)
         for done in passes:
@@ -174,6 +181,9 @@ class SelfTest:
         pad_id = self.runner.loaded.card.pad_id
         if pad_id is None:
             return _finding(name, False, "not offered: the model names no padding token", None)
+        if side == "right" and self.runner.capture.windowed:
+            words = "not offered: this model's windows count slots, so padding would take up room"
+            return _finding(name, False, words, None)
         request = RunRequest(padding=side, pad=PADS, cache=self.runner.cache_offered)
         layout = lay_out(self.layout.ids[:-1], self.layout.ids[-1:], request, pad_id)
         prompt = layout.first(len(layout.ids) - 1)

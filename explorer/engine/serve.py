@@ -138,13 +138,12 @@ class Desk:
     def _load(self, request: messages.Load) -> None:
         import torch
 
-        from explorer.engine import loading, probe, selftest
+        from explorer.engine import loading, selftest
         from explorer.engine.runner import Runner
 
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
         torch.set_num_threads(threads)
         self._runner = None  # free the old model before the new one takes memory
-        probe.register()
 
         def progress(text: str, fraction: float | None = None) -> None:
             self._say(messages.Progress(run=request.run, text=text, fraction=fraction))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.engine import probe, scrutiny
+from explorer.engine import masks, probe, scrutiny
 from explorer.engine.capture import Capture, routes
 from explorer.engine.errors import EngineError
 from explorer.engine.layout import Layout
@@ -21,7 +21,7 @@ Stop = Callable[[], bool]
 
 @dataclass(slots=True)
 class Trial:
-    """What one route gave: the reference pass (logits of every slot), and how exact its maps are."""
+    """What one route gave: the reference pass, with logits of every slot, and its maps."""
 
     capture: Capture
     reference: Pass
@@ -50,7 +50,8 @@ def choose(runner: Runner, layout: Layout, limit: float, stop: Stop) -> Trial:
 
     `limit` is the largest difference that counts as equal, on logits; maps are held closer.
     """
-    plain = _plain(runner, layout, stop)
+    with masks.watching(runner.model) as seen:
+        plain = _plain(runner, layout, stop)
     best = Trial(runner.capture, plain, {}, frozenset(), limit / 10)
     attending: frozenset[int] = frozenset()
     for route in routes(runner.model):
@@ -66,6 +67,7 @@ def choose(runner: Runner, layout: Layout, limit: float, stop: Stop) -> Trial:
         best.attending = attending
     runner.capture = best.capture
     runner.capture.attends = bool(attending)
+    runner.capture.windowed = "windowed" in seen
     runner.capture.proven = Proven(best.exact, frozenset())
     return best
 

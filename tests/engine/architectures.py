@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-LAYERS, HEADS, WIDTH, HEAD_DIM, VOCABULARY, CONTEXT, WINDOW = 4, 4, 64, 16, 128, 128, 8
+LAYERS, HEADS, WIDTH, HEAD_DIM, VOCABULARY, CONTEXT, WINDOW = 4, 4, 64, 16, 128, 128, 16
 HALF = HEAD_DIM // 2
 NOISE = 0.05
 

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from explorer.engine import probe
 from explorer.engine.loading import LoadedModel
 from explorer.engine.runner import Runner
 from explorer.engine.structure import decoder_layers
@@ -72,7 +71,6 @@ def tiny_runner(kind: str, **changes: Any) -> Runner:
 
 def runner_on(model: Any, context: int = 0) -> Runner:
     """A runner on a model in memory, with a tokenizer that spells ids."""
-    probe.register()
     config = model.config.get_text_config(decoder=True)
     card = ModelCard(
         name=config.model_type,
