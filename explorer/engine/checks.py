@@ -107,7 +107,7 @@ class TraceCheck:
             self.stop,
         )
         prompt = self.runner.layout(self.request, ())
-        theirs = scrutiny.generated(self.runner, prompt, len(ours))
+        theirs = scrutiny.generated(self.runner, prompt, len(ours), self.stop)
         differing = sum(a != b for a, b in zip(ours, theirs, strict=False))
         differing += abs(len(ours) - len(theirs))
         return self._check("greedy_equals_generate", float(differing), 0.0)

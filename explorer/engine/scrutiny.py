@@ -16,6 +16,7 @@ import torch
 
 from explorer.engine import masks, records
 from explorer.engine.capture import set_attention
+from explorer.engine.errors import Cancelled
 from explorer.engine.layout import Layout
 from explorer.engine.probe import Call
 from explorer.engine.runner import Pass, Runner
@@ -219,8 +220,14 @@ def crop_gap(
     return largest(again.logits - expected)
 
 
-def generated(runner: Runner, layout: Layout, tokens: int) -> list[int]:
+def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = lambda: False) -> list[int]:
     """transformers' own greedy generate() from the real tokens of `layout`."""
+
+    def told_to_stop(*_: Any, **__: Any) -> bool:
+        if stop():
+            raise Cancelled
+        return False
+
     model: Any = runner.model
     real_ids = [i for i, m in zip(layout.ids, layout.attention_mask, strict=True) if m]
     inputs = torch.tensor([real_ids], device=model.device)
@@ -236,5 +243,6 @@ def generated(runner: Runner, layout: Layout, tokens: int) -> list[int]:
             top_k=None,
             repetition_penalty=1.0,
             pad_token_id=runner.loaded.card.pad_id,
+            stopping_criteria=[told_to_stop],
         )
     return [int(i) for i in output[0, len(real_ids) :]]
