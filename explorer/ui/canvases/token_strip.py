@@ -40,7 +40,7 @@ from explorer.ui.theme import Theme, unit
 
 _MOST_CHARACTERS = 40  # a longer token is cut in the middle; its tip shows it whole
 _DIMMED = 0.45
-_DRAWN_AFRESH = 120  # with more boxes in view than this, rows are kept as pictures
+_DRAWN_AFRESH = 12  # with more boxes in view than this, rows are kept as pictures
 _row_of = attrgetter("row")
 
 
