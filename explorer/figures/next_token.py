@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.sampling import distribution, entropy_bits
+from explorer.sampling import distribution
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
@@ -39,8 +39,6 @@ class NextToken:
     rest_raw: float
     rest_final: float
     kept: int  # tokens that the sampling settings leave, over the whole vocabulary
-    raw_entropy_bits: float
-    final_entropy_bits: float
 
     @property
     def same_settings(self) -> bool:
@@ -73,8 +71,6 @@ def chart(trace: Trace, index: int, sampling: Sampling, rows: int) -> NextToken:
         rest_raw=float(dist.raw[others].sum()),
         rest_final=float(dist.final[others].sum()),
         kept=int(np.count_nonzero(dist.final)),
-        raw_entropy_bits=entropy_bits(dist.raw),
-        final_entropy_bits=entropy_bits(dist.final),
     )
 
 

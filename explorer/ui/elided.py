@@ -13,13 +13,15 @@ class ElidedLabel(QLabel):
     def __init__(self, text: str = "", parent: QWidget | None = None, tip: str = "") -> None:
         super().__init__(text, parent)
         self._tip = tip
+        self._shown = text
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.setMinimumWidth(8)
 
     def setText(self, text: str) -> None:
-        super().setText(text)
-        self._follow()
+        if text != self.text():
+            super().setText(text)
+            self._follow()
 
     def minimumSizeHint(self) -> QSize:
         return QSize(8, super().minimumSizeHint().height())
@@ -36,12 +38,13 @@ class ElidedLabel(QLabel):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))
-        painter.drawText(self.contentsRect(), int(self.alignment()), self._fitting())
-
-    def _fitting(self) -> str:
-        mode = Qt.TextElideMode.ElideRight
-        return self.fontMetrics().elidedText(self.text(), mode, self.contentsRect().width())
+        painter.drawText(self.contentsRect(), int(self.alignment()), self._shown)
 
     def _follow(self) -> None:
-        cut = "" if self._fitting() == self.text() else self.text()
-        self.setToolTip("\n".join(filter(None, [cut, self._tip])))
+        mode = Qt.TextElideMode.ElideRight
+        width = self.contentsRect().width()
+        self._shown = self.fontMetrics().elidedText(self.text(), mode, width)
+        cut = "" if self._shown == self.text() else self.text()
+        tip = "\n".join(filter(None, [cut, self._tip]))
+        if tip != self.toolTip():
+            self.setToolTip(tip)

@@ -45,6 +45,8 @@ class Notice(QWidget):
 
     def say(self, text: str) -> None:
         """Show a sentence; an empty one hides the bar."""
+        if text == self.text and self.isHidden() != bool(text):
+            return
         self._label.setText(text)
         self.setAccessibleName(text)
         self.setVisible(bool(text))

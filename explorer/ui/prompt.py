@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextLine
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
 from explorer.session.session import Session
@@ -56,6 +58,7 @@ class TokenEdit(QPlainTextEdit):
         self._theme = theme
         self._tokens: tuple[Token, ...] = ()
         self._spans: list[tuple[int, int]] = []
+        self._ends: list[int] = []
         self.setTabChangesFocus(True)
         self.textChanged.connect(self._measure)
 
@@ -75,6 +78,7 @@ class TokenEdit(QPlainTextEdit):
 
     def _measure(self) -> None:
         self._spans = spans(self.text(), self._tokens)
+        self._ends = [end for _, end in self._spans]
         self.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -93,42 +97,45 @@ class TokenEdit(QPlainTextEdit):
         super().paintEvent(event)
 
     def _paint_spans(self, painter: QPainter) -> None:
-        """Only what is on screen, line by line."""
+        """Only the lines on screen, and of each only the tokens on it."""
         colours = [QColor(self._theme.prompt.edge), QColor(self._theme.generated.edge)]
         for colour in colours:
             colour.setAlpha(70)
         block = self.firstVisibleBlock()
         bottom = self.viewport().height()
-        at = 0
         while block.isValid():
             box = self.blockBoundingGeometry(block).translated(self.contentOffset())
-            if box.top() > bottom:
-                return
-            start, end = block.position(), block.position() + block.length()
-            while at < len(self._spans) and self._spans[at][1] <= start:
-                at += 1
-            for index in range(at, len(self._spans)):
-                first, last = self._spans[index]
-                if first >= end:
-                    break
-                painter.setBrush(colours[index % 2])
-                for rect in _line_rects(block.layout(), max(first - start, 0), last - start):
-                    painter.drawRoundedRect(rect.translated(box.topLeft()), 3, 3)
+            layout = block.layout()
+            for i in range(layout.lineCount()):
+                line = layout.lineAt(i)
+                top = box.top() + line.y()
+                if top > bottom:
+                    return
+                if top + line.height() >= 0:
+                    self._paint_line(painter, colours, line, block.position(), box.left(), top)
             block = block.next()
 
-
-def _line_rects(layout: object, first: int, last: int) -> list[QRectF]:
-    """The rectangles of characters first..last of one paragraph, one a line."""
-    rects = []
-    for i in range(layout.lineCount()):  # type: ignore[attr-defined]
-        line = layout.lineAt(i)  # type: ignore[attr-defined]
-        begin, stop = max(first, line.textStart()), min(last, line.textStart() + line.textLength())
-        if begin >= stop:
-            continue
-        # PySide answers (x, cursor position).
-        x, right = line.cursorToX(begin)[0], line.cursorToX(stop)[0]
-        rects.append(QRectF(x + 0.5, line.y() + 0.5, max(right - x - 1, 2), line.height() - 1))
-    return rects
+    def _paint_line(
+        self,
+        painter: QPainter,
+        colours: list[QColor],
+        line: QTextLine,
+        block_start: int,
+        left: float,
+        top: float,
+    ) -> None:
+        begin = block_start + line.textStart()
+        end = begin + line.textLength()
+        index = bisect_right(self._ends, begin)
+        while index < len(self._spans) and self._spans[index][0] < end:
+            first, last = self._spans[index]
+            # PySide answers (x, cursor position).
+            x = line.cursorToX(max(first, begin) - block_start)[0]
+            right = line.cursorToX(min(last, end) - block_start)[0]
+            painter.setBrush(colours[index % 2])
+            rect = QRectF(left + x + 0.5, top + 0.5, max(right - x - 1, 2), line.height() - 1)
+            painter.drawRoundedRect(rect, 3, 3)
+            index += 1
 
 
 class PromptBox(QWidget):
@@ -183,6 +190,8 @@ class PromptBox(QWidget):
             blocked = self.edit.blockSignals(True)
             self.edit.setPlainText(new.request.prompt)
             self.edit.blockSignals(blocked)
+        if old is not None and not _differs(old, new):
+            return
         self._mode.setCurrentIndex(int(new.request.chat))
         offered = new.card is None or new.card.has_chat_template
         self._mode.setEnabled(offered or new.request.chat)
@@ -210,6 +219,17 @@ class PromptBox(QWidget):
 
     def _typed(self) -> None:
         self._session.set_prompt(self.edit.text())
+
+
+def _differs(old: State, new: State) -> bool:
+    """True if anything that the box shows may have changed."""
+    return (
+        old.request != new.request
+        or old.card is not new.card
+        or old.prompt_tokens != new.prompt_tokens
+        or old.prompt_problem != new.prompt_problem
+        or (new.card is None and old.trace is not new.trace)
+    )
 
 
 def _tokens_of(state: State) -> tuple[Token, ...]:

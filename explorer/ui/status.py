@@ -132,13 +132,16 @@ class StatusBar(QWidget):
         if old is None or old.card is not new.card:
             self._model.setText(_model_words(new))
             self._model.setToolTip("" if new.card is None else "\n".join(_details(new)))
-        self._show_light(new)
+        if old is None or _light_differs(old, new):
+            self._show_light(new)
 
     def _show_activity(self, state: State) -> None:
         status = state.status
         self._text.setText(status.text or self._idle_words(state))
-        busy = status.activity in ("loading", "running", "checking")
+        busy = status.activity in ("loading", "checking")
         busy = busy or (status.activity == "starting" and bool(status.text))
+        # The steps themselves are the progress of a run: a bar that moves costs repaints.
+        busy = busy or (status.activity == "running" and status.fraction is not None)
         self._progress.setVisible(busy)
         if status.fraction is None:
             self._progress.setRange(0, 0 if busy else 1)
@@ -168,6 +171,14 @@ class StatusBar(QWidget):
         check = SelfCheck() if state.trace is None else state.trace.self_check
         running = state.status.activity == "checking"
         self.light.show_check(check, running, state.step_index is not None)
+
+
+def _light_differs(old: State, new: State) -> bool:
+    def seen(state: State) -> tuple[object, ...]:
+        check = None if state.trace is None else state.trace.self_check
+        return check, state.status.activity == "checking", state.step_index is None
+
+    return seen(old) != seen(new)
 
 
 def _model_words(state: State) -> str:

@@ -147,7 +147,8 @@ class TopBar(QWidget):
             name = title_of(new.request.model) or self.tr("Choose a model")
             self._model.setText(name)
             self._model.setToolTip(new.request.model or self._model.text())
-        self._show_padding(new)
+        if old is None or old.request != new.request or old.card is not new.card:
+            self._show_padding(new)
 
     def _show_padding(self, state: State) -> None:
         side = {None: 0, "left": 1, "right": 2}[state.request.padding]

@@ -143,7 +143,7 @@ class NextTokenPanel(Panel):
             "forced": self.tr("forced by you"),
         }[draw.how]
         text = self.tr("Step {0}: {1}, rank {2}, {3} bits of entropy").format(
-            figure.step.index, picked, draw.rank + 1, f"{figure.raw_entropy_bits:.3g}"
+            figure.step.index, picked, draw.rank + 1, f"{draw.entropy_bits:.3g}"
         )
         if not figure.sampling.takes_best:
             text += self.tr(" · {0} tokens left").format(f"{figure.kept:,}")
