@@ -9,19 +9,27 @@ from typing import Any
 
 from explorer.engine import gguf_cache
 from explorer.engine.errors import BadInput, EngineError
+from explorer.engine.gguf_cache import Conversion
 from explorer.engine.progress import Progress
 
 
-def as_folder(path: Path, progress: Progress, cancelled: Callable[[], bool]) -> tuple[Path, str]:
-    """(folder with config, tokenizer and float32 safetensors; words for the card's source).
+def as_folder(
+    path: Path, progress: Progress, cancelled: Callable[[], bool]
+) -> tuple[Path, Conversion]:
+    """(folder with config, tokenizer and float32 safetensors; what is to be said of it).
 
     Converts on the first call and whenever the file or the folder has changed.
     """
     folder = gguf_cache.folder_for(path)
-    origin = gguf_cache.opened(path, folder)
-    if origin is None:
-        origin = _convert(path, folder, progress, cancelled)
-    return folder, origin
+    known = gguf_cache.opened(path, folder)
+    if known is None:
+        known = _convert(path, folder, progress, cancelled)
+    return folder, known
+
+
+def is_converted(path: Path) -> bool:
+    """True if `as_folder` would have nothing to do."""
+    return gguf_cache.opened(path, gguf_cache.folder_for(path)) is not None
 
 
 def config_of(path: Path) -> Any:
@@ -29,10 +37,12 @@ def config_of(path: Path) -> Any:
     from explorer.engine import gguf_convert
     from explorer.engine.gguf_header import read_header
 
-    return gguf_convert.config_of(read_header(path))
+    return gguf_convert.config_of(read_header(path))[0]
 
 
-def _convert(path: Path, folder: Path, progress: Progress, cancelled: Callable[[], bool]) -> str:
+def _convert(
+    path: Path, folder: Path, progress: Progress, cancelled: Callable[[], bool]
+) -> Conversion:
     # Half a second of imports that an already converted file does not need.
     from explorer.engine import gguf_convert
     from explorer.engine.gguf_header import read_header
@@ -47,7 +57,7 @@ def _convert(path: Path, folder: Path, progress: Progress, cancelled: Callable[[
         )
     origin = gguf_convert.origin_of(header)
     try:
-        gguf_cache.store(
+        made = gguf_cache.store(
             path, folder, origin, lambda work: gguf_convert.write(header, work, progress, cancelled)
         )
     except OSError as error:
@@ -57,4 +67,4 @@ def _convert(path: Path, folder: Path, progress: Progress, cancelled: Callable[[
             traceback.format_exc(),
         ) from error
     gguf_cache.trim(gguf_cache.LIMIT_BYTES, keep=folder)
-    return origin
+    return made

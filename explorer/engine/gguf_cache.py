@@ -10,12 +10,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from explorer import places
 
-FORMAT = 1  # of the converted folder; a newer program converts again
+FORMAT = 2  # of the converted folder; a newer program converts again
 LIMIT_BYTES = 60 * 10**9  # for all but the bundled model; the longest unused go first
 _MANIFEST = "converted.json"
 _WORK = ".converting-"
@@ -36,32 +37,42 @@ def cache_folder() -> Path:
     return places.data_folder() / "converted"
 
 
-def opened(path: Path, folder: Path) -> str | None:
-    """The source in words if `folder` is a whole, unchanged conversion of `path`, else None."""
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What a converted folder was made from, in words, and what a user should know of it."""
+
+    origin: str
+    notes: tuple[str, ...] = ()
+
+
+def opened(path: Path, folder: Path) -> Conversion | None:
+    """What is known of `folder` if it is a whole, unchanged conversion of `path`, else None."""
     known = _manifest(folder)
     if known is None or not _unchanged(path, folder, known):
         return None
     with contextlib.suppress(OSError):  # a read-only folder is as good to read from
         os.utime(folder / _MANIFEST)  # the longest unused conversion is removed first
-    return str(known.get("origin", ""))
+    return Conversion(str(known.get("origin", "")), tuple(map(str, known.get("notes", ()))))
 
 
-def store(path: Path, folder: Path, origin: str, fill: Callable[[Path], None]) -> None:
+def store(path: Path, folder: Path, origin: str, fill: Callable[[Path], list[str]]) -> Conversion:
     """Let `fill` write into a new folder and give it its name when all is well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     _clear_abandoned(folder.parent)
     work = Path(tempfile.mkdtemp(prefix=_WORK, dir=folder.parent))
     try:
-        fill(work)
+        notes = fill(work)
         files = {file.name: _identity(file) for file in sorted(work.iterdir())}
         known = {
             "format": FORMAT,
             "origin": origin,
+            "notes": notes,
             "source": {"path": str(path), **_identity(path)},
             "files": files,
         }
         (work / _MANIFEST).write_text(json.dumps(known, indent=1), "utf-8")
         _give_name(work, folder)
+        return Conversion(origin, tuple(notes))
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -25,7 +25,7 @@ import transformers.modeling_gguf_pytorch_utils as legacy
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from explorer.engine import gguf_tokenizer
+from explorer.engine import gguf_config, gguf_tokenizer
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.gguf_header import Header
 from explorer.engine.progress import Progress
@@ -47,8 +47,11 @@ def origin_of(header: Header) -> str:
     return f"from {main}" + ("" if main in ("F32", "F64") else " (dequantised)")
 
 
-def config_of(header: Header) -> Any:
-    """transformers' config for the file; BadInput if it cannot read the architecture."""
+def config_of(header: Header) -> tuple[Any, list[str]]:
+    """(transformers' config for the file, notes on what it cannot say).
+
+    BadInput if transformers cannot read the architecture.
+    """
     with _one_reader(header):
         try:
             stated = legacy.load_gguf_checkpoint(str(header.path), return_tensors=False)["config"]
@@ -59,19 +62,24 @@ def config_of(header: Header) -> Any:
     kind = stated.pop("model_type", None)
     if kind not in CONFIG_MAPPING or CONFIG_MAPPING[kind] not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise _unmapped(header)
-    return CONFIG_MAPPING[kind].from_dict(stated)
+    known = CONFIG_MAPPING[kind]
+    fields, notes = gguf_config.completed(header, stated, known)
+    return known.from_dict(fields), notes
 
 
-def write(header: Header, folder: Path, progress: Progress, cancelled: Callable[[], bool]) -> None:
-    """Config, tokenizer and float32 safetensors of the file into an empty folder."""
-    config = config_of(header)
+def write(
+    header: Header, folder: Path, progress: Progress, cancelled: Callable[[], bool]
+) -> list[str]:
+    """Config, tokenizer and float32 safetensors into an empty folder; notes for the user."""
+    config, notes = config_of(header)
     model = skeleton(config)
-    _write_weights(header, config, model, folder, progress, cancelled)
+    used = _write_weights(header, config, model, folder, progress, cancelled)
+    notes += gguf_config.unread_tensors(header, used)
     config.architectures = [type(model).__name__]
     config.dtype = torch.float32
     config.save_pretrained(folder)
     progress("Writing the tokenizer", None)
-    gguf_tokenizer.write(header, folder)
+    return notes + gguf_tokenizer.write(header, folder)
 
 
 def _unmapped(header: Header) -> BadInput:
@@ -89,8 +97,11 @@ def _write_weights(
     folder: Path,
     progress: Progress,
     cancelled: Callable[[], bool],
-) -> None:
-    """Dequantise tensor by tensor into one safetensors file; BadInput if some are missing."""
+) -> set[str]:
+    """Dequantise tensor by tensor into one safetensors file; the names of the tensors used.
+
+    BadInput if some are missing.
+    """
     kind = legacy.TENSOR_PROCESSORS.get(header.architecture, legacy.TensorProcessor)
     processor = kind(config=config.to_dict())
     with _one_reader(header):
@@ -99,6 +110,7 @@ def _write_weights(
     mapped = set(names.values())
     shapes |= {n: tuple(b.shape) for n, b in model.named_buffers() if n in mapped}
     _check_space(folder, shapes)
+    used: set[str] = set()
     with TensorFile(folder / "model.safetensors", shapes) as out:
         for count, entry in enumerate(header.tensors):
             if cancelled():
@@ -113,12 +125,15 @@ def _write_weights(
             )
             if done.name in names and names[done.name] in shapes:
                 out[names[done.name]] = done.weights
+            if done.name is None or done.name in names:  # None: the processor has placed it itself
+                used.add(entry.name)
         missing = out.missing()
     if missing:
         raise BadInput(
             f"{header.path.name} lacks {len(missing)} of the weights that its architecture needs "
             f"({missing[0]}…); use another file of this model."
         )
+    return used
 
 
 def _check_space(folder: Path, shapes: dict[str, tuple[int, ...]]) -> None:

@@ -27,6 +27,7 @@ _SCALARS = {
     11: "q",
     12: "d",
 }
+_LENGTH = struct.Struct("<Q")
 _STRING, _ARRAY = 8, 9
 _MOST_ENTRIES = 1 << 20  # tensors, and metadata keys; real files have hundreds
 _MOST_ELEMENTS = 1 << 26  # of one metadata array; the widest vocabularies have 2^18
@@ -127,6 +128,13 @@ class _Reader:
         self._pass_over(self._take("Q"))
         return self._data[start : self._at].decode("utf-8")
 
+    def _pass_over_strings(self, count: int) -> None:
+        data, at = self._data, self._at  # a vocabulary has 10^5 of them
+        for _ in range(count):
+            at += 8 + _LENGTH.unpack_from(data, at)[0]
+        self._at = at
+        self._pass_over(0)
+
     def _pass_over(self, length: int) -> None:
         self._at += length
         if self._at > len(self._data):
@@ -143,8 +151,7 @@ class _Reader:
         if count > _MOST_ELEMENTS:
             raise damaged(self._path, f"a list of {count} entries")
         if element == _STRING and not self._vocabulary:
-            for _ in range(count):
-                self._pass_over(self._take("Q"))
+            self._pass_over_strings(count)
             return [], (kind, element)
         if element == _STRING:
             return [self._string() for _ in range(count)], (kind, element)

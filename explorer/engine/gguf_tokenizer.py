@@ -9,6 +9,7 @@ from typing import Any
 from tokenizers import pre_tokenizers
 from transformers import GenerationConfig
 from transformers.integrations.gguf.gguf_tokenizer_mapping import (
+    GGUF_PRE_TOKENIZER_SPLITS,
     GGUF_TOKENIZER_MAPPING,
     convert_gguf_tokenizer,
 )
@@ -26,6 +27,9 @@ _SPECIAL = {
 # Tags of tokenizers that split off every digit before GPT-2's own pattern; transformers' GGUF
 # route forgets it.
 _DIGITS_APART = ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b")
+# Tags whose pattern is GPT-2's, which is what transformers takes where it knows nothing better.
+_AS_GPT2 = ("gpt-2", "mpt", "olmo", "jais", "phi-2", "granite-docling", "trillion", "gpt3-finnish")
+_AS_QWEN2 = ("stablelm2", "hunyuan")
 
 
 def special_ids(header: Header) -> dict[str, Any]:
@@ -45,8 +49,11 @@ def end_ids(header: Header) -> list[int]:
     return list(dict.fromkeys(i for i in ids if isinstance(i, int)))
 
 
-def write(header: Header, folder: Path) -> None:
-    """tokenizer.json, tokenizer_config.json and generation_config.json; BadInput if it can't be."""
+def write(header: Header, folder: Path) -> list[str]:
+    """tokenizer.json, tokenizer_config.json and generation_config.json; notes for the user.
+
+    BadInput if the tokenizer cannot be rebuilt.
+    """
     try:
         tokenizer = _tokenizer(header)
     except Exception as error:  # a vocabulary may be broken in many ways
@@ -60,6 +67,7 @@ def write(header: Header, folder: Path) -> None:
     if ends := end_ids(header):
         generation["eos_token_id"] = ends if len(ends) > 1 else ends[0]
     GenerationConfig(**generation).save_pretrained(folder)
+    return _unknown_tag(header)
 
 
 def _tokenizer(header: Header) -> Any:
@@ -81,11 +89,27 @@ def _tokenizer(header: Header) -> Any:
         place = metadata.get(f"tokenizer.ggml.{key}")
         config[name] = tokens[place] if isinstance(place, int) and place < len(tokens) else None
     backend, _ = convert_gguf_tokenizer(header.architecture, described)
-    if described.get("pre_tokenizer_type") in _DIGITS_APART:
+    tag = described.get("pre_tokenizer_type")
+    if tag in _DIGITS_APART:
         backend.pre_tokenizer = pre_tokenizers.Sequence(
             [
                 pre_tokenizers.Digits(individual_digits=True),
                 pre_tokenizers.ByteLevel(add_prefix_space=False),
             ]
         )
+    if tag in _AS_QWEN2:
+        described["pre_tokenizer_type"] = "qwen2"
+        backend, _ = convert_gguf_tokenizer(header.architecture, described)
     return TokenizersBackend(tokenizer_object=backend, **config)
+
+
+def _unknown_tag(header: Header) -> list[str]:
+    """A note if nobody says here how this vocabulary splits text into words."""
+    tag = header.metadata.get("tokenizer.ggml.pre")
+    known = (*_DIGITS_APART, *_AS_GPT2, *_AS_QWEN2, *GGUF_PRE_TOKENIZER_SPLITS)
+    if header.metadata.get("tokenizer.ggml.model") != "gpt2" or tag in known:
+        return []
+    return [
+        f"How this tokenizer splits text into words (tag {tag}) is not known here; GPT-2's way is "
+        "used, so some text may split otherwise than in the original."
+    ]

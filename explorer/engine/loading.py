@@ -57,15 +57,20 @@ def load(
     check_device(device)
     source = catalog.resolve(model)
     folder, origin = source.path, "safetensors"
+    warnings: list[str] = []
     if source.kind == "gguf":
-        held = contents.of_gguf(source.path)
-        check_fits(source.name, held.parameters, held.shape, dtype, device)
-        folder, origin = gguf.as_folder(source.path, progress, cancelled)
+        if not gguf.is_converted(source.path):  # else the folder's own files tell
+            held = contents.of_gguf(source.path)
+            check_fits(source.name, held.parameters, held.shape, dtype, device)
+        folder, converted = gguf.as_folder(source.path, progress, cancelled)
+        origin = converted.origin
+        warnings += converted.notes
     progress("Reading the tokenizer", None)
     config = read_config(folder)
     tokenizer = load_tokenizer(folder)
     files = _whole_files(folder)
-    warnings = [tokenizer.assumption] if tokenizer.assumption else []
+    if tokenizer.assumption:
+        warnings.append(tokenizer.assumption)
     if files[0].suffix == ".bin":
         origin = "pickle (.bin)"
         warnings.append(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gguf
+import numpy as np
 import torch
+import transformers.modeling_gguf_pytorch_utils as legacy
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
 from transformers.tokenization_utils_tokenizers import TokenizersBackend
 
 CORPUS = [
@@ -23,6 +27,11 @@ CHAT = (
 )
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 VOCABULARY = 320
+MORE_WIDTHS = {
+    "expert_feed_forward_length": "moe_intermediate_size",
+    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+    "attention.key_length": "head_dim",
+}
 _TRAINED: dict[int, str] = {}
 
 
@@ -105,15 +114,17 @@ def greedy(made: Any, ids: list[int], count: int = 8) -> list[int]:
 
 
 def write_gguf(
-    path: Path, made: Any, kind: gguf.GGMLQuantizationType, split_count: int = 0
+    path: Path,
+    made: Any,
+    kind: gguf.GGMLQuantizationType,
+    more: Callable[[gguf.GGUFWriter], None] = lambda writer: None,
 ) -> Path:
     """A Llama or Qwen2 model as llama.cpp's converter would write it."""
     config = made.config
     architecture = config.model_type
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny")
-    if split_count:
-        writer.add_uint16("split.count", split_count)
+    more(writer)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -142,6 +153,65 @@ def write_gguf(
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def write_any_gguf(path: Path, architecture: str, sizes: dict[str, Any]) -> Path:
+    """Any architecture that transformers maps, with random tensors under llama.cpp's names.
+
+    The values mean nothing; what matters is that they arrive where transformers puts them.
+    """
+    kind = "gemma3_text" if architecture == "gemma3" else architecture
+    config = AutoConfig.for_model(kind, **sizes)
+    with torch.device("meta"):
+        made = AutoModelForCausalLM.from_config(config)
+    named = {"qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "minimax_m2": "minimax-m2"}
+    writer = gguf.GGUFWriter(path, prefix := named.get(architecture, architecture))
+    writer.add_name("tiny")
+    for key, field in GGUF_CONFIG_MAPPING[architecture].items():
+        _write_number(writer, f"{prefix}.{key}", getattr(config, field or "", None))
+    for key, field in MORE_WIDTHS.items():
+        _write_number(writer, f"{prefix}.{key}", getattr(config, field, None))
+    _write_vocabulary(writer, byte_level(config.vocab_size), "gpt-2")
+    processor = legacy.TENSOR_PROCESSORS.get(prefix, legacy.TensorProcessor)(config.to_dict())
+    names = legacy.get_gguf_hf_weights_map(made, processor)
+    shapes = {name: tuple(value.shape) for name, value in made.state_dict().items()}
+    tied = config.tie_word_embeddings
+    draw = np.random.default_rng(0)
+    for name, place in names.items():
+        if place not in shapes or (name == "output.weight" and tied):
+            continue
+        shape = _stored_shape(architecture, name, shapes[place])
+        values = -draw.random(shape) if name.endswith("ssm_a") else draw.normal(size=shape)
+        name = (
+            name if "." in name.rsplit("_exps", 1)[-1] or "_exps" not in name else f"{name}.weight"
+        )
+        writer.add_tensor(name, values.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _write_number(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int):
+        writer.add_uint32(key, value)
+    if isinstance(value, float):
+        writer.add_float32(key, value)
+
+
+def _stored_shape(architecture: str, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How the file stores what the model holds in `shape`."""
+    if "ffn_gate_exps" in name or "ffn_up_exps" in name:  # the model joins the two
+        return (shape[0], shape[1] // 2, shape[2])
+    turned = ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight", "attn_output.weight")
+    if architecture == "gpt2" and name.endswith(turned):
+        return shape[::-1]
+    if "ssm_conv1d.weight" in name or "shortconv.conv.weight" in name:
+        return (shape[0], shape[2])
+    return shape[1:] if "ffn_gate_inp_shexp" in name else shape
 
 
 def _write_vocabulary(writer: gguf.GGUFWriter, tokenizer: Tokenizer, tag: str) -> None:

@@ -140,8 +140,12 @@ def test_what_is_no_decoder_is_not_listed(tmp_path: Path) -> None:
     assert set(rows(str(root))) == {"whole", "split-00001-of-00002"}
 
 
+def in_parts(writer: library.GGUFWriter) -> None:
+    writer.add_uint16("split.count", 3)
+
+
 def test_a_split_file_is_refused_in_words(tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "x-00001-of-00003.gguf", model(), Q8_0, split_count=3)
+    path = write_gguf(tmp_path / "x-00001-of-00003.gguf", model(), Q8_0, in_parts)
     with pytest.raises(BadInput, match="one of 3 parts"):
         load(str(path))
 

@@ -15,11 +15,11 @@ import pytest
 import torch
 
 from explorer import places
-from explorer.engine import catalog, gguf, gguf_cache
+from explorer.engine import catalog, gguf, gguf_cache, gguf_config
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.gguf_header import read_header
 from explorer.engine.loading import load
-from tests.engine.folders import byte_level, greedy, model, write_gguf
+from tests.engine.folders import byte_level, greedy, model, write_any_gguf, write_gguf
 
 Q = library.GGMLQuantizationType
 PROMPT = "the cat sat on"
@@ -92,6 +92,120 @@ def same_as_transformers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert torch.equal(found[name], value), name
 
 
+SIZES = {
+    "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+    "max_position_embeddings": 128,
+}  # fmt: skip
+EXPERTS = {**SIZES, "num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2}
+ARCHITECTURES = {
+    "qwen2": SIZES,
+    "qwen3": {**SIZES, "head_dim": 128},
+    "phi3": {**SIZES, "pad_token_id": 0},
+    "stablelm": SIZES,
+    "starcoder2": SIZES,
+    "nemotron": SIZES,
+    "gemma2": SIZES,
+    "gemma3": SIZES,
+    "falcon": {
+        "vocab_size": 320, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    },
+    "gpt2": {"vocab_size": 320, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 1024},
+    "bloom": {"vocab_size": 320, "hidden_size": 64, "n_layer": 2, "n_head": 4},
+    "mamba": {"vocab_size": 320, "hidden_size": 64, "num_hidden_layers": 2},
+    "qwen2_moe": EXPERTS,
+    "qwen3_moe": EXPERTS,
+    "minimax_m2": {**EXPERTS, "intermediate_size": 32},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_mapped_architecture_equals_transformers_own_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: str
+) -> None:
+    path = write_any_gguf(tmp_path / "tiny.gguf", architecture, ARCHITECTURES[architecture])
+    same_as_transformers(path, monkeypatch)
+    assert not any("no place" in warning for warning in load(str(path)).card.warnings)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "sizes"),
+    [
+        ("qwen3", SIZES),
+        ("qwen2_moe", {**EXPERTS, "moe_intermediate_size": 32,
+                       "shared_expert_intermediate_size": 48}),
+        ("qwen3_moe", {**EXPERTS, "moe_intermediate_size": 32}),
+    ],
+)  # fmt: skip
+def test_widths_that_transformers_forgets(
+    tmp_path: Path, architecture: str, sizes: dict[str, Any]
+) -> None:
+    path = write_any_gguf(tmp_path / "tiny.gguf", architecture, sizes)
+    loaded = load(str(path))
+    assert loaded.card.head_dim == 16
+    with torch.inference_mode():
+        assert loaded.model(torch.tensor([[1, 2, 3]])).logits.isfinite().all()
+
+
+def with_rope_factors(writer: library.GGUFWriter) -> None:
+    factors = gguf_config.llama3_factors(8, 10_000.0, 32.0)
+    writer.add_tensor("rope_freqs.weight", factors.astype(np.float32))
+
+
+def with_linear_scaling(writer: library.GGUFWriter) -> None:
+    writer.add_rope_scaling_type(library.RopeScalingType.LINEAR)
+    writer.add_rope_scaling_factor(4.0)
+
+
+def with_yarn(writer: library.GGUFWriter) -> None:
+    writer.add_rope_scaling_type(library.RopeScalingType.YARN)
+    writer.add_rope_scaling_factor(2.0)
+    writer.add_rope_scaling_orig_ctx_len(64)
+
+
+LLAMA3_ROPE = {
+    "rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "scaling"),
+    [
+        (with_rope_factors, LLAMA3_ROPE),
+        (with_linear_scaling, {"rope_type": "linear", "factor": 4.0}),
+        (with_yarn, {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64}),
+    ],
+    ids=["llama3", "linear", "yarn"],
+)
+def test_rotary_scaling_is_not_lost(tmp_path: Path, more: Any, scaling: dict[str, Any]) -> None:
+    original = model("llama", rope_parameters={"rope_theta": 10_000.0, **scaling})
+    path = write_gguf(tmp_path / "tiny.gguf", original, Q.F32, more)
+    loaded = load(str(path))
+    ids = torch.arange(100)[None] % 320
+    with torch.inference_mode():
+        difference = (loaded.model(ids).logits - original(ids).logits).abs().max()
+        without = (model("llama")(ids).logits - original(ids).logits).abs().max()
+    assert difference < 1e-4
+    assert without > 1e-2
+    assert loaded.card.warnings == ()
+
+
+def test_rotary_factors_nobody_knows_are_noted(tmp_path: Path) -> None:
+    def strange(writer: library.GGUFWriter) -> None:
+        writer.add_tensor("rope_freqs.weight", np.linspace(1, 3, 8, dtype=np.float32))
+
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32, strange)
+    assert any("rotary factors" in note for note in load(str(path)).card.warnings)
+
+
+def test_an_unknown_way_of_splitting_is_noted(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"gpt-2", b"gpt-X"))
+    assert any("tag gpt-X" in note for note in load(str(path)).card.warnings)
+
+
 def test_converting_happens_once(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "tiny.gguf", model(), Q.Q8_0)
     texts: list[str] = []
@@ -125,7 +239,7 @@ def test_a_copied_conversion_is_still_good(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
     folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)
     os.utime(folder / "model.safetensors", (1, 1))
-    assert gguf_cache.opened(path, folder) == "from F32"
+    assert gguf_cache.opened(path, folder) == gguf_cache.Conversion("from F32")
 
 
 def test_a_cancelled_conversion_leaves_nothing(tmp_path: Path) -> None:

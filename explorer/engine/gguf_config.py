@@ -1,0 +1,138 @@
+"""What a GGUF file states of the model's design and transformers' own GGUF route leaves out.
+
+transformers drops rotary scaling, the width of experts and of heads; the model would run and be
+another one.  What can be said in its config is added here; what cannot is named in a note.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gguf as library
+import numpy as np
+
+from explorer.engine.gguf_header import Header
+
+_WIDTHS = {
+    "expert_feed_forward_length": "moe_intermediate_size",
+    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+    "attention.key_length": "head_dim",
+}
+# Keys that change what a model computes, with the value that changes nothing.
+_TELLING = {
+    "attention.scale": None,
+    "attention.clamp_kqv": 0.0,
+    "attention.max_alibi_bias": 0.0,
+    "embedding_scale": 1.0,
+    "residual_scale": 1.0,
+    "logit_scale": 1.0,
+    "expert_weights_scale": 1.0,
+    "rope.scaling.attn_factor": 1.0,
+}
+_ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+_LLAMA3_FACTORS = (8.0, 32.0, 4.0, 16.0, 2.0)
+_LLAMA3_CONTEXT = 8192
+
+
+def completed(
+    header: Header, stated: dict[str, Any], known: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """(config fields with what was left out, notes on what could not be said).
+
+    `known`: transformers' config class for the model.
+    """
+    fields, notes = dict(stated), []
+    fields |= _widths(header, stated, known)
+    scaling = rope_scaling(header, float(stated.get("rope_theta", 10_000.0)))
+    if isinstance(scaling, str):
+        notes.append(scaling)
+    elif scaling and "rope_scaling" not in stated:
+        fields |= _with_rope(fields, scaling, known)
+    for key, neutral in _TELLING.items():
+        value = header.metadata.get(f"{header.architecture}.{key}")
+        if value is not None and value != neutral:
+            notes.append(_unsaid(f"{key} = {value}"))
+    return fields, notes
+
+
+def unread_tensors(header: Header, used: set[str]) -> list[str]:
+    """A note on tensors that found no place in the model; rotary factors are read elsewhere."""
+    left = [t.name for t in header.tensors if t.name not in used and t.name not in _ROPE_TENSORS]
+    if not left:
+        return []
+    return [f"{len(left)} tensors of the file have no place in the model ({left[0]}…)."]
+
+
+def rope_scaling(header: Header, base: float) -> dict[str, Any] | str | None:
+    """transformers' rotary scaling as the file states it; a note if it can't be told; else None."""
+    named = {tensor.name: tensor for tensor in header.tensors if tensor.name in _ROPE_TENSORS}
+    if "rope_freqs.weight" in named:
+        entry = named["rope_freqs.weight"]
+        factors = library.dequantize(header.data(entry), entry.kind).reshape(-1)
+        return _llama3(factors, base)
+    if named:
+        return _unsaid("rotary factors for long texts")
+    prefix = f"{header.architecture}.rope.scaling."
+    kind = header.metadata.get(prefix + "type", "none")
+    factor = header.metadata.get(prefix + "factor", 0.0)
+    if kind == "none" or not factor or factor == 1.0:
+        return None
+    scaling = {"rope_type": kind, "factor": float(factor)}
+    if kind == "linear":
+        return scaling
+    if kind == "yarn":
+        if original := header.metadata.get(prefix + "original_context_length"):
+            scaling["original_max_position_embeddings"] = int(original)
+        return scaling
+    return _unsaid(f"rotary scaling of type {kind}")
+
+
+def _llama3(factors: np.ndarray, base: float) -> dict[str, Any] | str | None:
+    """Llama 3's settings from the factors they lead to."""
+    if np.allclose(factors, 1.0):
+        return None
+    for factor in _LLAMA3_FACTORS:
+        if np.allclose(factors, llama3_factors(len(factors), base, factor), rtol=1e-4):
+            return {
+                "rope_type": "llama3",
+                "factor": factor,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": _LLAMA3_CONTEXT,
+            }
+    return _unsaid("rotary factors of an unknown kind")
+
+
+def llama3_factors(count: int, base: float, factor: float) -> np.ndarray:
+    """(d_h/2,) by how much Llama 3 slows each rotary frequency: slow ones fully, fast ones not."""
+    wavelength = 2 * np.pi * base ** (np.arange(count) / count)
+    turns = _LLAMA3_CONTEXT / wavelength
+    smooth = np.clip((turns - 1.0) / (4.0 - 1.0), 0.0, 1.0)
+    return np.asarray(1.0 / ((1.0 - smooth) / factor + smooth))
+
+
+def _with_rope(fields: dict[str, Any], scaling: dict[str, Any], known: Any) -> dict[str, Any]:
+    base = known.from_dict(fields).rope_parameters or {}
+    kinds = [name for name, value in base.items() if isinstance(value, dict)]
+    if kinds:  # one entry a kind of layer: only full attention is stretched
+        merged = {name: dict(base[name]) for name in kinds}
+        merged["full_attention"] = {**merged.get("full_attention", {}), **scaling}
+        return {"rope_parameters": merged}
+    return {"rope_parameters": {**base, **scaling}}
+
+
+def _widths(header: Header, stated: dict[str, Any], known: Any) -> dict[str, Any]:
+    default = known()
+    found = {}
+    for key, name in _WIDTHS.items():
+        value = header.metadata.get(f"{header.architecture}.{key}")
+        if isinstance(value, int) and name not in stated and hasattr(default, name):
+            found[name] = value
+    return found
+
+
+def _unsaid(what: str) -> str:
+    return (
+        f"The GGUF file states {what}, which transformers cannot take from it: the model may "
+        "differ from the original, on long texts above all."
+    )
