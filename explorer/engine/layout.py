@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.engine.errors import BadInput
-from explorer.trace.request import RunRequest
+from explorer.trace.request import RunRequest, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,15 @@ class Layout:
     def first(self, slots: int) -> Layout:
         """The first `slots` slots alone."""
         return Layout(self.ids[:slots], self.attention_mask[:slots], self.position_ids[:slots])
+
+    def grown(self, token_id: int, real: bool = True) -> Layout:
+        """With one more slot, for the next token or for padding."""
+        position = sum(self.attention_mask) if real else 0
+        return Layout(
+            (*self.ids, token_id),
+            (*self.attention_mask, int(real)),
+            (*self.position_ids, position),
+        )
 
     @property
     def padded(self) -> bool:
@@ -52,6 +61,49 @@ def lay_out(
         ids, mask = [*filler, *prompt_ids], zeros + ones
     mask = mask + [1] * len(chosen)
     return Layout((*ids, *chosen), tuple(mask), positions(mask))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLayout:
+    """Rows of one length, each with a mask, positions and readout of its own."""
+
+    rows: tuple[Layout, ...]
+    pad_id: int
+
+    @property
+    def slots(self) -> int:
+        """The length of every row."""
+        return len(self.rows[0].ids)
+
+    @property
+    def readouts(self) -> tuple[int, ...]:
+        """Per row: the last slot that holds a real token."""
+        return tuple(row.readout for row in self.rows)
+
+    def grown(self, chosen: Sequence[int | None]) -> BatchLayout:
+        """With the next token of each row; None = this row has ended and gets padding."""
+        rows = (
+            row.grown(self.pad_id if token_id is None else token_id, token_id is not None)
+            for row, token_id in zip(self.rows, chosen, strict=True)
+        )
+        return BatchLayout(tuple(rows), self.pad_id)
+
+
+def lay_out_batch(
+    prompts: Sequence[Sequence[int]], side: Side, extra: int, pad_id: int
+) -> BatchLayout:
+    """Every prompt padded on one side to the longest and `extra` slots more.
+
+    BadInput naming the row if one has no tokens.
+    """
+    empty = next((row for row, ids in enumerate(prompts, 1) if not ids), None)
+    if empty is not None:
+        raise BadInput(f"Prompt {empty} has no tokens, so nothing can be read off it: fill it in.")
+    slots = max(len(ids) for ids in prompts) + extra
+    rows = (
+        lay_out(ids, (), RunRequest(padding=side, pad=slots - len(ids)), pad_id) for ids in prompts
+    )
+    return BatchLayout(tuple(rows), pad_id)
 
 
 def positions(mask: Sequence[int]) -> tuple[int, ...]:
