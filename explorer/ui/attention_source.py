@@ -16,6 +16,7 @@ from explorer.figures.attention import Map
 from explorer.figures.heads import HeadScores, Kind
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
+from explorer.ui.canvases.cell_view import Pooled
 from explorer.ui.worker import Worker
 
 
@@ -58,6 +59,7 @@ class DrawnMap:
     look: Look
     map: Map
     levels: np.ndarray
+    pooled: Pooled | None
     top: float
 
 
@@ -142,7 +144,8 @@ class AttentionSource(QObject):
         def work() -> DrawnMap:
             whole = figures.full_map(look.trace, look.step, look.layer, look.head, known)
             top = whole.top if per_map else 1.0
-            return DrawnMap(look, whole, figures.levels(whole.weights, whole.kinds, top), top)
+            levels = figures.levels(whole.weights, whole.kinds, top)
+            return DrawnMap(look, whole, levels, Pooled.of(levels), top)
 
         self._worker.ask("map", work, self._have_map, self._no_map)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from explorer.ui.canvases.cell_view import CellView
+from explorer.ui.canvases.cell_view import CellView, Pooled
 
 
 def _view(cells: int, size: float = 300.0) -> CellView:
@@ -121,3 +121,22 @@ def test_labels_thin_out_so_that_they_never_overlap() -> None:
         stride = view.stride(14)
         assert stride * view.scale >= 14
         assert stride == 1 or view.scale < 14
+
+
+def test_small_maps_need_no_smaller_copy() -> None:
+    assert Pooled.of(np.zeros((4096, 4096), np.uint8)) is None
+
+
+@pytest.mark.parametrize("zoom", [1.0, 2.3, 30.0])
+def test_a_huge_map_from_its_smaller_copy_loses_nothing(zoom: float) -> None:
+    for seed in range(6):
+        row, column = np.random.default_rng(seed).integers(0, 5000, 2)
+        levels = np.full((5000, 5000), 2, np.uint8)
+        levels[row, column] = 255
+        pooled = Pooled.of(levels, 2000)
+        assert pooled is not None
+        assert pooled.levels.shape == (1667, 1667)
+        view = _view(5000)
+        view.zoom(zoom, view.x_of(column), view.y_of(row))
+        assert view.pixels(levels, 1.0, pooled).max() == 255
+        assert view.pixels(levels, 1.0, pooled).shape == view.pixels(levels, 1.0).shape

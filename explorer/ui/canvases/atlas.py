@@ -35,6 +35,16 @@ from explorer.ui.theme import Theme, unit
 
 _LEAST, _MOST = 9, 150  # pixels a side of a thumbnail, at a zoom of 1
 _STRETCH = 2.2  # thumbnails may be that much wider than high
+_MOVES = {
+    Qt.Key.Key_Left: (0, -1),
+    Qt.Key.Key_Right: (0, 1),
+    Qt.Key.Key_Up: (-1, 0),
+    Qt.Key.Key_Down: (1, 0),
+    Qt.Key.Key_PageUp: (-5, 0),
+    Qt.Key.Key_PageDown: (5, 0),
+    Qt.Key.Key_Home: (0, -1000),
+    Qt.Key.Key_End: (0, 1000),
+}
 
 
 class AtlasView(QAbstractScrollArea):
@@ -202,7 +212,8 @@ class AtlasView(QAbstractScrollArea):
         if self._image is None:
             self._image = self._painted(ratio)
         painter.drawImage(self._offset(), self._image)
-        self._paint_absent(painter)
+        if self._order is None:
+            self._paint_absent(painter)
         painter.setClipping(False)
         self._paint_labels(painter)
         painter.setClipRect(inside.adjusted(-3, -3, 0, 0))
@@ -230,8 +241,6 @@ class AtlasView(QAbstractScrollArea):
 
     def _paint_absent(self, painter: QPainter) -> None:
         assert self._atlas is not None
-        if self._order is not None:
-            return
         _, most = self._shape()
         hatch = QBrush(QColor(self._theme.hatch), Qt.BrushStyle.BDiagPattern)
         painter.setFont(self._small)
@@ -243,9 +252,8 @@ class AtlasView(QAbstractScrollArea):
             painter.fillRect(area, hatch)
             reason = self._atlas.reasons[layer]
             if reason and self._line <= self._cell.height():
-                text = painter.fontMetrics().elidedText(
-                    reason, Qt.TextElideMode.ElideRight, int(area.width() - 8)
-                )
+                right = Qt.TextElideMode.ElideRight
+                text = painter.fontMetrics().elidedText(reason, right, int(area.width() - 8))
                 box = QRectF(painter.boundingRect(area, Qt.AlignmentFlag.AlignCenter, text))
                 painter.fillRect(box.adjusted(-4, 0, 4, 0), QColor(self._theme.card))
                 painter.setPen(QColor(self._theme.muted))
@@ -343,17 +351,7 @@ class AtlasView(QAbstractScrollArea):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         layers, heads = self._shape()
-        moves = {
-            Qt.Key.Key_Left: (0, -1),
-            Qt.Key.Key_Right: (0, 1),
-            Qt.Key.Key_Up: (-1, 0),
-            Qt.Key.Key_Down: (1, 0),
-            Qt.Key.Key_PageUp: (-5, 0),
-            Qt.Key.Key_PageDown: (5, 0),
-            Qt.Key.Key_Home: (0, -heads),
-            Qt.Key.Key_End: (0, heads),
-        }
-        move = moves.get(Qt.Key(event.key()))
+        move = _MOVES.get(Qt.Key(event.key()))
         if move is None or not heads:
             super().keyPressEvent(event)
             return

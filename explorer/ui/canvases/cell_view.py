@@ -9,9 +9,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.figures.pooling import maxima
+from explorer.figures.pooling import maxima, pool_columns, pool_rows
 
 _STRIDES = (1, 2, 3, 4, 5, 7)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooled:
+    """Levels with `stride` × `stride` cells in one, the largest kept."""
+
+    levels: np.ndarray
+    stride: int
+
+    @classmethod
+    def of(cls, levels: np.ndarray, most: int = 4096) -> Pooled | None:
+        """Of a map so large that painting it from its cells would be felt; else None."""
+        stride = -(-max(levels.shape) // most)
+        if stride <= 1:
+            return None
+        return cls(pool_columns(pool_rows(levels, 0, stride), 0, stride), stride)
 
 
 @dataclass
@@ -111,19 +127,25 @@ class CellView:
         """Where a row begins."""
         return (row - self.top) * self.scale
 
-    def pixels(self, levels: np.ndarray, ratio: float) -> np.ndarray:
+    def pixels(self, levels: np.ndarray, ratio: float, pooled: Pooled | None = None) -> np.ndarray:
         """(height, width) device pixels of a (rows, columns) array of levels.
 
-        Where several cells share a pixel the largest shows: no hot cell is ever lost.
+        Where several cells share a pixel the largest shows: no hot cell is ever lost.  `pooled`
+        holds the same levels made smaller, and is used where a pixel takes in that many cells.
         """
-        down = _starts(self.top, self.scale * ratio, self.drawn_height * ratio, self.rows)
-        across = _starts(self.left, self.scale * ratio, self.drawn_width * ratio, self.columns)
+        cell = self.scale * ratio  # device pixels
+        left, top, size = self.left, self.top, (self.rows, self.columns)
+        if pooled is not None and cell * pooled.stride <= 1:
+            levels, cell = pooled.levels, cell * pooled.stride
+            left, top, size = left / pooled.stride, top / pooled.stride, levels.shape
+        down = _starts(top, cell, self.drawn_height * ratio, size[0])
+        across = _starts(left, cell, self.drawn_width * ratio, size[1])
         if not len(down) or not len(across):
             return np.zeros((0, 0), levels.dtype)
-        if self.scale * ratio >= 1:
+        if cell >= 1:
             return np.ascontiguousarray(levels[down][:, across])
-        bottom = min(self.rows, int(np.ceil(self.top + self.drawn_height / self.scale)))
-        right = min(self.columns, int(np.ceil(self.left + self.drawn_width / self.scale)))
+        bottom = min(size[0], int(np.ceil(top + self.drawn_height * ratio / cell)))
+        right = min(size[1], int(np.ceil(left + self.drawn_width * ratio / cell)))
         tall = maxima(levels[:bottom], down, axis=0)
         return np.ascontiguousarray(maxima(tall[:, :right], across, axis=1))
 

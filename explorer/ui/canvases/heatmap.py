@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.tokens import Label
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.cell_view import CellView
+from explorer.ui.canvases.cell_view import CellView, Pooled
 from explorer.ui.canvases.colour_key import key_width, paint_key
 from explorer.ui.canvases.indexed import colour_table, masked_brush, padding_brush, picture
 from explorer.ui.canvases.map_labels import Axis, MapLabels, runs
@@ -70,6 +70,7 @@ class Heatmap(QWidget):
         self._theme = theme
         self._read = read or (lambda query, key: f"{query} {key}")
         self._levels = np.zeros((0, 0), np.uint8)
+        self._pooled: Pooled | None = None
         self._names = MapLabels()
         self._padding: list[tuple[int, int]] = []
         self._colours = "viridis"
@@ -90,12 +91,13 @@ class Heatmap(QWidget):
         labels: Sequence[Label],
         padding: Sequence[int] = (),
         top: str = "100 %",
+        pooled: Pooled | None = None,
     ) -> None:
         """Draw (R, K) uint8 levels; `padding` names the slots that hold padding tokens.
 
-        `top` is what the brightest colour stands for.
+        `top` is what the brightest colour stands for; `pooled` a smaller copy of a huge map.
         """
-        self._levels, self._top = levels, top
+        self._levels, self._top, self._pooled = levels, top, pooled
         self._padding = runs(padding)
         self._names.set_labels(labels, self._padding)
         self.view.set_cells(*levels.shape)
@@ -207,7 +209,7 @@ class Heatmap(QWidget):
         theme, drawn = self._theme, self._drawn()
         painter.fillRect(drawn, masked_brush(theme, ratio))
         table = colour_table(theme, self._colours, masked_clear=True)
-        image = picture(self.view.pixels(self._levels, ratio), table)
+        image = picture(self.view.pixels(self._levels, ratio, self._pooled), table)
         image.setDevicePixelRatio(ratio)
         painter.drawImage(drawn.topLeft(), image)  # a pixel to a pixel: nothing is smoothed
         if self.view.scale >= _GRID_FROM:

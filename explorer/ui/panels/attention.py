@@ -214,7 +214,8 @@ class AttentionPanel(Panel):
         self._drawn = drawn
         self._map_page.setCurrentIndex(0)
         padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
-        self._heatmap.set_map(drawn.levels, self._labels, padding, figures.percent(drawn.top))
+        top = figures.percent(drawn.top)
+        self._heatmap.set_map(drawn.levels, self._labels, padding, top, drawn.pooled)
         self._read()
 
     def _show_atlas(self, atlas: Atlas) -> None:
