@@ -14,7 +14,7 @@ from explorer.session.remote import EngineProcess
 from explorer.trace import messages as m
 from explorer.trace.card import ModelCard
 
-_LAST = (m.Loaded, m.Facts, m.Tokens, m.Finished)
+_LAST = (m.Loaded, m.Facts, m.Batched, m.Tokens, m.Finished)
 
 
 class Client:

@@ -125,6 +125,8 @@ class Desk:
                 return self._check(request)
             case messages.PrefixExperiment():
                 self._prefix(request)
+            case messages.RunBatch():
+                self._batch(request)
             case messages.Inspect():
                 from explorer.engine import recipe
 
@@ -227,6 +229,17 @@ class Desk:
             if stop():
                 return "cancelled"
         return "checked"
+
+    def _batch(self, request: messages.RunBatch) -> None:
+        from explorer.engine import batch
+
+        def progress(text: str, fraction: float | None) -> None:
+            self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
+
+        result = batch.run(
+            self._loaded(), request.batch, progress, lambda: self._cancel_asked(request.run)
+        )
+        self._say(messages.Batched(run=request.run, result=result))
 
     def _prefix(self, request: messages.PrefixExperiment) -> None:
         from explorer.engine import prefix

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
@@ -74,6 +75,12 @@ class PrefixExperiment(Request, frozen=True, kw_only=True):
 
     request: RunRequest
     chosen: tuple[int, ...] = ()
+
+
+class RunBatch(Request, frozen=True, kw_only=True):
+    """Run padded prompts together and each alone; answered by Progress…, Batched."""
+
+    batch: BatchRequest
 
 
 class Inspect(Request, frozen=True, kw_only=True):
@@ -143,6 +150,10 @@ class Checked(Event, frozen=True, kw_only=True):
     check: Check
 
 
+class Batched(Event, frozen=True, kw_only=True):
+    result: BatchResult
+
+
 class Facts(Event, frozen=True, kw_only=True):
     facts: dict[str, Any]
 
@@ -175,6 +186,7 @@ AnyRequest = (
     | Recapture
     | CheckTrace
     | PrefixExperiment
+    | RunBatch
     | Inspect
     | FindModels
     | Cancel

@@ -66,6 +66,7 @@ _EVENTS: dict[str, type[Event]] = {
         messages.Tokens,
         messages.Prompted,
         messages.Checked,
+        messages.Batched,
         messages.Facts,
         messages.Finished,
         messages.Failed,
