@@ -171,6 +171,7 @@ COMMANDS = {
         Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _of_model),
         Command("inspect", "Recipe and parameter count, from the config alone.", _of_model),
         Command("models", "Local models: size, and whether they fit in memory.", _models),
+        Command("bench", "How much slower a watched model is, measured here.", _of_model),
         Command("engine", "The engine's process; speaks frames over stdin/stdout.", _nothing),
     )
 }

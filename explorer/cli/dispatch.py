@@ -13,7 +13,7 @@ from explorer import places
 from explorer.cli.arguments import COMMANDS, desktop_parser
 from explorer.cli.errors import BAD_USE, DONE, ENGINE_FAILED, INTERRUPTED, CommandError
 
-_LATER = ("batch", "bench")
+_LATER = ("batch",)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -127,6 +127,8 @@ class Desk:
                 self._prefix(request)
             case messages.RunBatch():
                 self._batch(request)
+            case messages.Bench():
+                self._bench(request)
             case messages.Inspect():
                 from explorer.engine import recipe
 
@@ -229,6 +231,15 @@ class Desk:
             if stop():
                 return "cancelled"
         return "checked"
+
+    def _bench(self, request: messages.Bench) -> None:
+        from explorer.engine.bench import Bench
+
+        def progress(text: str, fraction: float | None) -> None:
+            self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
+
+        bench = Bench(self._loaded(), progress, lambda: self._cancel_asked(request.run))
+        self._say(messages.Facts(run=request.run, facts=bench.run()))
 
     def _batch(self, request: messages.RunBatch) -> None:
         from explorer.engine import batch

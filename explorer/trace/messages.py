@@ -89,6 +89,10 @@ class Inspect(Request, frozen=True, kw_only=True):
     model: str
 
 
+class Bench(Request, frozen=True, kw_only=True):
+    """Time the loaded model watched and unwatched; answered by Progress…, Facts."""
+
+
 class FindModels(Request, frozen=True, kw_only=True):
     """Local models; answered by Facts with a list under `models`."""
 
@@ -187,6 +191,7 @@ AnyRequest = (
     | CheckTrace
     | PrefixExperiment
     | RunBatch
+    | Bench
     | Inspect
     | FindModels
     | Cancel

@@ -1,0 +1,228 @@
+"""The ratios that matter, measured here and now: watched against unwatched, in one process.
+
+Every pair is interleaved and told by its medians, since a busy machine slows both alike.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+import torch
+from transformers import DynamicCache
+
+from explorer.engine.capture import set_attention
+from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.layout import Layout
+from explorer.engine.runner import Runner
+from explorer.trace import messages, wire
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Step
+
+LENGTHS = (128, 512, 1024, 2048)
+EAGER_FROM = 1024  # eager maps are compared where they start to hurt
+DECODE_TOKENS, DECODE_ROUNDS = 8, 5
+Progress = Callable[[str, float | None], None]
+Stop = Callable[[], bool]
+
+
+class Bench:
+    """One loaded model under the clock."""
+
+    def __init__(self, runner: Runner, progress: Progress, stop: Stop) -> None:
+        self.runner, self.model = runner, runner.model
+        self._progress, self._stop = progress, stop
+        self._sink: BinaryIO = io.BytesIO()
+
+    def run(self) -> dict[str, Any]:
+        """{machine, threads, ratios, figures} as the command prints them; Cancelled if stopped."""
+        context = self.runner.loaded.card.context or LENGTHS[-1] + 1
+        lengths = [t for t in LENGTHS if t <= context]
+        if not lengths:
+            raise BadInput(f"This model reads {context} tokens at most; the bench needs 128.")
+        ratios: dict[str, Any] = {}
+        figures: dict[str, Any] = {"repeats": {}}
+        with open(os.devnull, "wb") as self._sink:
+            self._prefills(lengths, ratios, figures)
+            self._decode(ratios, figures)
+        return {
+            "machine": _machine(),
+            "threads": torch.get_num_threads(),
+            "ratios": ratios,
+            "figures": figures,
+        }
+
+    # -- prefill
+
+    def _prefills(
+        self, lengths: Sequence[int], ratios: dict[str, Any], figures: dict[str, Any]
+    ) -> None:
+        by_length: dict[str, dict[str, Any]] = {
+            name: {}
+            for name in ("plain_prefill_ms", "prefill_ms", "eager_prefill_ms",
+                         "capture_bytes", "eager_bytes")
+        }  # fmt: skip
+        self._plain_prefill(self._ids(lengths[0]))  # warm-up
+        self._watched_prefill(self._ids(lengths[0]))
+        for index, length in enumerate(lengths):
+            key = str(length)
+            repeats = 3 if length <= 512 else 2 if length <= EAGER_FROM else 1
+            figures["repeats"][key] = repeats
+            ids = self._ids(length)
+            plain, watched, eager = [], [], []
+            for _ in range(repeats):
+                self._note(f"Prefill of {length} tokens", index / (len(lengths) + 1))
+                plain.append(self._plain_prefill(ids))
+                spent, kept = self._watched_prefill(ids)
+                watched.append(spent)
+                by_length["capture_bytes"][key] = kept
+                if length >= min(EAGER_FROM, lengths[-1]):
+                    spent, kept = self._eager_prefill(ids)
+                    eager.append(spent)
+                    by_length["eager_bytes"][key] = kept
+            by_length["plain_prefill_ms"][key] = statistics.median(plain) * 1e3
+            by_length["prefill_ms"][key] = statistics.median(watched) * 1e3
+            if eager:
+                by_length["eager_prefill_ms"][key] = statistics.median(eager) * 1e3
+        figures.update(by_length)
+        ratios["prefill_capture_over_plain"] = _over(
+            by_length["prefill_ms"], by_length["plain_prefill_ms"]
+        )
+        ratios["eager_over_ours"] = _over(by_length["eager_prefill_ms"], by_length["prefill_ms"])
+        ratios["eager_bytes_over_ours"] = _over(
+            by_length["eager_bytes"], by_length["capture_bytes"]
+        )
+
+    def _plain_prefill(self, ids: tuple[int, ...]) -> float:
+        return self._plainly("sdpa", ids)[0]
+
+    def _eager_prefill(self, ids: tuple[int, ...]) -> tuple[float, int]:
+        seconds, output = self._plainly("eager", ids, output_attentions=True)
+        maps = [a for a in output.attentions or () if a is not None]
+        return seconds, sum(a.numel() * a.element_size() for a in maps)
+
+    def _plainly(self, attention: str, ids: tuple[int, ...], **more: Any) -> tuple[float, Any]:
+        """A prefill as transformers does it: (seconds, output)."""
+        set_attention(self.model, attention)
+        tokens = torch.tensor([ids], device=self.model.device)
+        with torch.inference_mode():
+            started = time.perf_counter()
+            output = self.model(
+                input_ids=tokens,
+                cache=DynamicCache(config=self.model.config),
+                use_cache=True,
+                logits_to_keep=1,
+                **more,
+            )
+            return time.perf_counter() - started, output
+
+    def _watched_prefill(self, ids: tuple[int, ...]) -> tuple[float, int]:
+        """(seconds until the step is handed over, bytes kept of it)."""
+        layout = _alone(ids)
+        started = time.perf_counter()
+        step = self.runner.step(RunRequest(), layout, 0, Sampling(), self._stop)
+        self._send(step)
+        return time.perf_counter() - started, _kept_bytes(step)
+
+    # -- decode
+
+    def _decode(self, ratios: dict[str, Any], figures: dict[str, Any]) -> None:
+        ids = self._ids(128)
+        plain: list[float] = []
+        watched: list[float] = []
+        floor: list[float] = []
+        for round_ in range(DECODE_ROUNDS):
+            self._note("Decoding", 0.8 + 0.2 * round_ / DECODE_ROUNDS)
+            plain += self._plain_decode(ids)
+            watched += self._watched_decode(ids)
+            floor.append(self._memory_floor())
+        for name, values in (("plain_decode", plain), ("decode", watched), ("floor", floor)):
+            figures[f"{name}_ms"] = statistics.median(values) * 1e3
+        ratios["decode_capture_over_plain"] = figures["decode_ms"] / figures["plain_decode_ms"]
+        ratios["decode_over_floor"] = figures["decode_ms"] / figures["floor_ms"]
+        figures["decode_tokens_per_second"] = 1e3 / figures["decode_ms"]
+
+    def _plain_decode(self, ids: tuple[int, ...]) -> list[float]:
+        """Seconds per token of the loop anybody would write around transformers."""
+        set_attention(self.model, "sdpa")
+        cache = DynamicCache(config=self.model.config)
+        tokens = torch.tensor([ids], device=self.model.device)
+        spent = []
+        with torch.inference_mode():
+            for _ in range(DECODE_TOKENS + 1):
+                started = time.perf_counter()
+                output = self.model(input_ids=tokens, cache=cache, use_cache=True, logits_to_keep=1)
+                tokens = output.logits[:, -1:].argmax(-1)
+                tokens.item()
+                spent.append(time.perf_counter() - started)
+        return spent[1:]
+
+    def _watched_decode(self, ids: tuple[int, ...]) -> list[float]:
+        """Seconds per token with every layer and head captured, picked, packed and written."""
+        context = list(ids)
+        spent = []
+        for index in range(DECODE_TOKENS + 1):
+            started = time.perf_counter()
+            step = self.runner.step(
+                RunRequest(), _alone(tuple(context)), index, Sampling(), self._stop
+            )
+            self._send(step)
+            context.append(step.draw.token_id)
+            spent.append(time.perf_counter() - started)
+        return spent[1:]
+
+    def _memory_floor(self) -> float:
+        """Seconds to read every weight a token needs once, as matrix-vector products."""
+        linears = [m for m in self.model.modules() if isinstance(m, torch.nn.Linear)]
+        inputs = {m.in_features: torch.ones(m.in_features, dtype=m.weight.dtype) for m in linears}
+        with torch.inference_mode():
+            started = time.perf_counter()
+            for linear in linears:
+                torch.mv(linear.weight, inputs[linear.in_features].to(linear.weight.device))
+            return time.perf_counter() - started
+
+    # -- small things
+
+    def _ids(self, length: int) -> tuple[int, ...]:
+        vocabulary = self.model.get_input_embeddings().num_embeddings
+        generator = torch.Generator().manual_seed(0)
+        drawn = torch.randint(vocabulary // 50, vocabulary, (length,), generator=generator)
+        return tuple(int(i) for i in drawn)
+
+    def _send(self, step: Step) -> None:
+        token = self.runner.loaded.tokenizer.token(step.draw.token_id, "generated")
+        wire.write_event(self._sink, messages.Stepped(step=step, token=token))
+
+    def _note(self, text: str, fraction: float) -> None:
+        if self._stop():
+            raise Cancelled
+        self._progress(text, fraction)
+
+
+def _alone(ids: tuple[int, ...]) -> Layout:
+    return Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
+
+
+def _kept_bytes(step: Step) -> int:
+    """Queries, keys and hidden states, as they stay in the trace."""
+    hidden = 0 if step.hidden is None else step.hidden.nbytes
+    parts = [a for r in step.layers for a in (r.queries, r.keys, r.weights) if a is not None]
+    return hidden + sum(part.nbytes for part in parts)
+
+
+def _over(above: dict[str, float], below: dict[str, float]) -> dict[str, float]:
+    return {key: above[key] / below[key] for key in above if below.get(key)}
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "system": platform.system(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "torch": str(torch.__version__),
+    }

@@ -1,0 +1,34 @@
+"""The bench measures what it says: every figure there, and honest ratios of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from explorer.engine import bench, selftest
+from explorer.engine.errors import BadInput, Cancelled
+from tests.engine.tiny import runner_on, tiny_model
+
+
+def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "LENGTHS", (16, 32))
+    runner = runner_on(tiny_model("llama"), context=300)
+    selftest.run(runner)
+    said: list[str] = []
+    found = bench.Bench(runner, lambda text, _: said.append(text), lambda: False).run()
+    figures, ratios = found["figures"], found["ratios"]
+    for key in ("16", "32"):
+        assert ratios["prefill_capture_over_plain"][key] == pytest.approx(
+            figures["prefill_ms"][key] / figures["plain_prefill_ms"][key]
+        )
+    assert figures["eager_bytes"]["32"] == 3 * 4 * 32 * 32 * 4  # layers, heads, T², float32
+    assert figures["capture_bytes"]["32"] == 3 * 32 * (4 + 2) * 8 * 4 + 32 * 32 * 4
+    assert ratios["decode_over_floor"] > 1
+    assert said[0].startswith("Prefill of 16")
+
+
+def test_it_can_be_cancelled_and_needs_room() -> None:
+    runner = runner_on(tiny_model("llama"), context=300)
+    with pytest.raises(Cancelled):
+        bench.Bench(runner, lambda *_: None, lambda: True).run()
+    with pytest.raises(BadInput, match="needs 128"):
+        bench.Bench(runner_on(tiny_model("llama"), context=64), lambda *_: None, bool).run()
