@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from explorer.session import budget
 from explorer.session.background import Background
+from explorer.session.batches import Batches
 from explorer.session.history import History
 from explorer.session.job import Desk, Job, model_key
 from explorer.session.link import Link, Post
@@ -36,6 +37,7 @@ class Driver:
         self._history = history
         self._desk = Desk(store, Link(factory, post, self._receive))
         self.background = Background(self._desk)
+        self.batches = Batches(self._desk, self.background)
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
         self.prompt = LiveTokens(store, self._desk.link)
@@ -199,6 +201,8 @@ class Driver:
                 self.background.on_checked(event)
             case m.Facts() if job.kind == "prefix":
                 self.background.on_prefix(event)
+            case m.Batched():
+                self.batches.answered(event)
             case m.Finished():
                 self._on_finished(event, job)
             case _:

@@ -17,7 +17,7 @@ from explorer.trace.trace import Trace
 class Job:
     """What has the engine now."""
 
-    kind: Literal["load", "advance", "recapture", "check", "compare", "prefix"]
+    kind: Literal["load", "advance", "recapture", "check", "compare", "prefix", "batch"]
     run: int
     request: RunRequest
     fresh: bool = False  # advance: a new trace takes the place of the one on screen

@@ -23,6 +23,7 @@ from explorer.session.ports import Engine
 from explorer.session.state import Saved, State
 from explorer.session.store import Store
 from explorer.trace import dxt
+from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Token
@@ -137,6 +138,10 @@ class Session:
     def run(self) -> None:
         """Go on until an end token, the limit, or pause."""
         self._driver.advance(ENDLESS)
+
+    def run_batch(self, batch: BatchRequest) -> None:
+        """Padded prompts together and each alone: `state.batch`."""
+        self._driver.batches.run(batch)
 
     def pause(self) -> None:
         self._driver.pause()

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
@@ -87,6 +88,7 @@ class State:
     comparing: bool = False  # masked beside unmasked is wished for
     comparison: Comparison | None = None  # the other side of the last step compared
     prefix: dict[str, Any] | None = None  # the prefix experiment's figures (engine.prefix)
+    batch: BatchResult | None = None  # the last padded batch, on the model that is open
     self_check: SelfCheck = field(default_factory=SelfCheck)
     saved: Saved | None = None
     can_undo: bool = False
