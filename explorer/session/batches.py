@@ -1,0 +1,41 @@
+"""Padded batches: asked for by the user, answered into the state beside the trace."""
+
+from __future__ import annotations
+
+from explorer.session.background import Background
+from explorer.session.job import Desk, Job, model_key
+from explorer.session.prompt import encoding_problem
+from explorer.session.state import Status
+from explorer.trace import messages as m
+from explorer.trace.batch import BatchRequest
+
+
+class Batches:
+    """Starts them and puts their results into the state; the trace on screen stays."""
+
+    def __init__(self, desk: Desk, background: Background) -> None:
+        self._desk = desk
+        self._background = background
+
+    def run(self, batch: BatchRequest) -> None:
+        """Run it on the open model, in place of whatever else has the engine."""
+        request = self._desk.store.state.request
+        problem = next(filter(None, map(encoding_problem, batch.prompts)), "")
+        if not problem and (self._desk.loaded is None or self._desk.loaded != model_key(request)):
+            problem = "A batch needs an open model: open one, then run the batch again."
+        if problem:
+            self._desk.store.set(error=problem)
+            return
+        self._background.give_way()
+        self._desk.job = Job("batch", self._desk.link.ask(m.RunBatch(batch=batch)), request)
+        self._desk.store.set(
+            status=Status(activity="running", text="Running the batch…"),
+            error="",
+            error_details="",
+        )
+
+    def answered(self, event: m.Batched) -> None:
+        """The batch is done."""
+        self._desk.job = None
+        self._desk.store.set(batch=event.result, status=Status(activity="idle"))
+        self._background.go_on()
