@@ -147,6 +147,27 @@ def _attention(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="FILE.npy|.csv|.png")
 
 
+def _batch(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument(
+        "--prompts",
+        required=True,
+        metavar="FILE",
+        help="UTF-8, one prompt a line, or a JSON list of strings; 1 to 16 prompts",
+    )
+    parser.add_argument("--padding", choices=("left", "right"), required=True, help="the side")
+    parser.add_argument(
+        "--steps", type=_COUNT, default=1, metavar="N", help="passes; 1 (the prefill) unless given"
+    )
+    parser.add_argument(
+        "--wrong",
+        choices=("positions", "mask", "readout"),
+        help="one mistake on purpose: no position ids, no mask, or read the last slot",
+    )
+    _json(parser)
+    _engine(parser)
+
+
 def _of_model(parser: argparse.ArgumentParser) -> None:
     _model(parser)
     _json(parser)
@@ -168,6 +189,7 @@ COMMANDS = {
         Command("trace", "Run a model for some steps and show or save what happened.", _trace),
         Command("show", "What is in a saved run.", _show),
         Command("attention", "Write one head's attention map of a saved run.", _attention),
+        Command("batch", "Padded prompts together, beside each run alone.", _batch),
         Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _of_model),
         Command("inspect", "Recipe and parameter count, from the config alone.", _of_model),
         Command("models", "Local models: size, and whether they fit in memory.", _models),
