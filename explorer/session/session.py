@@ -86,7 +86,9 @@ class Session:
         changes = {field: value for field, value in given.items() if value is not None}
         request = msgspec.structs.replace(self.state.request, model=name, **changes)
         self._driver.cancel()
-        self._store.set(request=request, card=None, prompt_tokens=(), error="", error_details="")
+        self._store.set(
+            request=request, card=None, prompt_tokens=(), batch=None, error="", error_details=""
+        )
         self._driver.open()
 
     # -- what changes the forward pass
