@@ -13,8 +13,6 @@ from explorer import places
 from explorer.cli.arguments import COMMANDS, desktop_parser
 from explorer.cli.errors import BAD_USE, DONE, ENGINE_FAILED, INTERRUPTED, CommandError
 
-_LATER = ("batch",)
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
@@ -58,8 +56,6 @@ def _keep_details() -> None:
 
 
 def _dispatch(words: list[str]) -> int:
-    if words and words[0] in _LATER:
-        raise CommandError(f"`decoder-explorer {words[0]}` is not there yet in this version.")
     if words and words[0] in COMMANDS:
         command = COMMANDS[words[0]]
         arguments = command.parser().parse_args(words[1:])

@@ -53,7 +53,7 @@ BAD = {
         ("attention", "f", "--layer", "-1", "--head", "0", "--out", "x.npy"),
         "from 0 up",
     ),
-    "batch": (("batch", "m", "--prompts", "f"), "`decoder-explorer batch` is not there yet"),
+    "batch": (("batch", "m", "--prompts", "f"), "--padding"),
     "bench": (("bench", "m"), "not there yet"),
     "window, two models": (("one", "two"), "two"),
     "window, unknown option": (("--colour", "red"), "--colour"),
