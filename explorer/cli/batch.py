@@ -138,7 +138,7 @@ def _print(result: BatchResult) -> None:
         )
         for number, row in enumerate(result.rows, 1)
     ]
-    heads = ("row", "tokens", "pads", "read slot", "next", "alone", "max diff", "verdict", "goes on")
+    heads = ("row", "tokens", "pads", "read", "next", "alone", "max diff", "verdict", "goes on")
     print_table(heads, rows, left={4, 5, 7, 8})
     print(f"\nequal means within {result.tolerance:.2g} on the logits")
 
