@@ -52,6 +52,7 @@ class Runner:
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.capture = Capture(routes(self.model)[0])
         self.cache_offered = True
+        self.first_position: int | None = 0  # that this model counts from; None = it counts alone
         self._accepted = set(inspect.signature(self.model.forward).parameters)
         self._cache_for: Any = None
         self._kinds_seen: set[str] = set()
@@ -152,7 +153,7 @@ class Runner:
         first = phase not in self._kinds_seen
         self._kinds_seen.add(phase)
         try:
-            draw = chain.pick(done.logits, sampling, index, layout.ids)
+            draw = chain.pick(done.logits, sampling, index, self.context_ids(layout))
         except chain.SamplingError as error:
             raise BadInput(str(error)) from error
         return Step(
@@ -160,7 +161,7 @@ class Runner:
             phase=phase,
             first_slot=done.first_slot,
             token_ids=layout.ids[done.first_slot :],
-            position_ids=layout.position_ids[done.first_slot :],
+            position_ids=self.positions(layout, done.first_slot),
             readout=layout.readout,
             logits=done.logits,
             draw=draw,
@@ -178,6 +179,11 @@ class Runner:
             rebuilt_tokens=rebuilt,
             note=f"cache rebuilt by prefill of {rebuilt} tokens" if rebuilt else "",
         )
+
+    @staticmethod
+    def context_ids(layout: Layout) -> list[int]:
+        """What a repetition penalty looks at: every id but the padding's."""
+        return [i for i, real in zip(layout.ids, layout.attention_mask, strict=True) if real]
 
     def _pass(
         self, request: RunRequest, layout: Layout, index: int, cancelled: Stop
@@ -276,13 +282,20 @@ class Runner:
         arguments: dict[str, Any] = {
             "input_ids": torch.tensor([layout.ids[first:]], device=device),
             "attention_mask": torch.tensor([layout.attention_mask[from_slot:]], device=device),
-            "position_ids": torch.tensor([layout.position_ids[first:]], device=device),
+            "position_ids": torch.tensor([self.positions(layout, first)], device=device),
             "use_cache": cache is not None,
             "cache": cache.inner if isinstance(cache, OwnCache) else cache,
             "logits_to_keep": torch.tensor(wanted, device=device),
         }
+        if self.first_position is None:
+            del arguments["position_ids"]
         # What a model does not name it would swallow without a word.
         return {name: value for name, value in arguments.items() if name in self._accepted}
+
+    def positions(self, layout: Layout, first: int) -> tuple[int, ...]:
+        """The positions of the slots from `first` on, as this model counts them."""
+        offset = self.first_position or 0
+        return tuple(position + offset for position in layout.position_ids[first:])
 
     def _sync(self) -> None:
         if self.model.device.type == "cuda":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -53,29 +54,52 @@ def choose(runner: Runner, layout: Layout, limit: float, stop: Stop) -> Trial:
     with masks.watching(runner.model) as seen:
         plain = _plain(runner, layout, stop)
     best = Trial(runner.capture, plain, {}, frozenset(), limit / 10)
-    attending: frozenset[int] = frozenset()
-    for route in routes(runner.model):
-        found = _try(runner, route, layout, plain, limit, stop)
-        if found is None:
-            continue
-        attending |= found.attending
-        if found.worth > best.worth:
+    for first_position in _first_positions(runner.model):
+        runner.first_position = first_position
+        found = _best_route(runner, layout, plain, limit, stop)
+        if found is not None:
             best = found
-        if best.exact and not best.failed:
             break
-    if not best.exact:
-        best.attending = attending
     runner.capture = best.capture
-    runner.capture.attends = bool(attending)
+    runner.capture.attends = bool(best.attending)
     runner.capture.windowed = "windowed" in seen
     runner.capture.proven = Proven(best.exact, frozenset())
     return best
 
 
 def _plain(runner: Runner, layout: Layout, stop: Stop) -> Pass:
-    """The model as it was loaded, with nothing of ours in it."""
-    runner.capture = Capture(runner.loaded_attention)
+    """The model as it was loaded, with nothing of ours in it, not even positions."""
+    runner.capture, runner.first_position = Capture(runner.loaded_attention), None
     return scrutiny.every_slot(runner, RunRequest(), layout, stop)
+
+
+def _first_positions(model: Any) -> Iterator[int | None]:
+    """Where models count positions from: 0, or past the padding id; None, they count alone."""
+    yield 0
+    padding = getattr(model.config.get_text_config(decoder=True), "pad_token_id", None)
+    if isinstance(padding, int) and padding >= 0:
+        yield padding + 1
+    yield None
+
+
+def _best_route(
+    runner: Runner, layout: Layout, plain: Pass, limit: float, stop: Stop
+) -> Trial | None:
+    """None if every route changes the logits."""
+    best: Trial | None = None
+    attending: frozenset[int] = frozenset()
+    for route in routes(runner.model):
+        found = _try(runner, route, layout, plain, limit, stop)
+        if found is None:
+            continue
+        attending |= found.attending
+        if best is None or found.worth > best.worth:
+            best = found
+        if found.exact and not found.failed:
+            break
+    if best is not None and not best.exact:
+        best.attending = attending
+    return best
 
 
 def _try(

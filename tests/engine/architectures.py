@@ -23,7 +23,14 @@ SIZES: dict[str, Any] = {
     **dict.fromkeys(("embedding_dim", "emb_dim", "word_embed_proj_dim", "lru_width"), WIDTH),
     **dict.fromkeys(("input_embedding_size", "shape_embed_dim", "pronunciation_embed_dim"), WIDTH),
     **dict.fromkeys(
-        ("backbone_hidden_size", "ple_embed_dim", "adapter_in_dim", "adapter_input_size"), WIDTH
+        (
+            "backbone_hidden_size",
+            "ple_embed_dim",
+            "adapter_in_dim",
+            "adapter_input_size",
+            "adapter_out_dim",
+        ),
+        WIDTH,
     ),
     **dict.fromkeys(("num_hidden_layers", "n_layer", "n_layers", "num_blocks"), LAYERS),
     **dict.fromkeys(("decoder_layers", "encoder_layers", "num_decoder_layers"), LAYERS),
@@ -54,7 +61,8 @@ SIZES: dict[str, Any] = {
     **dict.fromkeys(("sliding_window", "attention_chunk_size", "local_attention"), WINDOW),
     **dict.fromkeys(("window_size", "sliding_window_size", "attention_window_size"), WINDOW),
     **dict.fromkeys(("index_topk", "indexer_budget"), WINDOW),
-    **dict.fromkeys(("index_n_heads", "indexer_n_heads"), 2),
+    # So many that scores seldom tie at 0: which of tied keys is read is left to chance.
+    **dict.fromkeys(("index_n_heads", "indexer_n_heads"), 16),
     **dict.fromkeys(("mamba_d_state", "state_size", "mamba_dt_rank", "time_step_rank"), HEAD_DIM),
     **dict.fromkeys(("mamba_d_head", "mamba_headdim", "mamba_head_dim"), HEAD_DIM),
     **dict.fromkeys(("mamba_n_heads", "mamba_num_heads"), 2 * HEADS),
