@@ -122,11 +122,11 @@ def _with_rope(fields: dict[str, Any], scaling: dict[str, Any], known: Any) -> d
 
 
 def _widths(header: Header, stated: dict[str, Any], known: Any) -> dict[str, Any]:
-    default = known()
+    default = known().to_dict()
     found = {}
     for key, name in _WIDTHS.items():
         value = header.metadata.get(f"{header.architecture}.{key}")
-        if isinstance(value, int) and name not in stated and hasattr(default, name):
+        if isinstance(value, int) and name not in stated and name in default:
             found[name] = value
     return found
 

@@ -25,7 +25,7 @@ import transformers.modeling_gguf_pytorch_utils as legacy
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
-from explorer.engine import gguf_config, gguf_tokenizer
+from explorer.engine import gguf_config, gguf_newer, gguf_tokenizer
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.gguf_header import Header
 from explorer.engine.progress import Progress
@@ -52,6 +52,11 @@ def config_of(header: Header) -> tuple[Any, list[str]]:
 
     BadInput if transformers cannot read the architecture.
     """
+    if gguf_newer.reads(header):
+        try:
+            return gguf_newer.config_of(header), []
+        except (KeyError, ValueError, TypeError, ZeroDivisionError) as error:
+            raise _unmapped(header) from error
     with _one_reader(header):
         try:
             stated = legacy.load_gguf_checkpoint(str(header.path), return_tensors=False)["config"]
@@ -72,12 +77,15 @@ def write(
 ) -> list[str]:
     """Config, tokenizer and float32 safetensors into an empty folder; notes for the user."""
     config, notes = config_of(header)
-    model = skeleton(config)
-    used = _write_weights(header, config, model, folder, progress, cancelled)
-    notes += gguf_config.unread_tensors(header, used)
-    config.architectures = [type(model).__name__]
-    config.dtype = torch.float32
-    config.save_pretrained(folder)
+    if gguf_newer.reads(header):
+        gguf_newer.write_weights(header, config, folder, progress, cancelled)
+    else:
+        model = skeleton(config)
+        used = _write_weights(header, config, model, folder, progress, cancelled)
+        notes += gguf_config.unread_tensors(header, used)
+        config.architectures = [type(model).__name__]
+        config.dtype = torch.float32
+        config.save_pretrained(folder)
     progress("Writing the tokenizer", None)
     return notes + gguf_tokenizer.write(header, folder)
 

@@ -193,6 +193,82 @@ def write_any_gguf(path: Path, architecture: str, sizes: dict[str, Any]) -> Path
     return path
 
 
+def write_newer_gguf(path: Path, architecture: str) -> Path:
+    """A hybrid of the newest kind: Qwen 3.5 or LFM2, random tensors under llama.cpp's names."""
+    numbers, kinds, stack = NEWER[architecture]
+    writer = gguf.GGUFWriter(path, architecture)
+    for key, value in numbers.items():
+        if isinstance(value, list):
+            writer.add_array(f"{architecture}.{key}", value)
+        else:
+            _write_number(writer, f"{architecture}.{key}", value)
+    _write_vocabulary(writer, byte_level(), "gpt-2")
+    draw = np.random.default_rng(0)
+    shapes = {"token_embd.weight": (320, 64)}
+    shapes[{"qwen35": "output_norm.weight", "lfm2": "token_embd_norm.weight"}[architecture]] = (64,)
+    for number, layer in enumerate(stack):
+        shapes |= {f"blk.{number}.{name}": shape for name, shape in kinds[layer].items()}
+    for name, shape in shapes.items():
+        values = -draw.random(shape) if name.endswith("ssm_a") else draw.normal(size=shape) * 0.2
+        writer.add_tensor(name, values.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+_SIZES = {
+    "context_length": 128, "embedding_length": 64, "feed_forward_length": 96, "block_count": 4,
+    "attention.head_count": 4, "attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 10000.0,
+}  # fmt: skip
+_FEED_FORWARD = {
+    "ffn_gate.weight": (96, 64), "ffn_up.weight": (96, 64), "ffn_down.weight": (64, 96),
+    "attn_norm.weight": (64,),
+}  # fmt: skip
+_QWEN35 = {**_FEED_FORWARD, "post_attention_norm.weight": (64,)}
+NEWER: dict[str, Any] = {
+    "qwen35": (
+        {
+            **_SIZES, "attention.head_count_kv": 2, "attention.key_length": 16,
+            "full_attention_interval": 4, "ssm.conv_kernel": 4, "ssm.state_size": 8,
+            "ssm.group_count": 2, "ssm.time_step_rank": 4, "ssm.inner_size": 32,
+            "rope.dimension_count": 8, "rope.dimension_sections": [2, 1, 1, 0],
+        },
+        {
+            "linear": {
+                **_QWEN35, "attn_qkv.weight": (64, 64), "attn_gate.weight": (32, 64),
+                "ssm_alpha.weight": (4, 64), "ssm_beta.weight": (4, 64), "ssm_a": (4,),
+                "ssm_conv1d.weight": (64, 4), "ssm_norm.weight": (8,), "ssm_dt.bias": (4,),
+                "ssm_out.weight": (64, 32),
+            },
+            "full": {
+                **_QWEN35, "attn_q.weight": (128, 64), "attn_k.weight": (32, 64),
+                "attn_v.weight": (32, 64), "attn_output.weight": (64, 64),
+                "attn_q_norm.weight": (16,), "attn_k_norm.weight": (16,),
+            },
+        },
+        ("linear", "linear", "linear", "full"),
+    ),
+    "lfm2": (
+        {**_SIZES, "attention.head_count_kv": [0, 2, 0, 2], "shortconv.l_cache": 3},
+        {
+            "conv": {
+                **_FEED_FORWARD, "ffn_norm.weight": (64,), "shortconv.conv.weight": (64, 3),
+                "shortconv.in_proj.weight": (192, 64), "shortconv.out_proj.weight": (64, 64),
+            },
+            "full": {
+                **_FEED_FORWARD, "ffn_norm.weight": (64,), "attn_q.weight": (64, 64),
+                "attn_k.weight": (32, 64), "attn_v.weight": (32, 64),
+                "attn_output.weight": (64, 64), "attn_q_norm.weight": (16,),
+                "attn_k_norm.weight": (16,),
+            },
+        },
+        ("conv", "full", "conv", "full"),
+    ),
+}  # fmt: skip
+
+
 def _write_number(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
     if isinstance(value, bool) or value is None:
         return

@@ -19,7 +19,14 @@ from explorer.engine import catalog, gguf, gguf_cache, gguf_config
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.gguf_header import read_header
 from explorer.engine.loading import load
-from tests.engine.folders import byte_level, greedy, model, write_any_gguf, write_gguf
+from tests.engine.folders import (
+    byte_level,
+    greedy,
+    model,
+    write_any_gguf,
+    write_gguf,
+    write_newer_gguf,
+)
 
 Q = library.GGMLQuantizationType
 PROMPT = "the cat sat on"
@@ -79,11 +86,12 @@ def same_as_transformers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare with from_pretrained(gguf_file=…), tensor by tensor."""
     import transformers.modeling_utils
 
-    # It asks for accelerate, which it then does not use.
-    monkeypatch.setattr(transformers.modeling_utils, "is_accelerate_available", lambda: True)
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(
-        path.parent, gguf_file=path.name, dtype=torch.float32, local_files_only=True
-    )
+    with monkeypatch.context() as patch:
+        # It asks for accelerate, which it then does not use.
+        patch.setattr(transformers.modeling_utils, "is_accelerate_available", lambda: True)
+        theirs = transformers.AutoModelForCausalLM.from_pretrained(
+            path.parent, gguf_file=path.name, dtype=torch.float32, local_files_only=True
+        )
     ours = load(str(path)).model
     expected = dict(theirs.state_dict())
     found = dict(ours.state_dict())
@@ -119,13 +127,33 @@ ARCHITECTURES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+QUICK = ("gemma3", "gpt2", "bloom", "qwen3_moe")
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [pytest.param(a, marks=[] if a in QUICK else pytest.mark.slow) for a in ARCHITECTURES],
+)
 def test_every_mapped_architecture_equals_transformers_own_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: str
 ) -> None:
     path = write_any_gguf(tmp_path / "tiny.gguf", architecture, ARCHITECTURES[architecture])
     same_as_transformers(path, monkeypatch)
     assert not any("no place" in warning for warning in load(str(path)).card.warnings)
+
+
+@pytest.mark.parametrize("architecture", ["qwen35", "lfm2"])
+def test_the_newest_architectures_equal_transformers_own_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: str
+) -> None:
+    path = write_newer_gguf(tmp_path / "tiny.gguf", architecture)
+    same_as_transformers(path, monkeypatch)
+    card = load(str(path)).card
+    kinds = {"qwen35": ("linear",) * 3 + ("full",), "lfm2": ("conv", "full") * 2}
+    assert card.layer_kinds == kinds[architecture]
+    path.write_bytes(path.read_bytes().replace(b"blk.1.ffn_up.weight", b"blk.1.ffn_ux.weight"))
+    with pytest.raises(BadInput, match="lacks 1 of the weights"):
+        load(str(path))
 
 
 @pytest.mark.parametrize(
