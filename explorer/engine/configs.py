@@ -17,6 +17,18 @@ from explorer.engine.errors import BadInput
 from explorer.engine.shape import check_layers, stated_layers
 from explorer.engine.weights import read_json
 
+# Heads of models that were trained for another task on the body of a decoder or an encoder.
+_OTHER_TASKS = (
+    "ForMaskedLM",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+    "ForNextSentencePrediction",
+    "ForPreTraining",
+    "EncoderModel",
+)
+
 
 def read_config(folder: Path) -> Any:
     """The transformers config of a folder; BadInput if it is not a decoder we can open."""
@@ -74,4 +86,10 @@ def check_is_decoder(name: str, stated: dict[str, Any]) -> None:
         raise BadInput(
             f"{name} is of type {kind}, which is not a decoder-only language model; "
             "choose one that generates text from left to right."
+        )
+    heads = stated.get("architectures")
+    if isinstance(heads, list) and heads and all(str(h).endswith(_OTHER_TASKS) for h in heads):
+        raise BadInput(
+            f"{name} was trained for another task ({heads[0]}), not to continue a text; choose a "
+            "model that generates text from left to right."
         )

@@ -151,6 +151,12 @@ def _load_weights(
         raise
     except MemoryError as error:
         raise EngineError(f"There is not enough memory to open {folder.name}.") from error
+    except ImportError as error:  # a packed form that wants a library of its own
+        raise BadInput(
+            f"The weights of {folder.name} are packed in a form (quantization_config) that needs a "
+            "library which is not installed; use an unpacked copy of the model or a GGUF file.",
+            traceback.format_exc(),
+        ) from error
     except Exception as error:  # weights that do not fit the config fail in many ways
         raise BadInput(
             f"The weights of {folder.name} do not fit its config.json or are damaged; "

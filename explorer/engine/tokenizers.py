@@ -234,6 +234,12 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         return Tokenizer(PythonSplitter(library) if backend is None else FastSplitter(backend),
                          library)  # fmt: skip
     except Exception as error:  # a damaged file fails in many ways
+        if not (folder / "tokenizer.json").is_file() and list(folder.glob("*.model")):
+            raise BadInput(
+                f"{folder.name} has its tokenizer only as a SentencePiece model; put the "
+                "tokenizer.json of the same model beside it.",
+                traceback.format_exc(),
+            ) from error
         raise BadInput(
             f"The tokenizer of {folder.name} cannot be read; download it again.",
             traceback.format_exc(),

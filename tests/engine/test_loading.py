@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 import struct
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,48 @@ def test_no_weights(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "tiny", model())
     (folder / "model.safetensors").unlink()
     assert "no weights" in refused(folder)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_cut_pickles(tmp_path: Path, share: float) -> None:
+    made = model()
+    folder = write_folder(tmp_path / "tiny", made)
+    (folder / "model.safetensors").unlink()
+    torch.save(made.state_dict(), folder / "pytorch_model.bin")
+    whole = (folder / "pytorch_model.bin").read_bytes()
+    (folder / "pytorch_model.bin").write_bytes(whole[: int(len(whole) * share)])
+    refused(folder)
+
+
+def test_a_model_for_another_task(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny", model())
+    change_config(folder, architectures=["LlamaForSequenceClassification"])
+    assert "another task" in refused(folder)
+
+
+def test_a_packed_model_whose_library_is_not_there(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny", model())
+    change_config(
+        folder, quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True}
+    )
+    assert "packed" in refused(folder)
+
+
+def test_a_config_that_asks_for_more_than_the_files_hold(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny", model())
+    change_config(folder, intermediate_size=10**12)
+    assert "do not belong together" in refused(folder)
+
+
+def test_no_network_is_ever_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("the network was asked")
+
+    folder = write_folder(tmp_path / "tiny", model())
+    for name in ("connect", "connect_ex", "sendto"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    opens_the_same(load(str(folder)), model())
 
 
 def test_a_missing_shard(tmp_path: Path) -> None:

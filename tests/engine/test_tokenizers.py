@@ -338,6 +338,8 @@ def test_a_cut_tiktoken_vocabulary(tmp_path: Path, share: float) -> None:
 def test_a_sentencepiece_model_is_not_taken_for_tiktoken(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
     assert tiktoken_folder.find_vocabulary(tmp_path) is None
+    with pytest.raises(BadInput, match="only as a SentencePiece model"):
+        load_tokenizer(tmp_path)
 
 
 def llama3_style() -> Backend:
