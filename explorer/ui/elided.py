@@ -23,8 +23,14 @@ class ElidedLabel(QLabel):
             super().setText(text)
             self._follow()
 
+    def sizeHint(self) -> QSize:
+        return self.minimumSizeHint()
+
     def minimumSizeHint(self) -> QSize:
-        return QSize(8, super().minimumSizeHint().height())
+        # The same for every text, though ␣ may come from a taller font: nothing below must jump.
+        margins = self.contentsMargins()
+        height = round(self.fontMetrics().height() * 1.15) + margins.top() + margins.bottom()
+        return QSize(8, height)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

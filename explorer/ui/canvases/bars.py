@@ -62,6 +62,7 @@ class Bars(QWidget):
         self._ceiling = 1.0
         self._over: int | None = None  # row index under mouse or key cursor
         self._capacity = 0
+        self._unit = 1.0
         describe(self)
         self.setProperty(KEEPS_ARROWS, True)
         self.setMouseTracking(True)
@@ -108,6 +109,7 @@ class Bars(QWidget):
     # -- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
+        self._unit = unit(self)  # asked for once: it is not cheap
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._check_capacity()
@@ -124,7 +126,7 @@ class Bars(QWidget):
 
     def _columns(self, metrics: QFontMetrics) -> tuple[QRectF, float, float]:
         """Where the bars are, and the right edges of the two columns of figures."""
-        u = unit(self)
+        u = self._unit
         gap = 10 * u
         texts = [[r.first_text for r in self._rows], [r.second_text for r in self._rows]]
         heads = [self._heads[0], self._heads[1] if any(texts[1]) else ""]
@@ -141,19 +143,19 @@ class Bars(QWidget):
         return QRectF(left, _AXIS * u, width, self.height() - _AXIS * u), first, second
 
     def _label_width(self, metrics: QFontMetrics) -> float:
-        u = unit(self)
+        u = self._unit
         widest = max((metrics.horizontalAdvance(row.label) for row in self._rows), default=0)
         return min(max(widest * 1.1 + 22 * u, _LABEL_LEAST * u), _LABEL_SHARE * self.width())
 
     def _row_rect(self, index: int) -> QRectF:
-        u = unit(self)
+        u = self._unit
         return QRectF(0, (_AXIS + index * _ROW) * u, self.width(), _ROW * u)
 
     def _paint_axis(self, painter: QPainter, area: QRectF, first: float, second: float) -> None:
         theme = self._theme
         bottom = self._row_rect(min(len(self._rows), self._capacity)).top()
         small = QFont(self.font())
-        small.setPixelSize(max(8, round(11 * unit(self))))
+        small.setPixelSize(max(8, round(11 * self._unit)))
         painter.setFont(small)
         for part in (0.0, 0.5, 1.0):
             x = round(area.left() + part * area.width())
@@ -166,14 +168,14 @@ class Bars(QWidget):
         painter.setFont(self.font())
         for right, head, colour in (
             (first, self._heads[0], theme.raw),
-            (second, self._heads[1] if first < second - 5 * unit(self) else "", theme.final),
+            (second, self._heads[1] if first < second - 5 * self._unit else "", theme.final),
         ):
             self._paint_head(painter, right, head, colour)
 
     def _paint_head(self, painter: QPainter, right: float, head: str, colour: str) -> None:
         if not head:
             return
-        u = unit(self)
+        u = self._unit
         width = painter.fontMetrics().horizontalAdvance(head)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(colour))
@@ -191,7 +193,7 @@ class Bars(QWidget):
         row: Row,
         lit: bool,
     ) -> None:
-        theme, u = self._theme, unit(self)
+        theme, u = self._theme, self._unit
         if lit and not row.rest:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(theme.hover))
@@ -227,7 +229,7 @@ class Bars(QWidget):
                 painter.drawLine(QPointF(x - 2, top + height + 1), QPointF(x + 2, top - 1))
 
     def _paint_label(self, painter: QPainter, rect: QRectF, width: float, row: Row) -> None:
-        theme, u = self._theme, unit(self)
+        theme, u = self._theme, self._unit
         box = QRectF(2, rect.top() + 2 * u, width - 8 * u, rect.height() - 4 * u)
         font = QFont(self.font())
         if row.mark is not None:
@@ -247,7 +249,7 @@ class Bars(QWidget):
     # -- mouse and keys
 
     def _index_at(self, point: QPoint) -> int | None:
-        u = unit(self)
+        u = self._unit
         index = int((point.y() - _AXIS * u) // (_ROW * u))
         return index if 0 <= index < min(len(self._rows), self._capacity) else None
 

@@ -150,25 +150,49 @@ class ColumnChart(QWidget):
             painter.drawText(below, Qt.AlignmentFlag.AlignRight, last)
 
     def _paint_columns(self, painter: QPainter, plot: QRectF, top: float, step: float) -> None:
+        """Columns of one kind go to Qt in one call."""
         data = self._data
         gap = 1.0 if step >= 4 else 0.0
         width = min(step - gap, 34 * unit(self))
         scale = plot.height() / top
-        for i, value in enumerate(data.values):
-            x = plot.left() + i * step + (step - gap - width) / 2
-            high = min(float(value), top) * scale
-            rect = QRectF(x, plot.bottom() - high, width, high)
-            kind = self._kind(i)
+        left, bottom = plot.left() + (step - gap - width) / 2, plot.bottom()
+        groups: dict[str, list[QRectF]] = {}
+        for i, value in enumerate(data.values.tolist()):
+            high = min(value, top) * scale
+            rect = QRectF(left + i * step, bottom - high, width, high)
             if i in data.hollow:
-                self._paint_hollow(painter, rect, kind)
+                self._paint_hollow(painter, rect, self._kind(i))
             else:
-                painter.fillRect(rect, self._brush(kind))
-            if data.above is not None and data.above[i] > 0:
-                more = min(float(data.above[i]) * scale, max(rect.top() - plot.top(), 0.0))
-                colour = QColor(getattr(self._theme, data.above_colour))
-                painter.fillRect(QRectF(x, rect.top() - more, width, more), colour)
-            if data.cap is not None and value > data.cap:
-                self._paint_break(painter, rect)
+                groups.setdefault(self._kind(i), []).append(rect)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for kind, rects in groups.items():
+            painter.setBrush(self._brush(kind))
+            painter.drawRects(rects)
+        if data.above is not None:
+            self._paint_above(painter, plot, data.above, scale, left, step, width)
+        if data.cap is not None:
+            for i in np.flatnonzero(data.values > data.cap).tolist():
+                self._paint_break(painter, QRectF(left + i * step, plot.top(), width, 20))
+
+    def _paint_above(
+        self,
+        painter: QPainter,
+        plot: QRectF,
+        above: np.ndarray,
+        scale: float,
+        left: float,
+        step: float,
+        width: float,
+    ) -> None:
+        """What is stacked on the columns, cut where the axis ends."""
+        rects = []
+        for i, (value, more) in enumerate(zip(self._data.values, above, strict=True)):
+            base = max(plot.bottom() - float(value) * scale, plot.top())
+            high = min(float(more) * scale, base - plot.top())
+            if high > 0:
+                rects.append(QRectF(left + i * step, base - high, width, high))
+        painter.setBrush(QColor(getattr(self._theme, self._data.above_colour)))
+        painter.drawRects(rects)
 
     def _kind(self, index: int) -> str:
         kinds = self._data.kinds
