@@ -52,7 +52,7 @@ def chart(trace: Trace, index: int, sampling: Sampling, rows: int) -> NextToken:
     SamplingError with a sentence if logits or settings give no distribution.
     """
     step = trace.steps[index]
-    dist = distribution(step.logits, sampling)
+    dist = distribution(step.logits, sampling, trace.context_ids(index))
     ids = [int(i) for i in dist.order[: max(rows, 1)]]
     chosen = trace.chosen[index]
     if chosen.id not in ids:
@@ -97,13 +97,18 @@ def percent(p: float) -> str:
 
 def settings_words(sampling: Sampling) -> str:
     """How a token is picked with these settings, in a few words."""
+    penalty = f"repetition penalty {sampling.repetition_penalty:g}"
     if sampling.takes_best:
-        return "greedy: the most probable token"
-    parts = [f"temperature {sampling.temperature:g}"]
-    if sampling.top_k:
-        parts.append(f"top-k {sampling.top_k}")
-    if sampling.top_p < 1:
-        parts.append(f"top-p {sampling.top_p:g}")
+        words = "greedy: the most probable token"
+        return words if sampling.repetition_penalty == 1 else f"{words} after {penalty}"
+    words_of = {
+        "penalty": penalty if sampling.repetition_penalty != 1 else "",
+        "temperature": f"temperature {sampling.temperature:g}",
+        "top_k": f"top-k {sampling.top_k}" if sampling.top_k else "",
+        "top_p": f"top-p {sampling.top_p:g}" if sampling.top_p < 1 else "",
+        "min_p": f"min-p {sampling.min_p:g}" if sampling.min_p else "",
+    }
+    parts = [words for link in sampling.order if (words := words_of[link])]
     return ", ".join([*parts, f"seed {sampling.seed}"])
 
 

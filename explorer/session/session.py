@@ -182,7 +182,7 @@ class Session:
             )
             return
         try:
-            draw = chain.force(step.logits, step.sampling, token_id)
+            draw = chain.force(step.logits, step.sampling, token_id, trace.context_ids(index))
         except chain.SamplingError as error:
             self._store.set(error=str(error))
             return

@@ -8,6 +8,10 @@ import msgspec
 
 Side = Literal["left", "right"]
 Dtype = Literal["float32", "bfloat16", "float16"]
+Link = Literal["penalty", "temperature", "top_k", "top_p", "min_p"]
+
+ORDER: tuple[Link, ...] = ("penalty", "temperature", "top_k", "top_p", "min_p")
+"""The links of the sampling chain in transformers' order."""
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +21,9 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float = 1.0  # 0 means greedy
     top_k: int = 0  # 0 = off
     top_p: float = 1.0  # 1 = off
+    min_p: float = 0.0  # 0 = off; share of the best token's probability that others must reach
+    repetition_penalty: float = 1.0  # 1 = off
+    order: tuple[Link, ...] = ORDER
     seed: int = 0
 
     @property

@@ -64,6 +64,11 @@ class Trace:
         """Slots that exist once step `step` has run: its K for a full-attention layer."""
         return self.steps[step].first_slot + self.steps[step].positions_processed
 
+    def context_ids(self, step: int) -> tuple[int, ...]:
+        """Ids that stand before the token picked by step `step`, padding left out."""
+        prompt = (token.id for token in self.prompt if token.origin != "padding")
+        return (*prompt, *(token.id for token in self.chosen[:step]))
+
     def record(self, step: int, layer: int) -> LayerRecord:
         """The attention record of one layer in one pass.  IndexError if there is none."""
         return self.steps[step].layers[layer]

@@ -208,7 +208,13 @@ class SamplingControls(QWidget):
 def model_defaults(given: dict[str, object]) -> dict[str, float | bool | int]:
     """Of a generation_config, the settings this program has, in its own names and types."""
     found: dict[str, float | bool | int] = {}
-    kinds: dict[str, type] = {"temperature": float, "top_k": int, "top_p": float}
+    kinds: dict[str, type] = {
+        "temperature": float,
+        "top_k": int,
+        "top_p": float,
+        "min_p": float,
+        "repetition_penalty": float,
+    }
     for name, kind in kinds.items():
         value = given.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
