@@ -60,6 +60,12 @@ class Drawn:
         return self.record.sinks is not None or options.get("sinks") is not None
 
 
+def shares(weights: np.ndarray) -> np.ndarray:
+    """The same rows, each divided by its sum; a row of zeros stays one."""
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
 def drawn(done: Pass) -> list[Drawn]:
     """Every map of a pass, whether proven or not, in order."""
     found = []
@@ -135,7 +141,10 @@ def eager_weights(
     worst: dict[int, float] = {}
     for theirs, one in zip(own, ours, strict=True):
         for head in range(one.record.heads):
-            gap = largest((one.weights(head) - theirs[head])[valid])
+            a, b = one.weights(head), theirs[head]
+            if one.record.sinks is not None:  # some give their weights without the sink's share
+                a, b = shares(a), shares(b)
+            gap = largest((a - b)[valid])
             worst[one.record.layer] = max(worst.get(one.record.layer, 0.0), gap)
     return worst
 

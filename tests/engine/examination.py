@@ -173,9 +173,14 @@ def _maps_of_step(this: Examination, trace: Trace, step: int) -> str:
         outside = np.delete(theirs[:, rows], np.r_[span], axis=2)
         gap = scrutiny.largest(outside)
         for head in range(record.heads):
-            ours = trace.weights(step, record.layer, head)
-            gap = max(gap, scrutiny.largest(ours - theirs[head, rows, span]))
+            a, b = trace.weights(step, record.layer, head), theirs[head, rows, span]
+            if record.sinks is not None:  # some give their weights without the sink's share
+                a, b = scrutiny.shares(a), scrutiny.shares(b)
+            gap = max(gap, scrutiny.largest(a - b))
         this.check(f"map of step {step} layer {record.layer}", gap, WEIGHTS)
+    if any(record.sinks is not None for record in records):
+        _kernel_outputs(this, trace, step)
+        return "eager weights, kernel output"
     return "eager weights"
 
 
@@ -269,7 +274,10 @@ def _opened_maps_are_the_models(this: Examination, opened: Trace) -> None:
         return  # the kernel's output was compared when the model was tested
     for record, theirs in zip(attending, own, strict=True):
         gaps = [
-            scrutiny.largest(opened.weights(0, record.layer, head) - theirs[head])
+            scrutiny.largest(
+                scrutiny.shares(opened.weights(0, record.layer, head))
+                - scrutiny.shares(theirs[head])
+            )
             for head in range(record.heads)
         ]
         this.check(f"map without the mask of layer {record.layer}", max(gaps), WEIGHTS)
