@@ -40,6 +40,7 @@ class Atlas:
     stride: int
     passes: tuple[Step, ...]
     complete: bool
+    signed: bool = False  # a difference: see figures.difference
 
     @property
     def tops(self) -> np.ndarray:
@@ -81,7 +82,7 @@ def build(
         return Atlas(copy, heads, reasons, slots, stride, passes, complete)
 
     worked = 0
-    for members, group in groups(trace, step, _order(layers, first_layer), start):
+    for members, group in groups(trace, step, nearest_first(layers, first_layer), start):
         for rows in row_slices(group[0], len(group) * heads[members[0]], stride):
             worked += _draw(group, rows, levels, members, stride)
             if worked >= _WEIGHTS_PER_ANSWER:
@@ -90,7 +91,7 @@ def build(
     yield answer(complete=True)
 
 
-def _order(layers: int, first: int) -> Sequence[int]:
+def nearest_first(layers: int, first: int) -> Sequence[int]:
     """The layer that is looked at, then its neighbours, nearest first."""
     return sorted(range(layers), key=lambda layer: abs(layer - first))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 
@@ -67,3 +69,17 @@ def _aligned(array: np.ndarray, first: int, by: int, axis: int) -> np.ndarray:
     inside = slice(before, before + array.shape[axis])
     result[(..., inside, slice(None)) if axis == -2 else (..., inside)] = array
     return result
+
+
+def farthest(levels: np.ndarray, pool: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Signed levels made smaller by `pool`, which keeps maxima: the one farthest from 0 stays.
+
+    Levels are of an unsigned type, their middle is no change; 0 and 1 are no change of any kind
+    and lose against every other.
+    """
+    highest, lowest = pool(levels), pool(_mirrored(levels))
+    return np.asarray(np.where(highest >= lowest, highest, _mirrored(lowest)))
+
+
+def _mirrored(levels: np.ndarray) -> np.ndarray:
+    return np.where(levels < 2, levels, np.negative(levels))
