@@ -285,7 +285,7 @@ ACTIONS: tuple[Action, ...] = (
         keys=("F11",),
         icon="presenter",
         wish=lambda w: w.toggle_presenter(),
-        checked_text=QT_TRANSLATE_NOOP("actions", "Leave presenter mode (F11)"),
+        checked_text=QT_TRANSLATE_NOOP("actions", "Leave (F11)"),
         checked_icon="leave-presenter",
         line_before=True,
     ),

@@ -149,7 +149,7 @@ class PromptBox(QWidget):
         title = QLabel(self.tr("Prompt"))
         title.setProperty("look", "title")
         self._mode = QComboBox()
-        self._mode.addItems([self.tr("Raw text"), self.tr("Chat message")])
+        self._mode.addItems([self.tr("Raw text"), self.tr("Chat")])
         self._mode.setAccessibleName(self.tr("How the prompt is read"))
         self._mode.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._mode.activated.connect(lambda index: session.set_chat(index == 1))

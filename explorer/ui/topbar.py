@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -24,6 +25,9 @@ from explorer.ui.icons import icon
 from explorer.ui.menus import Actions
 from explorer.ui.theme import Theme, unit
 
+_LEAST = 620  # pixels at a zoom of 1, with icons only
+_WORDED = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+_ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 _TITLES = {"smollm2": "SmolLM2 135M Instruct", "copycat": "Copycat, the teaching model"}
 
 
@@ -50,8 +54,13 @@ class TopBar(QWidget):
         self._line()
         self._row.addWidget(self._button("reset"))
         self._row.addWidget(self._button("back"))
-        self._row.addWidget(self._button("step", text=True, primary=True))
-        self._row.addWidget(self._button("run", text=True))
+        self._worded = [
+            self._button("step", text=True, primary=True),
+            self._button("run", text=True),
+            self._button("presenter", text=True),
+        ]
+        self._row.addWidget(self._worded[0])
+        self._row.addWidget(self._worded[1])
         self._line()
         self._row.addWidget(self.mask)
         self._row.addWidget(self.cache)
@@ -60,7 +69,7 @@ class TopBar(QWidget):
         self._row.addWidget(self.side)
         self._row.addWidget(self.pad)
         self._row.addStretch(1)
-        self._row.addWidget(self._button("presenter", text=True))
+        self._row.addWidget(self._worded[2])
         self.set_theme(theme)
 
     def _build_model(self) -> None:
@@ -132,8 +141,32 @@ class TopBar(QWidget):
         size = round(18 * unit(self))
         for button in self.findChildren(QToolButton):
             button.setIconSize(QSize(size, size))
+        self.pad.setFixedWidth(round(64 * unit(self)))
         self._model.setIcon(icon("model", theme))
         self._model.setMaximumWidth(round(230 * unit(self)))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(_LEAST * unit(self)), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._fit()
+
+    def _fit(self) -> None:
+        """Leave out words, the least needed first, until the bar fits its width."""
+        for level in range(4):
+            self._padding_label.setVisible(level < 1)
+            for button, last in zip(self._worded, (2, 2, 1), strict=True):
+                button.setToolButtonStyle(_WORDED if level <= last else _ICON_ONLY)
+            self._model.setToolButtonStyle(_WORDED if level < 3 else _ICON_ONLY)
+            self._row.invalidate()
+            if self._row.minimumSize().width() <= self.width():
+                return
 
     def set_recent(self, names: list[str]) -> None:
         self._recent = names

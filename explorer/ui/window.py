@@ -164,7 +164,7 @@ class Window(QMainWindow):
     def toggle_presenter(self) -> None:
         """Full screen, larger, with a visible way out."""
         on = not self.look.presenting
-        self.look.present(on)
+        self.look.present(on, self.screen().size())
         self.menuBar().setVisible(not on)
         self.actions_table.set_presenting(on)
         self.topbar.set_presenting(on)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, QSize
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui.keys import KeyGuard
@@ -21,7 +21,7 @@ class WindowStage(Stage):
         super().__init__()
         self.app = app
         self.memory = Memory(folder / "settings.ini")
-        self.look = Look(app, self.memory)
+        self.look = Look(app, self.memory, room=QSize(3840, 2160))
         self._guard = KeyGuard(app)
         self.window = Window(self.session, self.look, self.memory)
         self.window.show()

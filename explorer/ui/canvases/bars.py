@@ -162,6 +162,8 @@ class Bars(QWidget):
             painter.setPen(QPen(QColor(theme.grid), 1))
             painter.drawLine(x, round(area.top()), x, round(bottom))
             painter.setPen(QColor(theme.muted))
+            if part == 0.5 and area.width() < 120 * self._unit:
+                continue  # no room for three figures
             box = QRectF(x - 40, 0, 80, area.top())
             text = f"{100 * part * self._ceiling:g} %" if part else "0"
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)

@@ -143,11 +143,13 @@ class ColumnChart(QWidget):
         n = len(self._data.values)
         first = names[0] if names else "0"
         last = names[-1] if names else str(n - 1)
-        painter.drawText(below, Qt.AlignmentFlag.AlignHCenter, self._axis)
         if n:
             painter.drawText(below, Qt.AlignmentFlag.AlignLeft, first)
         if n > 1:
             painter.drawText(below, Qt.AlignmentFlag.AlignRight, last)
+        wide = painter.fontMetrics().horizontalAdvance(f"{first}  {self._axis}  {last}{last}")
+        if wide < below.width():
+            painter.drawText(below, Qt.AlignmentFlag.AlignHCenter, self._axis)
 
     def _paint_columns(self, painter: QPainter, plot: QRectF, top: float, step: float) -> None:
         """Columns of one kind go to Qt in one call."""

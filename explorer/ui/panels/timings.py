@@ -34,7 +34,7 @@ class TimingsPanel(Panel):
         self._passes = ColumnChart(theme, self.tr("step"), ms_text, self._pass_tip)
         self._passes.setAccessibleName(self.tr("Time of each pass"))
         self._passes.picked.connect(lambda step: session.select(step=step))
-        self._layers = ColumnChart(theme, self.tr("layers of this step"), ms_text, self._layer_tip)
+        self._layers = ColumnChart(theme, self.tr("layer"), ms_text, self._layer_tip)
         self._layers.setAccessibleName(self.tr("Time of each layer in the selected pass"))
         self._layers.picked.connect(self._pick_layer)
         self._speed = ElidedLabel(
