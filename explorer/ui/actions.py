@@ -18,12 +18,8 @@ def _always(state: State) -> bool:
     return True
 
 
-def _engine_here(state: State) -> bool:
-    return state.status.activity != "lost"
-
-
 def _can_step(state: State) -> bool:
-    return _engine_here(state) and bool(state.request.model)
+    return bool(state.request.model)  # a lost engine is started again by the step
 
 
 def _has_steps(state: State) -> bool:
@@ -247,7 +243,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Start the engine again"),
         tip=QT_TRANSLATE_NOOP("actions", "A new engine process; the trace and the prompt stay"),
         icon="engine",
-        wish=lambda w: w.session.restart_engine(),
+        wish=lambda w: w.restart_engine(),
         locked_when_presenting=True,
     ),
     Action(

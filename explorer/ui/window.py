@@ -121,7 +121,7 @@ class Window(QMainWindow):
         self.docks.failed.connect(self.notices.error.say)
         self.notices.openLog.connect(self.open_log)
         self.notices.dismissError.connect(self._dismiss_error)
-        self.notices.restartEngine.connect(self.session.restart_engine)
+        self.notices.restartEngine.connect(self.restart_engine)
         self.notices.maskOn.connect(lambda: self.session.set_causal_mask(True))
         self.prompt.edit.left.connect(self.setFocus)
 
@@ -160,6 +160,13 @@ class Window(QMainWindow):
             self.session.pause()
         else:
             self.session.run()
+
+    def restart_engine(self) -> None:
+        """A new engine that opens the model again, also one that was lost while it loaded."""
+        state = self.session.state
+        self.session.restart_engine()
+        if state.card is None and state.request.model:
+            self.session.open_model(state.request.model)
 
     def toggle_presenter(self) -> None:
         """Full screen, larger, with a visible way out."""

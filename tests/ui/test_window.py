@@ -71,6 +71,17 @@ def test_a_lost_engine_is_one_click_from_going_on(stage: WindowStage) -> None:
     assert stage.engine.last(m.Advance).chosen == (10, 11)
 
 
+def test_an_engine_lost_while_loading_loads_again(stage: WindowStage) -> None:
+    stage.session.start_engine()
+    stage.drain()
+    stage.session.open_model("tiny")
+    stage.say(m.Lost(sentence="The engine's process ended. Start it again to go on."))
+    button(stage.window.notices.lost, "Start the engine again").click()
+    stage.drain()
+    assert stage.engine.last(m.Load).model == "tiny"
+    assert len(stage.engines) == 2
+
+
 def test_a_mask_that_is_off_cannot_be_overlooked(stage: WindowStage) -> None:
     stage.session.set_causal_mask(False)
     notice = stage.window.notices.mask
