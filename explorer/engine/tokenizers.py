@@ -11,7 +11,7 @@ from typing import Any
 from transformers import AutoTokenizer
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from explorer.engine import byte_pairs, tiktoken_folder
+from explorer.engine import byte_pairs, sentencepiece_file, tiktoken_folder
 from explorer.engine.errors import BadInput
 from explorer.engine.splitters import FastSplitter, PythonSplitter, Splitter
 from explorer.engine.token_bytes import Spelling
@@ -103,12 +103,7 @@ class Tokenizer:
         if chat:
             ids = self._splitter.ids(self.render(text), add=False)
             return Encoded(self._tokens(ids), self._inside_chat(text))
-        ids = self._splitter.ids(text, True, special_as_text)
-        start = self._before
-        doubled = len(start) == 1 and ids[:2] == [start[0], start[0]]
-        if doubled:
-            ids = ids[1:]
-        return Encoded(self._tokens(ids), self._remarks(text, ids, doubled))
+        return self._encoded(text, self._splitter.ids(text, True, special_as_text))
 
     def live(self, text: str, chat: bool = False) -> Encoded:
         """`encode` for a text being typed: long ones go through a tiktoken twin, proven equal."""
@@ -117,7 +112,7 @@ class Tokenizer:
         ids = None if fast is None else fast.ids(text)
         if ids is None:
             return self.encode(text, chat)
-        return Encoded(self._tokens([*self._before, *ids, *self._after]))
+        return self._encoded(text, [*self._before, *ids, *self._after])
 
     def fast(self) -> byte_pairs.BytePairs | None:
         """The same vocabulary through tiktoken; None where that gives other tokens."""
@@ -159,6 +154,14 @@ class Tokenizer:
         if isinstance(self.library, dict):
             return self.library.get("chat_template")
         return getattr(self.library, "chat_template", None)
+
+    def _encoded(self, text: str, ids: list[int]) -> Encoded:
+        """Tokens with exactly one start token, and remarks."""
+        start = self._before
+        doubled = len(start) == 1 and ids[:2] == [start[0], start[0]]
+        if doubled:
+            ids = ids[1:]
+        return Encoded(self._tokens(ids), self._remarks(text, ids, doubled))
 
     def _tokens(self, ids: list[int]) -> tuple[Token, ...]:
         return tuple(self.token(i) for i in ids)
@@ -227,17 +230,18 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     if any(path.stat().st_size > _LARGEST_BYTES for path in there):
         raise BadInput(f"The tokenizer of {folder.name} is far too long to be one; not opened.")
     try:
-        library = AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
+        with sentencepiece_file.understood():
+            library = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
         backend = getattr(library, "backend_tokenizer", None)
         return Tokenizer(PythonSplitter(library) if backend is None else FastSplitter(backend),
                          library)  # fmt: skip
     except Exception as error:  # a damaged file fails in many ways
         if not (folder / "tokenizer.json").is_file() and list(folder.glob("*.model")):
             raise BadInput(
-                f"{folder.name} has its tokenizer only as a SentencePiece model; put the "
-                "tokenizer.json of the same model beside it.",
+                f"The tokenizer.model of {folder.name} cannot be read; download it again, or put "
+                "the tokenizer.json of the same model beside it.",
                 traceback.format_exc(),
             ) from error
         raise BadInput(

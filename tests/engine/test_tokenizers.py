@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import struct
 import threading
 from pathlib import Path
 
@@ -214,6 +215,48 @@ def test_byte_fallback_tokens_spell_the_text(text: str) -> None:
     assert tokenizer.missing_bytes == ()
 
 
+def write_sentence_piece(path: Path) -> None:
+    """The vocabulary of `sentence_piece` as SentencePiece itself stores it."""
+
+    def field(number: int, content: bytes) -> bytes:
+        assert len(content) < 128
+        return bytes([number << 3 | 2, len(content)]) + content
+
+    vocabulary = sorted(sentence_piece().get_vocab().items(), key=lambda entry: entry[1])
+    data = b""
+    for piece, token_id in vocabulary:
+        kind = 2 if token_id == 0 else 3 if token_id < 3 else 6 if piece.startswith("<0x") else 1
+        score = b"\x15" + struct.pack("<f", -float(token_id))
+        data += field(1, field(1, piece.encode()) + score + bytes([0x18, kind]))
+    # trainer_spec: model_type BPE, byte_fallback (field 35)
+    path.write_bytes(data + field(2, b"\x18\x02" + b"\x98\x02\x01"))
+
+
+@pytest.mark.parametrize("text", ["cat cat", "a\n  cat", "日本 👩‍👩‍👧", "\x07"])
+def test_a_folder_with_only_a_sentencepiece_model(tmp_path: Path, text: str) -> None:
+    write_sentence_piece(tmp_path / "tokenizer.model")
+    settings = {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    tokenizer = load_tokenizer(tmp_path)
+    expected = sentence_piece().encode(text).ids
+    encoded = tokenizer.encode(text)
+    assert [token.id for token in encoded.tokens] == expected
+    assert b"".join(token.raw for token in encoded.tokens[1:]) == b" " + text.encode()
+    assert encoded.problem == ""
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+def test_a_cut_sentencepiece_model(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "tokenizer.model"
+    write_sentence_piece(path)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(BadInput, match=r"tokenizer.model of .* cannot be read"):
+        load_tokenizer(tmp_path)
+
+
 def test_characters_without_byte_fallback_are_named() -> None:
     tokenizer = Tokenizer(FastSplitter(sentence_piece(byte_fallback=False)))
     assert "日" in tokenizer.encode("cat日").problem
@@ -338,8 +381,6 @@ def test_a_cut_tiktoken_vocabulary(tmp_path: Path, share: float) -> None:
 def test_a_sentencepiece_model_is_not_taken_for_tiktoken(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
     assert tiktoken_folder.find_vocabulary(tmp_path) is None
-    with pytest.raises(BadInput, match="only as a SentencePiece model"):
-        load_tokenizer(tmp_path)
 
 
 def llama3_style() -> Backend:
@@ -399,7 +440,8 @@ def test_no_twin_where_it_would_differ() -> None:
 def test_live_tokens_of_a_long_text_are_the_tokenizers_own(tokenizer: Tokenizer) -> None:
     text = " ".join(TEXTS) * 200
     assert tokenizer.fast() is not None
-    assert tokenizer.live(text).tokens == tokenizer.encode(text).tokens
+    assert tokenizer.live(text) == tokenizer.encode(text)
+    assert "control token" in tokenizer.live(text + "<|im_end|>").problem
     assert tokenizer.live("short").tokens == tokenizer.encode("short").tokens
 
 
