@@ -57,8 +57,26 @@ _TABLES = {
 
 COLOUR_MAPS = tuple(_TABLES)
 
+DIFFERENCE, DIFFERENCE_DARK = "difference", "difference-dark"
+_DIVERGING = {  # blue to orange, which no common kind of colour blindness confuses; 0 is neutral
+    DIFFERENCE: ("08306b", "2171b5", "86b9de", "f4f4f2", "f5b06b", "d4570a", "7f2704"),
+    DIFFERENCE_DARK: ("d6ecff", "6db7f2", "2a6cab", "24262b", "a85414", "f39a4b", "ffe6cc"),
+}
+
+
+def difference(dark: bool) -> str:
+    """The map for signed figures that goes with a theme."""
+    return DIFFERENCE_DARK if dark else DIFFERENCE
+
 
 @cache
 def lut(name: str) -> np.ndarray:
     """(256, 3) uint8 red, green, blue, read-only; KeyError if there is no such map."""
-    return np.frombuffer(bytes.fromhex(_TABLES[name]), np.uint8).reshape(256, 3)
+    if name in _TABLES:
+        return np.frombuffer(bytes.fromhex(_TABLES[name]), np.uint8).reshape(256, 3)
+    stops = np.array([list(bytes.fromhex(stop)) for stop in _DIVERGING[name]], float)
+    at = np.linspace(0, len(stops) - 1, 256)
+    bands = [np.interp(at, np.arange(len(stops)), band) for band in stops.T]
+    table = np.rint(np.stack(bands, axis=1)).astype(np.uint8)
+    table.flags.writeable = False
+    return table

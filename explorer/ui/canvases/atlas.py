@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -28,13 +28,13 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from explorer.figures.atlas import Atlas
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.atlas_layout import AtlasLayout
 from explorer.ui.canvases.indexed import colour_table, picture
 from explorer.ui.canvases.thumbnails import reordered, sheet
+from explorer.ui.colormaps import difference
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
-_LEAST, _MOST = 9, 150  # pixels a side of a thumbnail, at a zoom of 1
-_STRETCH = 2.2  # thumbnails may be that much wider than high
 _MOVES = {
     Qt.Key.Key_Left: (0, -1),
     Qt.Key.Key_Right: (0, 1),
@@ -73,18 +73,23 @@ class AtlasView(QAbstractScrollArea):
         self._atlas: Atlas | None = None
         self._colours, self._per_head = "viridis", False
         self._order: Sequence[tuple[int, int]] | None = None
-        self._places: dict[tuple[int, int], tuple[int, int]] = {}
         self._selected: tuple[int, int] | None = None
         self._over: tuple[int, int] | None = None
         self._image: QImage | None = None
-        self._cell = QSizeF(1, 1)  # of a thumbnail and its gap: whole device pixels
+        self._layout = AtlasLayout()
+        self._note = ""
 
     # -- what is shown
 
     def set_atlas(self, atlas: Atlas | None) -> None:
         """Show other thumbnails."""
-        self._atlas = atlas
+        self._atlas, self._note = atlas, ""
         self._lay_out()
+
+    def set_note(self, sentence: str) -> None:
+        """Show a sentence in place of thumbnails."""
+        self.set_atlas(None)
+        self._note = sentence
 
     def set_order(self, order: Sequence[tuple[int, int]] | None) -> None:
         """Put heads in this order, row by row; None = layers down, heads across."""
@@ -115,86 +120,42 @@ class AtlasView(QAbstractScrollArea):
     def minimumSizeHint(self) -> QSize:
         return QSize(round(130 * unit(self)), round(110 * unit(self)))
 
-    def _shape(self) -> tuple[int, int]:
-        """Rows and columns of thumbnails."""
-        if self._atlas is None:
-            return (0, 0)
-        layers, heads = self._atlas.levels.shape[:2]
-        if self._order is not None:
-            return (-(-len(self._order) // max(heads, 1)), heads)
-        return (layers, heads)
-
-    def _head_of(self, row: int, column: int) -> tuple[int, int] | None:
-        """Which head is drawn at a place."""
-        rows, columns = self._shape()
-        if not (0 <= row < rows and 0 <= column < columns):
-            return None
-        if self._order is None:
-            return (row, column)
-        rank = row * columns + column
-        return self._order[rank] if rank < len(self._order) else None
-
-    def _place_of(self, layer: int, head: int) -> tuple[int, int] | None:
-        """Where a head is drawn."""
-        if self._order is not None:
-            return self._places.get((layer, head))
-        rows, columns = self._shape()
-        return (layer, head) if layer < rows and head < columns else None
-
-    def _gap(self) -> int:
-        return 1 if self._cell.height() < 20 * unit(self) else 3
-
     def _lay_out(self) -> None:
-        layers, heads = self._shape()
-        if self._order is not None and heads:
-            self._places = {at: divmod(rank, heads) for rank, at in enumerate(self._order)}
+        layers, heads = (0, 0) if self._atlas is None else self._atlas.levels.shape[:2]
+        place = self._layout
+        place.set_heads(layers, heads, self._order)
         u = unit(self)
         self._small = QFont(self.font())
         self._small.setPixelSize(max(8, round(10.5 * u)))
         metrics = QFontMetricsF(self._small)
         self._line = metrics.height()
         widest = "00" if self._order is None else str(len(self._order))
-        self._left = round(metrics.horizontalAdvance(widest) + 8 * u)
-        self._top = round(2 * self._line + 4 * u)
-        if layers and heads:
-            space = self.viewport().size()
-            wide = (space.width() - self._left - 2) / heads
-            high = (space.height() - self._top - 2) / layers
-            high = min(max(min(wide, high), _LEAST * u), _MOST * u)
-            wide = min(max(wide, _LEAST * u), high * _STRETCH)
-            ratio = self.devicePixelRatioF()
-            self._cell = QSizeF(int(wide * ratio) / ratio, int(high * ratio) / ratio)
+        place.left = round(metrics.horizontalAdvance(widest) + 8 * u)
+        place.top = round(2 * self._line + 4 * u)
+        place.set_space(self.viewport().size(), u, self.devicePixelRatioF())
         for bar, length, room in (
-            (self.horizontalScrollBar(), self._whole().width(), self.viewport().width()),
-            (self.verticalScrollBar(), self._whole().height(), self.viewport().height()),
+            (self.horizontalScrollBar(), place.whole.width(), self.viewport().width()),
+            (self.verticalScrollBar(), place.whole.height(), self.viewport().height()),
         ):
             bar.setRange(0, max(0, ceil(length) - room))
             bar.setPageStep(room)
-            bar.setSingleStep(round(self._cell.height()))
+            bar.setSingleStep(round(place.cell.height()))
         self._redraw()
-
-    def _whole(self) -> QSizeF:
-        rows, columns = self._shape()
-        return QSizeF(
-            self._left + columns * self._cell.width(), self._top + rows * self._cell.height()
-        )
 
     def _offset(self) -> QPointF:
         return QPointF(
-            self._left - self.horizontalScrollBar().value(),
-            self._top - self.verticalScrollBar().value(),
+            self._layout.left - self.horizontalScrollBar().value(),
+            self._layout.top - self.verticalScrollBar().value(),
         )
 
-    def _rect(self, layer: int, head: int) -> QRectF:
-        width, height, gap = self._cell.width(), self._cell.height(), self._gap()
-        corner = self._offset() + QPointF(head * width, layer * height)
-        return QRectF(corner.x(), corner.y(), width - gap, height - gap)
+    def _rect(self, row: int, column: int) -> QRectF:
+        return self._layout.rect(row, column, self._offset())
+
+    def _head_of(self, row: int, column: int) -> tuple[int, int] | None:
+        return self._layout.head_of(row, column)
 
     def _head_at(self, point: QPointF) -> tuple[int, int] | None:
-        if point.x() < self._left or point.y() < self._top:
-            return None
-        at = point - self._offset()
-        return self._head_of(int(at.y() // self._cell.height()), int(at.x() // self._cell.width()))
+        return self._layout.head_at(point, self._offset())
 
     # -- painting
 
@@ -204,9 +165,12 @@ class AtlasView(QAbstractScrollArea):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
-        if self._atlas is None or not all(self._shape()):
+        if self._atlas is None or not all(self._layout.shape):
+            painter.setPen(QColor(self._theme.muted))
+            words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(self.viewport().rect().adjusted(4, 4, -4, -4), words, self._note)
             return
-        inside = QRectF(self.viewport().rect()).adjusted(self._left, self._top, 0, 0)
+        inside = QRectF(self.viewport().rect()).adjusted(self._layout.left, self._layout.top, 0, 0)
         painter.setClipRect(inside)
         ratio = self.devicePixelRatioF()
         if self._image is None:
@@ -222,18 +186,21 @@ class AtlasView(QAbstractScrollArea):
     def _painted(self, ratio: float) -> QImage:
         """All thumbnails, gaps between them clear."""
         assert self._atlas is not None
-        step = (self._cell * ratio).toSize()
-        size = step - QSize(1, 1) * round(self._gap() * ratio)
+        step = (self._layout.cell * ratio).toSize()
+        size = step - QSize(1, 1) * round(self._layout.gap * ratio)
         levels = self._atlas.levels
         if self._order is not None:
-            levels = reordered(levels, self._order, self._shape())
+            levels = reordered(levels, self._order, self._layout.shape)
         drawn = sheet(
             levels,
             (size.height(), size.width()),
             (step.height(), step.width()),
             per_head=self._per_head,
+            signed=self._atlas.signed,
         )
-        table = colour_table(self._theme, self._colours)
+        signed = self._atlas.signed
+        colours = difference(self._theme.dark) if signed else self._colours
+        table = colour_table(self._theme, colours)
         table[0] = 0  # clear: gaps, absent cells and absent heads show the surface beneath
         image = picture(drawn, table)
         image.setDevicePixelRatio(ratio)
@@ -241,7 +208,7 @@ class AtlasView(QAbstractScrollArea):
 
     def _paint_absent(self, painter: QPainter) -> None:
         assert self._atlas is not None
-        _, most = self._shape()
+        _, most = self._layout.shape
         hatch = QBrush(QColor(self._theme.hatch), Qt.BrushStyle.BDiagPattern)
         painter.setFont(self._small)
         for layer, heads in enumerate(self._atlas.heads):
@@ -251,7 +218,7 @@ class AtlasView(QAbstractScrollArea):
             painter.fillRect(area, QColor(self._theme.absent))
             painter.fillRect(area, hatch)
             reason = self._atlas.reasons[layer]
-            if reason and self._line <= self._cell.height():
+            if reason and self._line <= self._layout.cell.height():
                 right = Qt.TextElideMode.ElideRight
                 text = painter.fontMetrics().elidedText(reason, right, int(area.width() - 8))
                 box = QRectF(painter.boundingRect(area, Qt.AlignmentFlag.AlignCenter, text))
@@ -260,18 +227,18 @@ class AtlasView(QAbstractScrollArea):
                 painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_labels(self, painter: QPainter) -> None:
-        rows, columns = self._shape()
-        marked = self._place_of(*(self._over or self._selected or (-1, -1))) or (-1, -1)
+        rows, columns = self._layout.shape
+        marked = self._layout.place_of(*(self._over or self._selected or (-1, -1))) or (-1, -1)
         painter.setFont(self._small)
         painter.setPen(QColor(self._theme.muted))
-        down = _stride(self._line, self._cell.height())
+        down = _stride(self._line, self._layout.cell.height())
         if self._order is not None:
             painter.drawText(QPointF(2, self._line * 0.85), self.tr("rank ↓"))
             for row in range(0, rows, down):
                 self._paint_number(painter, row, row * columns + 1, False, across=False)
             return
         painter.drawText(QPointF(2, self._line * 0.85), self.tr("layers ↓   heads →"))
-        across = _stride(self._line * 1.7, self._cell.width())
+        across = _stride(self._line * 1.7, self._layout.cell.width())
         for head in (*range(0, columns, across), marked[1]):
             self._paint_number(painter, head, head, head == marked[1], across=True)
         for layer in (*range(0, rows, down), marked[0]):
@@ -284,13 +251,15 @@ class AtlasView(QAbstractScrollArea):
             return
         thumb = self._rect(0, place) if across else self._rect(place, 0)
         if across:
-            rect = QRectF(thumb.left() - 20, self._top - self._line - 2, thumb.width() + 40, 0)
+            rect = QRectF(
+                thumb.left() - 20, self._layout.top - self._line - 2, thumb.width() + 40, 0
+            )
             rect.setHeight(self._line)
-            if thumb.center().x() < self._left:
+            if thumb.center().x() < self._layout.left:
                 return
         else:
-            rect = QRectF(0, thumb.center().y() - self._line / 2, self._left - 4, self._line)
-            if thumb.center().y() < self._top:
+            rect = QRectF(0, thumb.center().y() - self._line / 2, self._layout.left - 4, self._line)
+            if thumb.center().y() < self._layout.top:
                 return
         align = Qt.AlignmentFlag.AlignCenter if across else Qt.AlignmentFlag.AlignRight
         painter.setPen(QColor(self._theme.text if marked else self._theme.muted))
@@ -307,7 +276,7 @@ class AtlasView(QAbstractScrollArea):
             (self._over, self._theme.text, 1.5),
             (self._selected, self._theme.accent, 2.5),
         ):
-            place = None if cell is None else self._place_of(*cell)
+            place = None if cell is None else self._layout.place_of(*cell)
             if place is not None:
                 painter.setPen(QPen(QColor(colour), width))
                 painter.drawRoundedRect(self._rect(*place).adjusted(-1, -1, 1, 1), 2, 2)
@@ -350,12 +319,12 @@ class AtlasView(QAbstractScrollArea):
         event.accept()  # the press has said it all
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        layers, heads = self._shape()
+        layers, heads = self._layout.shape
         move = _MOVES.get(Qt.Key(event.key()))
         if move is None or not heads:
             super().keyPressEvent(event)
             return
-        row, column = self._place_of(*(self._selected or (0, 0))) or (0, 0)
+        row, column = self._layout.place_of(*(self._selected or (0, 0))) or (0, 0)
         row = min(max(row + move[0], 0), layers - 1)
         column = min(max(column + move[1], 0), heads - 1)
         found = self._head_of(row, column)
@@ -367,13 +336,23 @@ class AtlasView(QAbstractScrollArea):
         self._pick((layer, head))
 
     def _show_cell(self, layer: int, head: int) -> None:
-        place = self._place_of(layer, head)
+        place = self._layout.place_of(layer, head)
         if place is None:
             return
         down, across = self.verticalScrollBar(), self.horizontalScrollBar()
         for bar, at, size, room in (
-            (across, place[1], self._cell.width(), self.viewport().width() - self._left),
-            (down, place[0], self._cell.height(), self.viewport().height() - self._top),
+            (
+                across,
+                place[1],
+                self._layout.cell.width(),
+                self.viewport().width() - self._layout.left,
+            ),
+            (
+                down,
+                place[0],
+                self._layout.cell.height(),
+                self.viewport().height() - self._layout.top,
+            ),
         ):
             if at * size < bar.value():
                 bar.setValue(int(at * size))

@@ -9,25 +9,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.figures.pooling import maxima, pool_columns, pool_rows
+from explorer.figures.pooling import farthest, maxima, pool_columns, pool_rows
 
 _STRIDES = (1, 2, 3, 4, 5, 7)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pooled:
-    """Levels with `stride` × `stride` cells in one, the largest kept."""
+    """Levels with `stride` × `stride` cells in one, the largest (of a difference: change) kept."""
 
     levels: np.ndarray
     stride: int
 
     @classmethod
-    def of(cls, levels: np.ndarray, most: int = 4096) -> Pooled | None:
+    def of(cls, levels: np.ndarray, most: int = 4096, signed: bool = False) -> Pooled | None:
         """Of a map so large that painting it from its cells would be felt; else None."""
         stride = -(-max(levels.shape) // most)
         if stride <= 1:
             return None
-        return cls(pool_columns(pool_rows(levels, 0, stride), 0, stride), stride)
+
+        def pool(array: np.ndarray) -> np.ndarray:
+            return pool_columns(pool_rows(array, 0, stride), 0, stride)
+
+        return cls(farthest(levels, pool) if signed else pool(levels), stride)
 
 
 @dataclass
@@ -127,11 +131,14 @@ class CellView:
         """Where a row begins."""
         return (row - self.top) * self.scale
 
-    def pixels(self, levels: np.ndarray, ratio: float, pooled: Pooled | None = None) -> np.ndarray:
+    def pixels(
+        self, levels: np.ndarray, ratio: float, pooled: Pooled | None = None, signed: bool = False
+    ) -> np.ndarray:
         """(height, width) device pixels of a (rows, columns) array of levels.
 
-        Where several cells share a pixel the largest shows: no hot cell is ever lost.  `pooled`
-        holds the same levels made smaller, and is used where a pixel takes in that many cells.
+        Where several cells share a pixel the largest shows, or of a difference (`signed`) the one
+        farthest from zero: no hot cell is ever lost.  `pooled` holds the same levels made smaller,
+        and is used where a pixel takes in that many cells.
         """
         cell = self.scale * ratio  # device pixels
         left, top, size = self.left, self.top, (self.rows, self.columns)
@@ -146,8 +153,12 @@ class CellView:
             return np.ascontiguousarray(levels[down][:, across])
         bottom = min(size[0], int(np.ceil(top + self.drawn_height * ratio / cell)))
         right = min(size[1], int(np.ceil(left + self.drawn_width * ratio / cell)))
-        tall = maxima(levels[:bottom], down, axis=0)
-        return np.ascontiguousarray(maxima(tall[:, :right], across, axis=1))
+
+        def shrink(array: np.ndarray) -> np.ndarray:
+            return maxima(maxima(array, down, axis=0), across, axis=1)
+
+        seen = levels[:bottom, :right]
+        return np.ascontiguousarray(farthest(seen, shrink) if signed else shrink(seen))
 
     def stride(self, axis_room: float) -> int:
         """Every how many cells a label of that many pixels fits: 1, 2, 3, 4, 5, 7, 10, 20, …"""

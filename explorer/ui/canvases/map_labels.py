@@ -15,6 +15,7 @@ from explorer.ui.theme import Theme
 
 Axis = Literal["query", "key"]
 _LONGEST = 16  # characters
+_LEAST_ROOM = 20  # pixels beside the plot; with less, the map beside this one has the labels
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _CORNER = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignBottom
@@ -65,9 +66,12 @@ class MapLabels:
         u = self._unit
         painter.setFont(self._font)
         painter.setPen(QColor(theme.muted))
-        painter.drawText(QRectF(0, 0, plot.left() - 5 * u, plot.top() - 3 * u), _CORNER, corner)
+        if plot.left() >= _LEAST_ROOM:
+            box = QRectF(0, 0, plot.left() - 5 * u, plot.top() - 3 * u)
+            painter.drawText(box, _CORNER, corner)
         stride = view.stride(self._line * 0.86)
-        for slot in self._shown(view.top, view.drawn_height / view.scale, view.rows, stride):
+        rows = self._shown(view.top, view.drawn_height / view.scale, view.rows, stride)
+        for slot in rows if plot.left() >= _LEAST_ROOM else ():
             self.paint_one(painter, view, plot, theme, "query", slot)
         for slot in self._shown(view.left, view.drawn_width / view.scale, view.columns, stride):
             self.paint_one(painter, view, plot, theme, "key", slot)
@@ -92,6 +96,8 @@ class MapLabels:
             return
         painter.setFont(self._font)
         if axis == "query":
+            if plot.left() < _LEAST_ROOM:
+                return
             middle = plot.top() + view.y_of(slot + 0.5)
             if plot.top() <= middle <= plot.bottom():
                 rect = QRectF(0, middle - line / 2, plot.left() - 4 * self._unit, line)

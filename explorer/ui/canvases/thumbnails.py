@@ -8,20 +8,31 @@ import numpy as np
 
 from explorer.figures.atlas import LEVELS
 from explorer.figures.blocks import READ
-from explorer.figures.pooling import maxima
+from explorer.figures.difference import MIDDLE, WIDE_MIDDLE
+from explorer.figures.pooling import farthest, maxima
 from explorer.ui.canvases.indexed import FIRST_LEVEL
 
 
 def sheet(
-    levels: np.ndarray, size: tuple[int, int], step: tuple[int, int], *, per_head: bool
+    levels: np.ndarray,
+    size: tuple[int, int],
+    step: tuple[int, int],
+    *,
+    per_head: bool,
+    signed: bool = False,
 ) -> np.ndarray:
     """(rows · step, columns · step) uint8 levels, what lies between thumbnails absent.
 
     `levels` is (rows, columns, n, n) as the figures give them; `size` and `step` are the height
-    and width of a thumbnail without and with its gap, in device pixels.
+    and width of a thumbnail without and with its gap, in device pixels; `signed` levels are those
+    of a difference, with zero in the middle.
     """
     height, width = max(size[0], 1), max(size[1], 1)
-    shown = _shown(_fit(levels, height, width), per_head)
+    if signed:
+        fitted = farthest(levels, lambda array: _fit(array, height, width))
+        shown = _shown_signed(fitted, per_head)
+    else:
+        shown = _shown(_fit(levels, height, width), per_head)
     rows, columns = shown.shape[:2]
     result = np.zeros((rows, step[0], columns, step[1]), np.uint8)
     result[:, :height, :, :width] = shown.transpose(0, 2, 1, 3)
@@ -54,4 +65,17 @@ def _shown(levels: np.ndarray, per_head: bool) -> np.ndarray:
         most = levels.max(axis=(2, 3), keepdims=True).astype(np.float32) - READ
         top = np.where(most > 0, most, np.float32(LEVELS))
     scaled = np.rint((levels.astype(np.float32) - READ) * (steps / top)) + FIRST_LEVEL
+    return np.where(levels < READ, levels, scaled).astype(np.uint8)
+
+
+def _shown_signed(levels: np.ndarray, per_head: bool) -> np.ndarray:
+    """The same for a difference: WIDE_MIDDLE becomes MIDDLE."""
+    steps = np.float32(MIDDLE - FIRST_LEVEL)
+    change = levels.astype(np.float32) - WIDE_MIDDLE
+    change[levels < READ] = 0
+    top = np.float32(WIDE_MIDDLE - READ)
+    if per_head:
+        most = np.abs(change).max(axis=(2, 3), keepdims=True)
+        top = np.where(most > 0, most, top)
+    scaled = np.rint(change * (steps / top)) + MIDDLE
     return np.where(levels < READ, levels, scaled).astype(np.uint8)
