@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 from explorer.cli.client import Client
@@ -13,15 +11,19 @@ from explorer.cli.engine import engine_command
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
 from explorer.figures import tokens as labels
 from explorer.figures.next_token import percent
-from explorer.session.prompt import encoding_problem
+from explorer.session.prompt_list import PromptListError, read_prompts
 from explorer.trace import messages as m
-from explorer.trace.batch import MOST_ROWS, BatchRequest, BatchResult, BatchRow
+from explorer.trace.batch import BatchRequest, BatchResult, BatchRow
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Everything that can be refused is refused before the engine starts."""
+    try:
+        prompts = read_prompts(arguments.prompts)
+    except PromptListError as error:
+        raise CommandError(str(error)) from error
     request = BatchRequest(
-        prompts=prompts(arguments.prompts),
+        prompts=prompts,
         padding=arguments.padding,
         steps=arguments.steps,
         wrong=(arguments.wrong,) if arguments.wrong else (),
@@ -36,46 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(result)
     return DONE
-
-
-def prompts(name: str) -> tuple[str, ...]:
-    """The prompts of a UTF-8 file: a JSON list of strings, or one a line."""
-    try:
-        text = Path(name).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CommandError(
-            f"{name} is not UTF-8 text (byte {error.start} can't be read); save it as UTF-8."
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CommandError(f"{name} could not be read: {reason}.") from error
-    found = _json_list(text)
-    if found is None:
-        # Not splitlines: a line may hold form feeds and other separators of its own.
-        found = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    if not 1 <= len(found) <= MOST_ROWS or found == [""]:
-        count = 0 if found == [""] else len(found)
-        raise CommandError(
-            f"{name} holds {count} prompts, but a batch takes 1 to {MOST_ROWS}, one a line."
-        )
-    for prompt in found:
-        problem = encoding_problem(prompt)
-        if problem:
-            raise CommandError(problem)
-    return tuple(found)
-
-
-def _json_list(text: str) -> list[str] | None:
-    """The strings of a JSON list; None if the text is anything else."""
-    if not text.lstrip().startswith("["):
-        return None
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    if isinstance(found, list) and all(isinstance(entry, str) for entry in found):
-        return found
-    return None
 
 
 def _result(client: Client, request: m.RunBatch) -> BatchResult:

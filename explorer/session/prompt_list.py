@@ -1,0 +1,53 @@
+"""A list of prompts from a file: one a line, or a JSON list of strings."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from explorer.session.prompt import encoding_problem
+from explorer.trace.batch import MOST_ROWS
+
+
+class PromptListError(ValueError):
+    """Why a file is no list of prompts, in one sentence."""
+
+
+def read_prompts(name: str | os.PathLike[str]) -> tuple[str, ...]:
+    """1 to 16 prompts of a UTF-8 file; PromptListError if they can't be had."""
+    try:
+        text = Path(name).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PromptListError(
+            f"{name} is not UTF-8 text (byte {error.start} can't be read); save it as UTF-8."
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise PromptListError(f"{name} could not be read: {reason}.") from error
+    found = _json_list(text)
+    if found is None:
+        # Not splitlines: a line may hold form feeds and other separators of its own.
+        found = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+        found = [] if found == [""] else found
+    if not 1 <= len(found) <= MOST_ROWS:
+        raise PromptListError(
+            f"{name} holds {len(found)} prompts, but a batch takes 1 to {MOST_ROWS}, one a line."
+        )
+    problem = next(filter(None, map(encoding_problem, found)), "")
+    if problem:
+        raise PromptListError(problem)
+    return tuple(found)
+
+
+def _json_list(text: str) -> list[str] | None:
+    """The strings of a JSON list; None if the text is anything else."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(found, list) and all(isinstance(entry, str) for entry in found):
+        return found
+    return None
