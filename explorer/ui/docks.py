@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QToolButton, QWidget
 
 from explorer.session.session import Session
@@ -76,6 +77,8 @@ class Docks(QMainWindow):
             panel = kind(session, theme)
             panel.failed.connect(self.failed)
             self.docks.append(PanelDock(panel, self))
+        for dock in self._beside:
+            dock.toggleViewAction().triggered.connect(dock.raise_)
         self._place()
         self._original = self.saveState(LAYOUT_VERSION)
         self._sized = False
@@ -83,6 +86,16 @@ class Docks(QMainWindow):
     @property
     def panels(self) -> list[Panel]:
         return [dock.panel for dock in self.docks]
+
+    @property
+    def _standing(self) -> list[PanelDock]:
+        """Those that are seen from the start, in order."""
+        return [dock for dock in self.docks if not dock.panel.BESIDE]
+
+    @property
+    def _beside(self) -> list[PanelDock]:
+        """Those that open as a tab beside another."""
+        return [dock for dock in self.docks if dock.panel.BESIDE]
 
     def show_state(self, new: State) -> None:
         for dock in self.docks:
@@ -101,16 +114,16 @@ class Docks(QMainWindow):
         return self._sized
 
     def reset_layout(self) -> None:
-        """All panels docked, visible, and sized for this window."""
+        """As at the first start: docked, and sized for this window."""
         for dock in self.docks:
             dock.setFloating(False)
-            dock.show()
+            dock.setVisible(not dock.panel.BESIDE)
         self.restoreState(self._original, LAYOUT_VERSION)
         self.fit()
 
     def fit(self) -> None:
         """Attention takes three fifths of the width, next token half of the other side's height."""
-        first, *others = self.docks
+        first, *others = self._standing
         if not others:
             return
         width, height = max(self.width(), 600), max(self.height(), 400)
@@ -129,11 +142,28 @@ class Docks(QMainWindow):
         if not self._sized:
             self.fit()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Panels above one another keep their shares, so that a bar that comes and goes leaves
+        them as they were."""
+        columns: dict[int, list[PanelDock]] = {}
+        for dock in self.docks:
+            if dock.isVisible() and not dock.isFloating():
+                columns.setdefault(dock.x(), []).append(dock)
+        heights = {dock: dock.height() for dock in self.docks}
+        super().resizeEvent(event)
+        old, new = event.oldSize().height(), event.size().height()
+        if not self._sized or old <= 0 or old == new:
+            return
+        for column in columns.values():
+            if len(column) > 1:
+                wanted = [max(1, round(heights[dock] * new / old)) for dock in column]
+                self.resizeDocks(column, wanted, Qt.Orientation.Vertical)
+
     def sizeHint(self) -> QSize:
         return QSize(960, 560)
 
     def _place(self) -> None:
-        first, *others = self.docks
+        first, *others = self._standing
         self.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, first)
         above: QDockWidget = first
         for i, dock in enumerate(others):
@@ -142,3 +172,7 @@ class Docks(QMainWindow):
             else:
                 self.splitDockWidget(above, dock, Qt.Orientation.Vertical)
             above = dock
+        for dock in self._beside:
+            anchor = next(d for d in self._standing if d.panel.ID == dock.panel.BESIDE)
+            self.tabifyDockWidget(anchor, dock)
+            dock.hide()

@@ -41,6 +41,7 @@ class Panel(QWidget):
     ID = ""  # short and stable: names the dock in the saved layout
     TITLE = ""
     EXPLANATION = ""  # one plain line: what is drawn
+    BESIDE = ""  # ID of the panel whose place it shares as a tab, once the View menu opens it
     EMPTY = QT_TRANSLATE_NOOP("Panel", "Type a prompt and press Step (Space).")
 
     failed = Signal(str)  # one sentence for the window's error bar
