@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from explorer.figures.next_token import percent
+from explorer.figures.padding import PAD
 from explorer.figures.token_grid import Block, Cell, Line, Mood
 from explorer.figures.tokens import elide, written
 from explorer.trace.batch import BatchResult, BatchRow, Scored
@@ -74,7 +75,7 @@ def summary(result: BatchResult) -> str:
         f"Loss: {right.nats:.4f} nats ({right.bits:.4f} bits), the mean over {right.targets} real "
         f"targets. The rows alone give {alone.nats:.4f}"
     )
-    return f"{words} (difference {gap:.1g})." if gap else f"{words}, too."
+    return f"{words} (difference {gap:.2g})." if gap else f"{words}, too."
 
 
 def effect_words(result: BatchResult, mistake: str) -> str:
@@ -140,7 +141,8 @@ def _token(row: BatchRow, slot: int) -> Cell:
     token = row.tokens[slot]
     what = "" if row.real[slot] else ", padding"
     tip = f"slot {slot}: {written(token)}, id {token.id}{what}"
-    return Cell(elide(written(token), _LONGEST), tip, token)
+    text = elide(written(token), _LONGEST) if row.real[slot] else PAD
+    return Cell(text, tip, token)
 
 
 def _score(row: BatchRow, slot: int, nats: float, blind: float, shifted: bool) -> tuple[Cell, Cell]:

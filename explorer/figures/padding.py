@@ -8,10 +8,12 @@ from explorer.figures.next_token import percent
 from explorer.figures.token_grid import Block, Cell, Chart, Line, Mood, Share
 from explorer.figures.tokens import elide, written
 from explorer.trace.batch import BatchResult, BatchRow, Mistake, Ranked, Reading
+from explorer.trace.step import Token
 
 SHOWN = 3  # tokens of each distribution
 _LONGEST = 14  # characters of a token in its box
 LAST_SLOT = "[:, -1]"
+PAD = "pad"  # in place of the padding token's own text, which may be long
 
 TITLES: dict[Mistake, str] = {
     "readout": "Read the last slot, logits[:, -1]",
@@ -37,10 +39,11 @@ def _block(result: BatchResult, number: int, row: BatchRow) -> Block:
     charts = (
         _chart("run alone", "plain", row.alone, "What the prompt gives by itself."),
         _read("at its last token", row.at_last_real, result.tolerance),
-        _read(f"at the last slot, {LAST_SLOT}", row.at_last_slot, result.tolerance),
+        _read(f"at {LAST_SLOT}", row.at_last_slot, result.tolerance),
     )
     return Block(
-        title=f"Prompt {number}: {verdict_words(row)}, max |Δ logit| {small(row)}",
+        title=f"Prompt {number}: {verdict_words(row)}, max |Δ logit| against itself alone "
+        f"{row.max_abs_diff_vs_alone:.2g}",
         mood="good" if row.verdict == "right" else "bad",
         lines=(
             Line("tokens", tuple(_token(row, slot) for slot in range(last + 1))),
@@ -63,19 +66,16 @@ def _block(result: BatchResult, number: int, row: BatchRow) -> Block:
 
 def verdict_words(row: BatchRow) -> str:
     """The verdict; a mistake that does not show is named as such."""
-    return "right, the mistake does not show" if row.immune else row.verdict
-
-
-def small(row: BatchRow) -> str:
-    """The largest difference of a row from itself alone."""
-    return f"{row.max_abs_diff_vs_alone:.2g}"
+    if row.immune:
+        return "correct, the mistake does not show"
+    return "correct" if row.verdict == "right" else row.verdict
 
 
 def _token(row: BatchRow, slot: int) -> Cell:
     token = row.tokens[slot]
     kind = "a token of the prompt" if row.real[slot] else "padding"
     return Cell(
-        text=elide(written(token), _LONGEST),
+        text=elide(written(token), _LONGEST) if row.real[slot] else PAD,
         tip=f"slot {slot}: {written(token)}, id {token.id}, {kind}",
         token=token,
         mood="good" if slot == row.last_real else "bad",
@@ -118,7 +118,7 @@ def _mark(row: BatchRow, slot: int) -> Cell | None:
 
 def _read(title: str, reading: Reading, tolerance: float) -> Chart:
     same = reading.max_abs_diff <= tolerance
-    sign = "✓" if same else f"✕ off by {reading.max_abs_diff:.2g}"
+    sign = "✓" if same else f"✕ Δ {reading.max_abs_diff:.2g}"
     tip = f"slot {reading.slot}: max |Δ logit| {reading.max_abs_diff:.3g} against the row alone"
     return _chart(f"{title} {sign}", "good" if same else "bad", reading.top, tip)
 
@@ -154,15 +154,12 @@ def finding(result: BatchResult) -> str:
             f"logits{LAST_SLOT} reads the right slot in every row, and {whole}."
         )
     off = max(inside, key=lambda row: row.at_last_slot.max_abs_diff)
+    ends = f"{len(inside)} of {len(result.rows)} rows {'ends' if len(inside) == 1 else 'end'}"
     return (
-        f"Padding on the right: {_count(len(inside), len(result.rows))} in padding, so "
-        f"logits{LAST_SLOT} reads a padding slot there. {_instead(result, off, off.at_last_slot)} "
-        f"Read at its last token, {whole}."
+        f"Padding on the right: {ends} in padding. logits{LAST_SLOT} reads the last slot, so there "
+        "it gets what follows padding, not what follows the prompt: "
+        f"{_instead(result, off, off.at_last_slot)} Read at its last token, {whole}."
     )
-
-
-def _count(some: int, all_: int) -> str:
-    return f"{some} of {all_} rows {'ends' if some == 1 else 'end'}"
 
 
 def _instead(result: BatchResult, row: BatchRow, reading: Reading) -> str:
@@ -170,13 +167,18 @@ def _instead(result: BatchResult, row: BatchRow, reading: Reading) -> str:
     wrong, right = reading.top[0], row.alone[0]
     if wrong.token.id == right.token.id:
         return (
-            f"Prompt {number} is then off by {reading.max_abs_diff:.3g} in the logits, though its "
-            f"first choice stays {written(right.token)}."
+            f"prompt {number} is off by {reading.max_abs_diff:.3g} in the logits, though its first "
+            f"choice stays {_quoted(right.token)}."
         )
     return (
-        f"Prompt {number} then answers {written(wrong.token)} ({percent(wrong.probability)}) "
-        f"instead of {written(right.token)} ({percent(right.probability)})."
+        f"prompt {number} answers {_quoted(wrong.token)} ({percent(wrong.probability)}) instead of "
+        f"{_quoted(right.token)} ({percent(right.probability)})."
     )
+
+
+def _quoted(token: Token) -> str:
+    """For sentences: in quotes, and kept from turning the reading order around."""
+    return f"'\u2068{written(token)}\u2069'"
 
 
 def _with_mistakes(result: BatchResult) -> str:
@@ -190,10 +192,10 @@ def _with_mistakes(result: BatchResult) -> str:
     worst = max(broken, key=lambda row: row.max_abs_diff_vs_alone)
     read = worst.at_last_real if worst.readout == worst.last_real else worst.at_last_slot
     later = read.max_abs_diff <= result.tolerance
-    words = "It shows from the second step on." if later else _instead(result, worst, read)
+    words = "it shows from the second step on." if later else _instead(result, worst, read)
     return (
         f"Wrong on purpose: {made}. {len(broken)} of {len(result.rows)} rows differ from "
-        f"themselves alone, by up to {worst.max_abs_diff_vs_alone:.3g} in the logits. {words}"
+        f"themselves alone, by up to {worst.max_abs_diff_vs_alone:.3g} in the logits: {words}"
     )
 
 
@@ -211,7 +213,7 @@ def effect_words(result: BatchResult, mistake: Mistake) -> str:
     moved = sum(gap > result.tolerance for gap in gaps)
     padded = f"padded on the {result.request.padding}"
     if moved:
-        return f"Measured, {padded}: {moved} of {len(gaps)} rows move, by up to {max(gaps):.3g}."
+        return f"Measured, {padded}: {moved} of {len(gaps)} rows move, by up to {max(gaps):.3g} in the logits."
     words = f"Measured, {padded}: no row moves (at most {max(gaps):.2g}), so it does no harm here."
     later = result.request.wrong == (mistake,) and any(r.verdict != "right" for r in result.rows)
     return words + (" It does in the steps after the prefill." if later else "")

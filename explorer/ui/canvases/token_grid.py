@@ -59,6 +59,7 @@ class TokenGrid(QAbstractScrollArea):
         self._selected: int | None = None
         self.setProperty(KEEPS_ARROWS, True)
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setCornerWidget(QWidget())
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setAutoFillBackground(False)
         self.viewport().setMouseTracking(True)

@@ -7,6 +7,7 @@ from explorer.ui.panel import Panel
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.panels.kv_cache import KvCachePanel
 from explorer.ui.panels.next_token import NextTokenPanel
+from explorer.ui.panels.padding import PaddingPanel
 from explorer.ui.panels.timings import TimingsPanel
 
 PANELS: tuple[type[Panel], ...] = (
@@ -14,4 +15,5 @@ PANELS: tuple[type[Panel], ...] = (
     NextTokenPanel,
     KvCachePanel,
     TimingsPanel,
+    PaddingPanel,
 )

@@ -1,0 +1,329 @@
+"""Padding: a batch of prompts beside each run alone, right and wrong on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt, QTimer
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSpinBox,
+    QTabWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures import loss as losses
+from explorer.figures import padding as figures
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.batch import BatchRequest, BatchResult
+from explorer.trace.request import Side
+from explorer.ui.canvases.token_grid import TokenGrid
+from explorer.ui.padding.mistakes import Mistakes
+from explorer.ui.padding.prompts import PromptList
+from explorer.ui.panel import Panel, View
+from explorer.ui.theme import Theme
+
+_RERUN_MS = 300  # so that a spin box that is being turned asks once
+_MOST_EXTRA, _MOST_STEPS = 64, 32
+
+
+class PaddingPanel(Panel):
+    """Its prompts and switches are its own; what ran is the state's."""
+
+    ID = "padding"
+    TITLE = QT_TRANSLATE_NOOP("PaddingPanel", "Padding")
+    BESIDE = "attention"
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "PaddingPanel", "Prompts of different lengths in one batch, beside each run alone"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "PaddingPanel",
+        "Open a model at the top left: then run a few prompts here as one padded batch. "
+        "Step (Space) and Run above are for the single prompt.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._result: BatchResult | None = None
+        self._vocabulary = 0
+        self._running = False  # a batch of this panel has the engine
+        self._selected = 0
+        self._again = QTimer(self)
+        self._again.setSingleShot(True)
+        self._again.setInterval(_RERUN_MS)
+        self._again.timeout.connect(self._run_again)
+        self.prompts = PromptList()
+        self.prompts.failed.connect(self.failed)
+        self.prompts.changed.connect(self._show_buttons)
+        self.mistakes = Mistakes()
+        self.mistakes.fedChanged.connect(self._on_changed)
+        self.mistakes.lossChanged.connect(self._show_loss)
+        self.tabs = QTabWidget()
+        self.tabs.addTab(self.prompts, self.tr("Prompts"))
+        self.tabs.addTab(self._build_batch(), self.tr("Batch"))
+        self.tabs.addTab(self.mistakes, "")
+        self.tabs.addTab(self._build_loss(), self.tr("Loss"))
+        self.content.setSpacing(4)
+        self.content.addLayout(self._build_tools())
+        self.content.addWidget(self.tabs, 1)
+        self._show_result(None)
+        self._show_buttons()
+
+    # -- building
+
+    def _build_tools(self) -> QHBoxLayout:
+        self._sides = QButtonGroup(self)
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(QLabel(self.tr("Pad on the")))
+        for index, words in enumerate((self.tr("left"), self.tr("right"))):
+            button = QToolButton()
+            button.setText(words)
+            button.setCheckable(True)
+            button.setAccessibleName(self.tr("Pad on the {0}").format(words))
+            self._sides.addButton(button, index)
+            row.addWidget(button)
+        self._sides.button(1).setChecked(True)
+        self._sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
+        self._extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)
+        self._extra.setToolTip(self.tr("Padding slots beyond what the longest prompt needs"))
+        self._steps = self._spin(row, self.tr("steps"), 1, _MOST_STEPS)
+        self._steps.setToolTip(self.tr("Passes: the first is the prefill, each picks a token"))
+        self._progress = QProgressBar()
+        self._progress.setTextVisible(False)
+        self._progress.setAccessibleName(self.tr("Progress of the batch"))
+        policy = self._progress.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self._progress.setSizePolicy(policy)
+        self._run = QPushButton()
+        self._run.clicked.connect(self._on_run)
+        row.addWidget(self._progress, 1)
+        row.addWidget(self._run)
+        return row
+
+    def _spin(self, row: QHBoxLayout, words: str, least: int, most: int) -> QSpinBox:
+        label, spin = QLabel(words), QSpinBox()
+        spin.setRange(least, most)
+        spin.setAccessibleName(words)
+        spin.valueChanged.connect(self._on_changed)
+        label.setBuddy(spin)
+        row.addSpacing(6)
+        row.addWidget(label)
+        row.addWidget(spin)
+        return spin
+
+    def _build_batch(self) -> QWidget:
+        self._finding = _sentence(self.tr("What this batch shows"))
+        self._grid = TokenGrid(self.theme)
+        self._grid.setAccessibleName(self.tr("The padded batch, a block a prompt"))
+        self._grid.picked.connect(self._select)
+        self._pad = QLabel()
+        self._pad.setProperty("look", "small")
+        self._pad.setWordWrap(True)
+        self._look = QPushButton()
+        self._look.setProperty("look", "flat")
+        self._look.clicked.connect(self._look_at_attention)
+        self._look.setToolTip(
+            self.tr(
+                "Makes this prompt the single prompt, with the same padding, and runs its prefill: "
+                "the Attention panel then shows its maps, padding hatched"
+            )
+        )
+        below = QHBoxLayout()
+        below.addWidget(self._pad, 1)
+        below.addWidget(self._look)
+        return _page(self._finding, self._grid, below)
+
+    def _build_loss(self) -> QWidget:
+        self._loss_words = _sentence(self.tr("The loss of this batch"))
+        self._loss_grid = TokenGrid(self.theme)
+        self._loss_grid.setAccessibleName(self.tr("Surprisal of every token, a block a prompt"))
+        self._loss_grid.picked.connect(self._select)
+        self._scale = QLabel()
+        self._scale.setProperty("look", "small")
+        self._scale.setWordWrap(True)
+        below = QHBoxLayout()
+        below.addWidget(self._scale, 1)
+        return _page(self._loss_words, self._loss_grid, below)
+
+    # -- state
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if new.card is None:
+            self.show_empty()
+        else:
+            self._vocabulary = new.card.vocab_size
+        if new.status.activity != "running":
+            self._running = False
+        self._show_progress(new)
+        if new.batch is not self._result:
+            self._show_result(new.batch)
+        self._show_buttons()
+        if new.card is not None and (self.empty or old is None or old.batch is not new.batch):
+            self.show_content()
+
+    def _show_progress(self, state: State) -> None:
+        fraction = state.status.fraction if self._running else None
+        self._progress.setVisible(self._running)
+        self._progress.setRange(0, 0 if fraction is None else 1000)
+        self._progress.setValue(round(1000 * (fraction or 0.0)))
+
+    def _show_buttons(self) -> None:
+        look = "" if self._running else "primary"
+        self._run.setText(self.tr("Cancel") if self._running else self.tr("Run batch"))
+        if self._run.property("look") != look:
+            self._run.setProperty("look", look)
+            self._run.style().polish(self._run)
+        self._run.setEnabled(bool(self.prompts.prompts()))
+        count = self.mistakes.count
+        self.tabs.setTabText(
+            2,
+            self.tr("Wrong on purpose ({0})").format(count)
+            if count
+            else self.tr("Wrong on purpose"),
+        )
+
+    def _show_result(self, result: BatchResult | None) -> None:
+        self._result = result
+        for tab in (1, 3):
+            self.tabs.setTabEnabled(tab, result is not None)
+        self.mistakes.show_result(result)
+        if result is None:
+            self._grid.set_blocks(())
+            self._loss_grid.set_blocks(())
+            return
+        self._finding.setText(" ".join(filter(None, [figures.finding(result),
+                                                     result.decoded_apart])))  # fmt: skip
+        self._pad.setText(figures.padding_words(result))
+        self._grid.set_blocks(figures.blocks(result))
+        self._select(min(self._selected, len(result.rows) - 1))
+        self._show_loss()
+
+    def _show_loss(self) -> None:
+        self._show_buttons()
+        result = self._result
+        if result is None or not result.request.loss:
+            return
+        pads, shifted = self.mistakes.pads_counted, not self.mistakes.unshifted
+        words = [losses.summary(result)]
+        if pads or not shifted:
+            wrong = losses.mean(result, pads=pads, shifted=shifted)
+            words.append(
+                self.tr("Wrong on purpose: {0} nats over {1} targets.").format(
+                    f"{wrong.nats:.4f}", wrong.targets
+                )
+            )
+        self._loss_words.setText(" ".join(words))
+        self._loss_grid.set_blocks(
+            losses.blocks(result, self._vocabulary, pads=pads, shifted=shifted)
+        )
+        self._scale.setText(
+            self.tr(
+                "A target counts if it and the slot it is predicted from are both real. Colours go "
+                "from 0 (dark) to a blind guess among {0} tokens (bright)."
+            ).format(f"{self._vocabulary:,}")
+        )
+
+    # -- wishes
+
+    @property
+    def side(self) -> Side:
+        return "right" if self._sides.checkedId() == 1 else "left"
+
+    def request(self) -> BatchRequest:
+        """What the controls ask for."""
+        return BatchRequest(
+            prompts=self.prompts.prompts(),
+            padding=self.side,
+            extra=self._extra.value(),
+            steps=self._steps.value(),
+            wrong=self.mistakes.wrong,
+            loss=True,
+        )
+
+    def _on_run(self) -> None:
+        if self._running:
+            self.session.cancel()
+            return
+        self._start()
+        if self.tabs.currentIndex() == 0 and self._running:
+            self.tabs.setTabEnabled(1, True)
+            self.tabs.setCurrentIndex(1)
+
+    def _start(self) -> None:
+        self._again.stop()
+        self._running = True
+        self.session.run_batch(self.request())
+        self._running = self.session.state.status.activity == "running"
+        self._show_progress(self.session.state)
+        self._show_buttons()
+
+    def _on_changed(self) -> None:
+        """A control was moved: what is on screen is run anew, once it rests."""
+        self._show_buttons()
+        if self._result is not None or self._running:
+            self._again.start()
+
+    def _run_again(self) -> None:
+        wanted = self.request()
+        if wanted.prompts and (self._running or self._result is None
+                               or wanted != self._result.request):  # fmt: skip
+            self._start()
+
+    def _select(self, row: int) -> None:
+        self._selected = row
+        self._grid.set_selected(row)
+        self._loss_grid.set_selected(row)
+        self._look.setText(self.tr("Attention of prompt {0}").format(row + 1))
+
+    def _look_at_attention(self) -> None:
+        if self._result is None:
+            return
+        row = self._result.rows[self._selected]
+        pads = len(row.real) - sum(row.real)
+        self.session.set_chat(False)
+        self.session.set_prompt(row.prompt)
+        self.session.set_padding(self._result.request.padding if pads else None, pads)
+        self.session.step()
+
+    # -- looks
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self._grid.set_theme(theme)
+        self._loss_grid.set_theme(theme)
+
+    def views(self) -> Mapping[str, View]:
+        if self._result is None:
+            return {}
+        result = self._result
+        return {
+            self.tr("Padded batch"): View(self._grid, lambda: figures.table(result)),
+            self.tr("Loss"): View(self._loss_grid, lambda: losses.table(result)),
+        }
+
+
+def _sentence(name: str) -> QLabel:
+    label = QLabel()
+    label.setWordWrap(True)
+    label.setAccessibleName(name)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+def _page(above: QLabel, grid: TokenGrid, below: QHBoxLayout) -> QWidget:
+    page = QWidget()
+    column = QVBoxLayout(page)
+    column.setContentsMargins(4, 6, 4, 2)
+    column.setSpacing(4)
+    column.addWidget(above)
+    column.addWidget(grid, 1)
+    column.addLayout(below)
+    return page
