@@ -32,6 +32,7 @@ class Notice(QWidget):
             close.setProperty("look", "flat")
             close.setAccessibleName(self.tr("Dismiss"))
             close.setToolTip(self.tr("Dismiss"))
+            close.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             close.clicked.connect(self.dismissed)
             self._row.addWidget(close)
         self.hide()
@@ -40,6 +41,8 @@ class Notice(QWidget):
         button = QPushButton(text)
         if primary:
             button.setProperty("look", "primary")
+        # The mouse must not leave the focus here: it would go astray when the bar is hidden.
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.clicked.connect(act)
         self._row.insertWidget(self._row.count() - (1 if self._has_close() else 0), button)
 
@@ -49,6 +52,9 @@ class Notice(QWidget):
             return
         self._label.setText(text)
         self.setAccessibleName(text)
+        focused = self.window().focusWidget()
+        if not text and focused is not None and self.isAncestorOf(focused):
+            self.window().setFocus()
         self.setVisible(bool(text))
 
     @property

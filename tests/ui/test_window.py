@@ -71,6 +71,26 @@ def test_a_lost_engine_is_one_click_from_going_on(stage: WindowStage) -> None:
     assert stage.engine.last(m.Advance).chosen == (10, 11)
 
 
+def test_a_bar_that_comes_and_goes_leaves_panels_and_focus_as_they_were(
+    stage: WindowStage,
+) -> None:
+    stage.window.resize(1280, 900)
+    stage.window.setFocus()
+    stage.paint()
+    before = [dock.height() for dock in stage.window.docks.docks]
+    for _ in range(3):
+        stage.session.set_causal_mask(False)
+        stage.paint()
+        QTest.mouseClick(
+            button(stage.window.notices.mask, "Turn the mask on"), Qt.MouseButton.LeftButton
+        )
+        stage.paint()
+        stage.paint()  # the layout first, what follows from it then
+    after = [dock.height() for dock in stage.window.docks.docks]
+    assert after == pytest.approx(before, abs=4)
+    assert stage.window.focusWidget() in (None, stage.window)
+
+
 def test_an_engine_lost_while_loading_loads_again(stage: WindowStage) -> None:
     stage.session.start_engine()
     stage.drain()
