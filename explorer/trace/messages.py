@@ -13,8 +13,9 @@ import msgspec
 
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
+from explorer.trace.vocabulary import Vocabulary
 
 PROTOCOL = 1
 
@@ -48,6 +49,7 @@ class Advance(Request, frozen=True, kw_only=True):
     chosen: tuple[int, ...] = ()
     steps: int = 1
     sampling: Sampling = Sampling()
+    stops: Stops = Stops()
 
 
 class Resample(Request, frozen=True, kw_only=True):
@@ -81,6 +83,30 @@ class RunBatch(Request, frozen=True, kw_only=True):
     """Run padded prompts together and each alone; answered by Progress…, Batched."""
 
     batch: BatchRequest
+
+
+class ListVocabulary(Request, frozen=True, kw_only=True):
+    """The bytes of every id of the loaded model; answered by Spelled."""
+
+
+class DrawMany(Request, frozen=True, kw_only=True):
+    """Continue the same prefix `count` times by `length` tokens; Progress…, Facts."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+    count: int = 50
+    length: int = 5
+    sampling: Sampling = Sampling(greedy=False)
+
+
+class SearchSequences(Request, frozen=True, kw_only=True):
+    """Look for `length` tokens more probable than greedy's; Progress…, Facts."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+    length: int = 4
+    width: int = 4  # of the beam
+    passes: int = 200  # at most
 
 
 class Inspect(Request, frozen=True, kw_only=True):
@@ -162,8 +188,14 @@ class Facts(Event, frozen=True, kw_only=True):
     facts: dict[str, Any]
 
 
+class Spelled(Event, frozen=True, kw_only=True):
+    """The whole vocabulary; travels as arrays."""
+
+    vocabulary: Vocabulary
+
+
 class Finished(Event, frozen=True, kw_only=True):
-    """Done; of Advance, why: steps, end token, length, context, cancelled."""
+    """Done; of Advance, why: steps, end token, stop string, length, context, cancelled."""
 
     reason: str = ""
 
@@ -190,6 +222,9 @@ AnyRequest = (
     | Recapture
     | CheckTrace
     | PrefixExperiment
+    | ListVocabulary
+    | DrawMany
+    | SearchSequences
     | RunBatch
     | Bench
     | Inspect

@@ -57,3 +57,14 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         if not self.causal_mask:
             return "off: without the causal mask a new token changes all earlier keys and values"
         return "on" if self.cache else "off: switched off for this run"
+
+
+class Stops(msgspec.Struct, frozen=True, kw_only=True):
+    """When a run ends by itself; changes no pass, so a trace goes on under other rules.
+
+    Only tokens picked in this run count: an end token or a string in the prompt stops nothing.
+    """
+
+    end_tokens: bool = True  # any of the model's own
+    strings: tuple[str, ...] = ()
+    tokens: int = 0  # new tokens at most; 0 = no limit but the context

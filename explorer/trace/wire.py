@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 
 from explorer.trace import messages
-from explorer.trace.messages import PROTOCOL, AnyRequest, Event, Stepped
+from explorer.trace.messages import PROTOCOL, AnyRequest, Event, Spelled, Stepped
 from explorer.trace.packing import StepHeader, pack_step, unpack_step
 from explorer.trace.step import Token
+from explorer.trace.vocabulary import Vocabulary
 
 MAX_HEADER_BYTES = 64 << 20
 MAX_ARRAY_BYTES = 8 << 30
@@ -83,13 +84,15 @@ def write_request(stream: BinaryIO, request: AnyRequest) -> None:
 
 
 def write_event(stream: BinaryIO, event: Event) -> None:
-    """One event, flushed; a step's arrays follow its header."""
+    """One event, flushed; the arrays of a step or a vocabulary follow its header."""
+    body: object = event
+    arrays: dict[str, np.ndarray] = {}
     if isinstance(event, Stepped):
         header, arrays = pack_step(event.step)
-        body = _encoder.encode(_SteppedBody(header, event.token))
-        _write(stream, event.run, "Stepped", body, arrays)
-    else:
-        _write(stream, event.run, type(event).__name__, _encoder.encode(event), {})
+        body = _SteppedBody(header, event.token)
+    elif isinstance(event, Spelled):
+        body, arrays = None, event.vocabulary.packed()
+    _write(stream, event.run, type(event).__name__, _encoder.encode(body), arrays)
 
 
 def _write(
@@ -129,6 +132,8 @@ def read_event(stream: BinaryIO) -> Event | None:
         stepped = _decode(lambda raw: msgspec.msgpack.decode(raw, type=_SteppedBody), body)
         step = _decode(lambda _: unpack_step(stepped.step, arrays), body)
         return Stepped(run=header.run, step=step, token=stepped.token)
+    if header.kind == "Spelled":
+        return Spelled(run=header.run, vocabulary=_decode(Vocabulary.unpacked, arrays))
     if header.kind not in _EVENTS:
         raise WireError(f"unknown kind of frame: {header.kind!r}")
     kind = _EVENTS[header.kind]
@@ -136,7 +141,7 @@ def read_event(stream: BinaryIO) -> Event | None:
     return event
 
 
-def _decode(decode: Callable[[bytes], Any], raw: bytes) -> Any:
+def _decode(decode: Callable[[Any], Any], raw: Any) -> Any:
     try:
         return decode(raw)
     except (msgspec.DecodeError, ValueError) as error:
