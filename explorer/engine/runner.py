@@ -20,7 +20,7 @@ from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.layout import Layout, lay_out
 from explorer.engine.loading import LoadedModel
 from explorer.engine.structure import decoder_layers
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Phase, Step, Token
 
 Stop = Callable[[], bool]
@@ -107,13 +107,16 @@ class Runner:
         sampling: Callable[[], Sampling],
         emit: Callable[[Step, Token], None],
         cancelled: Stop = lambda: False,
+        stops: Stops = Stops(),  # noqa: B008 - frozen
     ) -> str:
         """Run up to `steps` passes after `chosen`; returns why it stopped."""
         ids = list(chosen)
-        ends = set(self.loaded.card.eos_ids)
+        ends = set(self.loaded.card.eos_ids) if stops.end_tokens else set()
         limit = self.loaded.card.context
+        most = min(filter(None, (request.max_tokens, stops.tokens)), default=0)
+        text = b"".join(self.loaded.tokenizer.token(i).raw for i in ids)
         for _ in range(steps):
-            if request.max_tokens and len(ids) >= request.max_tokens:
+            if most and len(ids) >= most:
                 return "length"
             layout = self.layout(request, ids) if not ids else self._grown(request, ids, limit)
             if layout is None:
@@ -122,8 +125,11 @@ class Runner:
             token = self.loaded.tokenizer.token(step.draw.token_id, "generated")
             ids.append(token.id)
             emit(step, token)
+            before, text = len(text), text + token.raw
             if token.id in ends:
                 return "end token"
+            if _ends_in(text, before, stops.strings):
+                return "stop string"
             if cancelled():
                 return "cancelled"
         return "steps"
@@ -179,6 +185,16 @@ class Runner:
             rebuilt_tokens=rebuilt,
             note=f"cache rebuilt by prefill of {rebuilt} tokens" if rebuilt else "",
         )
+
+    def logits_after(
+        self, request: RunRequest, chosen: Sequence[int], cancelled: Stop = lambda: False
+    ) -> np.ndarray:
+        """(V,) float32 raw logits of the pass after `chosen`, by the cache; nothing is kept of it.
+
+        BadInput if the tokens exceed the context.
+        """
+        layout = self.layout(request, chosen)
+        return self._pass(request, layout, len(chosen), cancelled)[0].logits
 
     @staticmethod
     def context_ids(layout: Layout) -> list[int]:
@@ -322,6 +338,15 @@ class Runner:
         best = np.argpartition(-logits, min(NAMED, len(logits) - 1))[:NAMED]
         best = best[np.lexsort((best, -logits[best]))]
         return tuple(self.loaded.tokenizer.token(int(i), "generated") for i in best)
+
+
+def _ends_in(text: bytes, before: int, strings: Sequence[str]) -> bool:
+    """True if one of the strings was completed by what came after the first `before` bytes."""
+    for string in strings:
+        wanted = string.encode("utf-8", "surrogatepass")
+        if wanted and text.find(wanted, max(0, before - len(wanted) + 1)) >= 0:
+            return True
+    return False
 
 
 def _refuse(sampling: Sampling) -> None:

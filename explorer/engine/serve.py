@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.trace import messages, wire
 from explorer.trace.messages import AnyRequest, Event
-from explorer.trace.request import Sampling
+from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
+from explorer.trace.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from explorer.engine.runner import Runner
@@ -125,6 +126,12 @@ class Desk:
                 return self._check(request)
             case messages.PrefixExperiment():
                 self._prefix(request)
+            case messages.ListVocabulary():
+                self._list_vocabulary(request.run)
+            case messages.DrawMany():
+                self._draw_many(request)
+            case messages.SearchSequences():
+                self._search(request)
             case messages.RunBatch():
                 self._batch(request)
             case messages.Bench():
@@ -176,7 +183,7 @@ class Desk:
     def _advance(self, request: messages.Advance) -> str:
         runner = self._loaded()
         asked = request.request
-        self._refuse_unfit(runner, request)
+        self._refuse_unfit(runner, asked)
         self._say(messages.Prompted(run=request.run, tokens=runner.padded_prompt(asked)))
 
         def sampling() -> Sampling:
@@ -193,11 +200,41 @@ class Desk:
             sampling,
             emit,
             lambda: self._cancel_asked(request.run),
+            request.stops,
         )
 
-    def _refuse_unfit(self, runner: Runner, request: messages.Advance) -> None:
+    def _list_vocabulary(self, run: int) -> None:
+        loaded = self._loaded().loaded
+        tokens = [loaded.tokenizer.token(i, "generated") for i in range(loaded.card.vocab_size)]
+        self._say(messages.Spelled(run=run, vocabulary=Vocabulary.of(tokens)))
+
+    def _draw_many(self, request: messages.DrawMany) -> None:
+        from explorer.engine import draws
+
+        runner = self._loaded()
+        self._refuse_unfit(runner, request.request)
+        facts = draws.draw_many(runner, request, self._progress(request.run), self._stop(request))
+        self._say(messages.Facts(run=request.run, facts=facts))
+
+    def _search(self, request: messages.SearchSequences) -> None:
+        from explorer.engine import search
+
+        runner = self._loaded()
+        self._refuse_unfit(runner, request.request)
+        facts = search.search(runner, request, self._progress(request.run), self._stop(request))
+        self._say(messages.Facts(run=request.run, facts=facts))
+
+    def _progress(self, run: int) -> Callable[[str, float], None]:
+        return lambda text, fraction: self._say(
+            messages.Progress(run=run, text=text, fraction=fraction)
+        )
+
+    def _stop(self, request: AnyRequest) -> Callable[[], bool]:
+        return lambda: self._cancel_asked(request.run)
+
+    def _refuse_unfit(self, runner: Runner, asked: RunRequest) -> None:
         """BadInput where the self-test found that the model can't do what is asked."""
-        card, asked = runner.loaded.card, request.request
+        card = runner.loaded.card
         if not asked.causal_mask and not card.offers("causal_off"):
             raise BadInput(f"The mask can't be switched off here: {card.words('causal_off')}.")
         side = f"{asked.padding}_padding"

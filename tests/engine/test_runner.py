@@ -12,7 +12,7 @@ from explorer.engine import scrutiny, selftest
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.layout import lay_out
 from explorer.engine.runner import Runner
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from tests.engine.tiny import KINDS, tiny_runner
 
@@ -100,7 +100,7 @@ def test_padded_equals_alone_where_it_is_offered(runner: Runner, side: Any) -> N
     alone = steps_of(runner, RunRequest(prompt=PROMPT), 4)
     if not runner.loaded.card.offers(f"{side}_padding"):
         assert side == "right"
-        assert "changes the logits" in runner.loaded.card.words("right_padding")
+        assert "windows count slots" in runner.loaded.card.words("right_padding")
         return
     padded = steps_of(runner, RunRequest(prompt=PROMPT, padding=side, pad=9), 4)
     for (one, a), (two, b) in zip(alone, padded, strict=True):
@@ -241,3 +241,25 @@ def test_positions_and_readout_with_padding() -> None:
     assert lay_out((5, 6, 7), (), RunRequest(padding="right", pad=2), 0).readout == 2
     with pytest.raises(BadInput, match="no padding token"):
         lay_out((5,), (), RunRequest(padding="left", pad=1), None)
+
+
+def test_stop_rules_say_which_one_stopped(runner: Runner) -> None:
+    request = RunRequest(prompt=PROMPT)
+    free = [t.id for _, t in steps_of(runner, request, 6)]
+
+    def stopped(stops: Stops, chosen: tuple[int, ...] = ()) -> tuple[str, int]:
+        seen: list[Token] = []
+        reason = runner.advance(
+            request, chosen, 6, Sampling, lambda _, t: seen.append(t), stops=stops
+        )
+        return reason, len(seen)
+
+    assert stopped(Stops(tokens=2)) == ("length", 2)
+    assert stopped(Stops(tokens=2), tuple(free[:2])) == ("length", 0)
+    # the string is spelled by two tokens together, and stops only where it is completed
+    across = f"{free[1]} {free[2]} "
+    first = next(i for i in range(1, 6) if f"{free[i - 1]} {free[i]} ".endswith(across))
+    assert stopped(Stops(strings=("never", across))) == ("stop string", first + 1)
+    assert stopped(Stops(strings=("",)))[0] == "steps"
+    # what the prompt holds stops nothing
+    assert stopped(Stops(strings=(PROMPT[-5:],)))[0] in ("steps", "stop string")

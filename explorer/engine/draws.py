@@ -1,0 +1,127 @@
+"""Many continuations of one prefix, drawn independently, each distinct prefix run once.
+
+Draw number r of step s uses the uniform number Philox(seed, s, r), so draw 0 is the run that
+stepping on would give, and no result depends on the order in which prefixes are visited.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from explorer import sampling as chain
+from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.runner import Runner, Stop
+from explorer.trace.messages import DrawMany
+
+MOST_DRAWS = 100_000
+MOST_TOKENS = 64
+MOST_LISTED = 1_000  # continuations that travel whole; the counts of the next token always do
+
+
+@dataclass(slots=True)
+class _Drawing:
+    """What has been drawn so far."""
+
+    ids: list[list[int]]  # per draw
+    first: list[tuple[int, float, float]] = field(default_factory=list)  # id, exact, raw
+    passes: int = 0
+    done: int = 0  # tokens drawn or never to be drawn, over all draws
+
+
+def draw_many(
+    runner: Runner,
+    asked: DrawMany,
+    progress: Callable[[str, float], None],
+    cancelled: Stop = lambda: False,
+) -> dict[str, Any]:
+    """Counts of the next token beside its exact distribution, and the continuations themselves.
+
+    BadInput for numbers out of range or greedy settings; Cancelled between and within passes.
+    """
+    _refuse(asked)
+    drawing = _Drawing([[] for _ in range(asked.count)])
+    context = runner.context_ids(runner.layout(asked.request, asked.chosen))
+    ends = set(runner.loaded.card.eos_ids)
+    # Depth first: each pass shares all of the cache but the last token with one before it.
+    waiting: list[tuple[tuple[int, ...], Sequence[int]]] = [((), range(asked.count))]
+    while waiting:
+        if cancelled():
+            raise Cancelled
+        path, draws = waiting.pop()
+        groups = _draw(runner, asked, context, path, draws, drawing, cancelled)
+        drawing.done += len(draws)
+        for token_id in sorted(groups, reverse=True):
+            longer = (*path, token_id)
+            if token_id in ends:
+                drawing.done += len(groups[token_id]) * (asked.length - len(longer))
+            elif len(longer) < asked.length:
+                waiting.append((longer, groups[token_id]))
+        share = drawing.done / (asked.count * asked.length)
+        progress(f"Drawing: {drawing.passes} passes", share)
+    return _facts(runner, asked, drawing)
+
+
+def _draw(
+    runner: Runner,
+    asked: DrawMany,
+    context: list[int],
+    path: tuple[int, ...],
+    draws: Sequence[int],
+    drawing: _Drawing,
+    cancelled: Stop,
+) -> dict[int, list[int]]:
+    """One pass after `path`; which of the draws that came here go on with which token."""
+    logits = runner.logits_after(asked.request, (*asked.chosen, *path), cancelled)
+    drawing.passes += 1
+    try:
+        dist = chain.distribution(logits, asked.sampling, [*context, *path])
+    except chain.SamplingError as error:
+        raise BadInput(str(error)) from error
+    cdf = np.cumsum(dist.p)
+    possible = int(np.count_nonzero(dist.p))
+    step = len(asked.chosen) + len(path)
+    u = np.array([chain.uniform(asked.sampling.seed, step, r) for r in draws])
+    places = np.minimum(np.searchsorted(cdf, u * cdf[-1], side="right"), possible - 1)
+    groups: dict[int, list[int]] = {}
+    for r, place in zip(draws, places.tolist(), strict=True):
+        token_id = int(dist.ids[place])
+        drawing.ids[r].append(token_id)
+        groups.setdefault(token_id, []).append(r)
+    if not path:
+        shown = dict.fromkeys([*dist.ids[:200].tolist(), *groups])
+        drawing.first = [(i, float(dist.final[i]), float(dist.raw[i])) for i in shown]
+    return groups
+
+
+def _facts(runner: Runner, asked: DrawMany, drawing: _Drawing) -> dict[str, Any]:
+    counts = Counter(ids[0] for ids in drawing.ids)
+    token = runner.loaded.tokenizer.token
+    return {
+        "count": asked.count,
+        "length": asked.length,
+        "passes": drawing.passes,
+        "first": [
+            {"id": i, "raw": token(i).raw, "exact": exact, "raw_probability": raw,
+             "drawn": counts[i]}
+            for i, exact, raw in drawing.first
+        ],
+        "continuations": [
+            {"ids": list(ids), "raw": b"".join(token(i).raw for i in ids), "drawn": drawn}
+            for ids, drawn in Counter(map(tuple, drawing.ids)).most_common(MOST_LISTED)
+        ],
+        "distinct": len(set(map(tuple, drawing.ids))),
+    }  # fmt: skip
+
+
+def _refuse(asked: DrawMany) -> None:
+    if asked.sampling.takes_best:
+        raise BadInput("Greedy gives the same tokens every time: switch it off to draw many.")
+    if not 1 <= asked.count <= MOST_DRAWS:
+        raise BadInput(f"The number of draws must be from 1 to {MOST_DRAWS:,}.")
+    if not 1 <= asked.length <= MOST_TOKENS:
+        raise BadInput(f"The tokens per draw must be from 1 to {MOST_TOKENS}.")
