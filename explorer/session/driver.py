@@ -13,6 +13,7 @@ from dataclasses import replace
 from explorer.session import budget
 from explorer.session.background import Background
 from explorer.session.batches import Batches
+from explorer.session.experiments import Experiments
 from explorer.session.history import History
 from explorer.session.job import Desk, Job, model_key
 from explorer.session.link import Link, Post
@@ -37,9 +38,11 @@ class Driver:
         self._history = history
         self._desk = Desk(store, Link(factory, post, self._receive))
         self.background = Background(self._desk)
+        self.experiments = Experiments(self._desk)
         self.batches = Batches(self._desk, self.background)
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
+        self._spelling = 0  # run number of the newest question for the vocabulary
         self.prompt = LiveTokens(store, self._desk.link)
 
     # -- the engine's life
@@ -91,9 +94,12 @@ class Driver:
         )
         self._desk.job = Job("load", run, request)
         self._desk.loaded = None
+        self._spelling = 0
         self._wanted = True
         self.prompt.stop()
-        self._desk.store.set(status=Status(activity="loading", text=f"Opening {request.model}…"))
+        self._desk.store.set(
+            status=Status(activity="loading", text=f"Opening {request.model}…"), vocabulary=None
+        )
 
     def advance(self, steps: int) -> None:
         """Run `steps` passes; a lost engine is started first, a missing model opened first."""
@@ -126,7 +132,13 @@ class Driver:
         fresh = trace is None or trace.request != state.request or not self._desk.same_model(trace)
         chosen = () if fresh or trace is None else trace.chosen_ids
         run = self._desk.link.ask(
-            m.Advance(request=state.request, chosen=chosen, steps=steps, sampling=state.sampling)
+            m.Advance(
+                request=state.request,
+                chosen=chosen,
+                steps=steps,
+                sampling=state.sampling,
+                stops=state.stops,
+            )
         )
         self._desk.job = Job("advance", run, state.request, fresh=fresh, endless=steps >= ENDLESS)
         self._history.end_gesture()
@@ -177,6 +189,8 @@ class Driver:
                     self._desk.store.set(status=Status(activity="idle"))
             case m.Tokens():
                 self.prompt.answered(event)
+            case m.Spelled() if event.run == self._spelling:
+                self._desk.store.set(vocabulary=event.vocabulary)
             case m.Failed():
                 self._on_failed(event)
             case _ if self._desk.job is not None and event.run == self._desk.job.run:
@@ -201,6 +215,8 @@ class Driver:
                 self.background.on_checked(event)
             case m.Facts() if job.kind == "prefix":
                 self.background.on_prefix(event)
+            case m.Facts() if job.kind in ("draws", "search"):
+                self.experiments.answered(event, job)
             case m.Batched():
                 self.batches.answered(event)
             case m.Finished():
@@ -221,6 +237,7 @@ class Driver:
         self._desk.loaded = model_key(job.request)
         after, self._after_load = self._after_load, None
         self._desk.store.set(card=event.card, status=Status(activity="idle"))
+        self._spelling = self._desk.link.ask(m.ListVocabulary())
         self.prompt.start()
         if after is not None and self._desk.job is None:
             self.advance(after)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from explorer.session.link import Link
 from explorer.session.state import Status
 from explorer.session.store import Store
 from explorer.trace import messages as m
-from explorer.trace.request import RunRequest
+from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 
 
@@ -17,7 +17,9 @@ from explorer.trace.trace import Trace
 class Job:
     """What has the engine now."""
 
-    kind: Literal["load", "advance", "recapture", "check", "compare", "prefix", "batch"]
+    kind: Literal[
+        "load", "advance", "recapture", "check", "compare", "prefix", "batch", "draws", "search"
+    ]
     run: int
     request: RunRequest
     fresh: bool = False  # advance: a new trace takes the place of the one on screen
@@ -25,6 +27,7 @@ class Job:
     queued: int = 0  # advance: steps wished for meanwhile
     step: int = 0  # recapture, compare: index of the step
     asked: bool = False  # check: wished for by the user, not started by itself
+    sampling: Sampling = field(default_factory=Sampling)  # draws: the settings they are drawn with
 
 
 @dataclass(slots=True)

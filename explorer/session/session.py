@@ -25,7 +25,7 @@ from explorer.session.store import Store
 from explorer.trace import dxt
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 
@@ -131,6 +131,11 @@ class Session:
         self._edit("sampling", {"sampling": sampling}, merge=True)
         self._driver.resample()
 
+    def set_stops(self, stops: Stops) -> None:
+        """Applies from the next step or run on."""
+        if stops != self.state.stops:
+            self._edit("stops", {"stops": stops}, merge=True)
+
     # -- running
 
     def step(self, steps: int = 1) -> None:
@@ -174,11 +179,11 @@ class Session:
             self._store.set(error="There is no step yet whose token could be replaced.")
             return
         step = trace.steps[index]
-        token = _known_token(token_id, trace, index)
+        token = _known_token(token_id, self.state)
         if token is None:
             self._store.set(
                 error=f"Token {token_id} is not among the most probable tokens of this step; "
-                "pick one from the chart."
+                "open its model to force any other."
             )
             return
         try:
@@ -211,6 +216,45 @@ class Session:
     def measure_prefix(self) -> None:
         """Drop the last token, masked and unmasked, and see what moves: `state.prefix`."""
         self._driver.background.measure_prefix()
+
+    # -- branches and experiments
+
+    def show_branch(self, number: int, steps: int | None = None, select: int | None = None) -> None:
+        """Put a branch on screen, whole or its first `steps` steps, looking at step `select`."""
+        branch = self.state.branches.get(number)
+        if branch is None:
+            self._store.set(error="This branch was let go to save memory.")
+            return
+        self._driver.stop()
+        trace = branch.trace if steps is None else branch.trace.truncated(max(1, steps))
+        if _same_view(trace, self.state):
+            self.select(step=select)
+            return
+        trace = replace(trace, self_check=SelfCheck())
+        changes = {**_view(trace, self.state), "request": trace.request}
+        # The branch first: a beginning that several share is shown as part of this one.
+        self._store.set(branches=replace(self.state.branches, current=number))
+        self._edit("branch", changes)
+        self._driver.prompt.refresh()
+        if select is not None:
+            self.select(step=min(select, len(trace.steps) - 1))
+
+    def rename_branch(self, number: int, name: str) -> None:
+        self._store.set(branches=self.state.branches.renamed(number, name))
+
+    def forget_branch(self, number: int) -> None:
+        """Give a branch up; the one on screen stays."""
+        self._store.set(branches=self.state.branches.without(number))
+
+    def draw_many(self, count: int, length: int) -> None:
+        """Continue the prefix of the step on screen `count` times: `state.draws`."""
+        self._driver.stop()
+        self._driver.experiments.draw_many(count, length)
+
+    def search(self, length: int, width: int, passes: int) -> None:
+        """Look for `length` tokens more probable than greedy's: `state.found`."""
+        self._driver.stop()
+        self._driver.experiments.search(length, width, passes)
 
     # -- undo
 
@@ -300,14 +344,28 @@ def _view(trace: Trace | None, state: State) -> dict[str, Any]:
     }
 
 
+def _same_view(trace: Trace, state: State) -> bool:
+    """True if the trace on screen already shows these tokens, and a step would go on from it."""
+    shown = state.trace
+    return (
+        shown is not None
+        and trace.request == shown.request == state.request
+        and trace.chosen_ids == shown.chosen_ids
+    )
+
+
 def _unchecked(trace: Trace) -> Trace:
     """What was checked was another trace."""
     return replace(trace, self_check=SelfCheck())
 
 
-def _known_token(token_id: int, trace: Trace, step: int) -> Token | None:
-    """What is known of an id without the model: from the step's top tokens, or the sequence."""
-    for token in (*trace.steps[step].top, *trace.tokens):
+def _known_token(token_id: int, state: State) -> Token | None:
+    """An id as a token: from the vocabulary of its model, the step's top tokens, or the text."""
+    assert state.trace is not None
+    assert state.step_index is not None
+    if state.names is not None and 0 <= token_id < len(state.names):
+        return state.names.token(token_id, "forced")
+    for token in (*state.trace.steps[state.step_index].top, *state.trace.tokens):
         if token.id == token_id:
             return msgspec.structs.replace(token, origin="forced")
     return None

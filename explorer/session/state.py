@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from explorer.session.branches import Branches
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
+from explorer.trace.vocabulary import Vocabulary
 
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
@@ -66,6 +68,25 @@ class Comparison:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Figures that the engine worked out for one prefix; `fits` says whether it is on screen."""
+
+    request: RunRequest
+    chosen: tuple[int, ...]  # tokens chosen before it
+    sampling: Sampling
+    facts: dict[str, Any]
+
+    def fits(self, trace: Trace | None, index: int | None) -> bool:
+        """True if step `index` of `trace` stands behind the same prefix."""
+        return (
+            trace is not None
+            and index is not None
+            and self.request == trace.request
+            and self.chosen == trace.chosen_ids[:index]
+        )
+
+
 def other_side(request: RunRequest) -> RunRequest:
     """The same run with the causal mask switched, every pass over the whole sequence."""
     return msgspec.structs.replace(request, causal_mask=not request.causal_mask, cache=False)
@@ -77,9 +98,12 @@ class State:
 
     request: RunRequest = field(default_factory=RunRequest)
     sampling: Sampling = field(default_factory=Sampling)
+    stops: Stops = field(default_factory=Stops)
     trace: Trace | None = None
     selection: Selection = field(default_factory=Selection)
     card: ModelCard | None = None  # None until a model is loaded (a trace carries its own)
+    vocabulary: Vocabulary | None = None  # of the model that `card` describes
+    branches: Branches = field(default_factory=Branches)
     status: Status = field(default_factory=Status)
     error: str = ""  # one sentence with a next step; empty = none
     error_details: str = ""
@@ -89,6 +113,8 @@ class State:
     comparison: Comparison | None = None  # the other side of the last step compared
     prefix: dict[str, Any] | None = None  # the prefix experiment's figures (engine.prefix)
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
+    draws: Experiment | None = None  # many draws (engine.draws)
+    found: Experiment | None = None  # the search for a better sequence (engine.search)
     self_check: SelfCheck = field(default_factory=SelfCheck)
     saved: Saved | None = None
     can_undo: bool = False
@@ -101,6 +127,14 @@ class State:
             return None
         last = len(self.trace.steps) - 1
         return last if self.selection.step is None else min(self.selection.step, last)
+
+    @property
+    def names(self) -> Vocabulary | None:
+        """The vocabulary of the trace on screen, if its model is the one that is open."""
+        if self.trace is None or self.card is None:
+            return None
+        same = self.card.fingerprint == self.trace.card.fingerprint
+        return self.vocabulary if same else None
 
     @property
     def unsaved(self) -> bool:

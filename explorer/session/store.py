@@ -36,10 +36,11 @@ class Store:
         return unsubscribe
 
     def set(self, **changes: Any) -> None:
-        """Change fields of the state; a trace brings its own self-check along."""
-        if "trace" in changes and "self_check" not in changes:
+        """Change fields of the state; a trace brings its self-check along and joins the tree."""
+        if "trace" in changes:
             trace = changes["trace"]
-            changes["self_check"] = SelfCheck() if trace is None else trace.self_check
+            changes.setdefault("self_check", SelfCheck() if trace is None else trace.self_check)
+            changes["branches"] = changes.get("branches", self._state.branches).seen(trace)
         self._state = replace(self._state, **changes)
         self._tell()
 

@@ -1,0 +1,147 @@
+"""Every future that was tried: runs that share a beginning, kept as one tree.
+
+A branch is a whole trace; steps that branches share are the same objects, so the tree costs what
+its distinct steps cost.  Going back shows less of a branch and loses nothing of it; choosing
+otherwise begins another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from explorer.session import budget
+from explorer.trace.step import Step
+from explorer.trace.trace import Trace
+
+LIMIT_BYTES = 1 << 30
+LIMIT_BRANCHES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way the text went on."""
+
+    number: int  # never used twice
+    name: str
+    trace: Trace  # as far as it was ever run
+    own_bytes: int = 0  # of the steps that no older branch holds
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """All branches, in order of their beginning, and which one is on screen."""
+
+    all: tuple[Branch, ...] = ()
+    current: int | None = None  # number
+    begun: int = 0  # branches ever begun
+    let_go: int = 0  # branches given up to stay within the limits
+
+    def get(self, number: int | None) -> Branch | None:
+        """The branch of this number, if it is still kept."""
+        return next((b for b in self.all if b.number == number), None)
+
+    def beside(self, trace: Trace) -> tuple[Branch, ...]:
+        """The branches of the same model, request and prompt: one tree."""
+        return tuple(b for b in self.all if same_root(b.trace, trace))
+
+    def seen(self, trace: Trace | None, limit: int = LIMIT_BYTES) -> Branches:
+        """With `trace` on screen: it continues a branch, shows part of one, or begins one."""
+        if trace is None or not trace.steps:
+            return self if self.current is None else replace(self, current=None)
+        home = self._home(trace)
+        if home is None:
+            begun = self.begun + 1
+            own = trace.steps[max((shared_steps(b.trace, trace) for b in self.beside(trace)),
+                                  default=0) :]  # fmt: skip
+            fresh = Branch(begun, _name(begun), trace, sum(map(step_bytes, own)))
+            grown = replace(self, all=(*self.all, fresh), current=begun, begun=begun)
+            return grown.within(limit)
+        if len(trace.steps) < len(home.trace.steps) or trace is home.trace:
+            return self if self.current == home.number else replace(self, current=home.number)
+        more = sum(map(step_bytes, trace.steps[len(home.trace.steps) :]))
+        kept = replace(home, trace=trace, own_bytes=home.own_bytes + more)
+        everyone = tuple(kept if b is home else b for b in self.all)
+        found = replace(self, all=everyone, current=home.number)
+        return found.within(limit) if more else found
+
+    def _home(self, trace: Trace) -> Branch | None:
+        """The branch that `trace` is a beginning or a continuation of, the current one first."""
+        for branch in sorted(self.all, key=lambda b: b.number != self.current):
+            if same_root(branch.trace, trace) and _one_line(branch.trace, trace):
+                return branch
+        return None
+
+    def renamed(self, number: int, name: str) -> Branches:
+        """With another name; an empty one changes nothing."""
+        name = " ".join(name.split())
+        if not name:
+            return self
+        return replace(
+            self, all=tuple(replace(b, name=name) if b.number == number else b for b in self.all)
+        )
+
+    def without(self, number: int) -> Branches:
+        """Without one branch; the one on screen stays."""
+        if number == self.current:
+            return self
+        known: set[int] = set()
+        rest = []
+        for branch in self.all:
+            if branch.number == number:
+                continue
+            own = [step for step in branch.trace.steps if id(step) not in known]
+            known.update(map(id, own))
+            rest.append(replace(branch, own_bytes=sum(map(step_bytes, own))))
+        return replace(self, all=tuple(rest))
+
+    def within(self, limit: int) -> Branches:
+        """The oldest branches given up until the rest fits; never the one on screen."""
+        found = self
+        while len(found.all) > LIMIT_BRANCHES or found.bytes > limit:
+            oldest = next((b for b in found.all if b.number != found.current), None)
+            if oldest is None:
+                return found
+            found = replace(found.without(oldest.number), let_go=found.let_go + 1)
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """What the distinct steps of all branches hold."""
+        return sum(branch.own_bytes for branch in self.all)
+
+
+def same_root(one: Trace, other: Trace) -> bool:
+    """True if both runs began with the same model, request and prompt."""
+    return (
+        one.request == other.request
+        and one.card.fingerprint == other.card.fingerprint
+        and (one.prompt is other.prompt or one.prompt == other.prompt)
+    )
+
+
+def shared_steps(one: Trace, other: Trace) -> int:
+    """How many tokens both runs chose alike from the beginning."""
+    count = 0
+    for mine, theirs in zip(one.chosen, other.chosen, strict=False):
+        if mine is not theirs and mine.id != theirs.id:
+            break
+        count += 1
+    return count
+
+
+def _one_line(one: Trace, other: Trace) -> bool:
+    return shared_steps(one, other) == min(len(one.chosen), len(other.chosen))
+
+
+def step_bytes(step: Step) -> int:
+    """What one step holds: logits, queries and keys, hidden states."""
+    return step.logits.nbytes + budget.layer_bytes(step)
+
+
+def _name(number: int) -> str:
+    """A, B, …, Z, AA, AB, …"""
+    letters = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

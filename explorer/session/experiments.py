@@ -1,0 +1,66 @@
+"""Experiments on the prefix on screen that take many passes: draws, and the search for better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from explorer.session.job import Desk, Job
+from explorer.session.state import Experiment, Status
+from explorer.trace import messages as m
+from explorer.trace.request import RunRequest
+
+
+class Experiments:
+    """Asks for them, one at a time, and puts their figures into the state."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def draw_many(self, count: int, length: int) -> None:
+        """Continue the prefix of the step on screen many times, with the settings of now."""
+        sampling = self._desk.store.state.sampling
+        self._ask(
+            "draws",
+            lambda request, chosen: m.DrawMany(
+                request=request, chosen=chosen, count=count, length=length, sampling=sampling
+            ),
+        )
+
+    def search(self, length: int, width: int, passes: int) -> None:
+        """Look for a sequence more probable than the greedy one."""
+        self._ask(
+            "search",
+            lambda request, chosen: m.SearchSequences(
+                request=request, chosen=chosen, length=length, width=width, passes=passes
+            ),
+        )
+
+    def _ask(
+        self,
+        kind: str,
+        made: Callable[[RunRequest, tuple[int, ...]], m.DrawMany | m.SearchSequences],
+    ) -> None:
+        state = self._desk.store.state
+        trace, index = state.trace, state.step_index
+        if trace is None or index is None or not self._desk.can_continue(trace):
+            self._desk.store.set(
+                error="This needs a step on screen and its model: open the model and press step."
+            )
+            return
+        self._desk.drop_job()
+        run = self._desk.link.ask(made(trace.request, trace.chosen_ids[:index]))
+        self._desk.job = Job(kind, run, trace.request, step=index, sampling=state.sampling)  # type: ignore[arg-type]
+        words = "Drawing…" if kind == "draws" else "Searching…"
+        self._desk.store.set(status=Status(activity="running", text=words, fraction=0.0), error="")
+
+    def answered(self, event: m.Facts, job: Job) -> None:
+        """The figures are there."""
+        self._desk.job = None
+        trace = self._desk.store.state.trace
+        chosen = () if trace is None else trace.chosen_ids[: job.step]
+        found = Experiment(job.request, chosen, job.sampling, event.facts)
+        idle = Status(activity="idle")
+        if job.kind == "draws":
+            self._desk.store.set(draws=found, status=idle)
+        else:
+            self._desk.store.set(found=found, status=idle)
