@@ -163,6 +163,8 @@ class Driver:
         if self._desk.job and self._desk.job.kind == "advance":
             self.cancel()
             self.background.check()
+        elif self._desk.job and self._desk.job.kind == "batch":
+            self.cancel()
 
     def cancel(self) -> None:
         """End whatever has the engine; what it still says is stale."""
