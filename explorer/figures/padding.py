@@ -211,10 +211,10 @@ def effect_words(result: BatchResult, mistake: Mistake) -> str:
     """What one mistake by itself does to this batch, measured at the prefill."""
     gaps = [row.effects[mistake] for row in result.rows]
     moved = sum(gap > result.tolerance for gap in gaps)
-    padded = f"padded on the {result.request.padding}"
+    start = f"Measured, padded on the {result.request.padding}: "
     if moved:
-        return f"Measured, {padded}: {moved} of {len(gaps)} rows move, by up to {max(gaps):.3g} in the logits."
-    words = f"Measured, {padded}: no row moves (at most {max(gaps):.2g}), so it does no harm here."
+        return f"{start}{moved} of {len(gaps)} rows move, by up to {max(gaps):.3g} in the logits."
+    words = f"{start}no row moves (at most {max(gaps):.2g}), so it does no harm here."
     later = result.request.wrong == (mistake,) and any(r.verdict != "right" for r in result.rows)
     return words + (" It does in the steps after the prefill." if later else "")
 

@@ -160,10 +160,10 @@ class PaddingPanel(Panel):
             self.show_empty()
         else:
             self._vocabulary = new.card.vocab_size
-        if new.status.activity != "running":
-            self._running = False
+        ended = self._running and new.status.activity != "running"
+        self._running = self._running and not ended
         self._show_progress(new)
-        if new.batch is not self._result:
+        if new.batch is not self._result or (ended and new.batch is None):
             self._show_result(new.batch)
         self._show_buttons()
         if new.card is not None and (self.empty or old is None or old.batch is not new.batch):
@@ -195,9 +195,11 @@ class PaddingPanel(Panel):
         for tab in (1, 3):
             self.tabs.setTabEnabled(tab, result is not None)
         self.mistakes.show_result(result)
+        self._look.setVisible(result is not None)
         if result is None:
             self._grid.set_blocks(())
             self._loss_grid.set_blocks(())
+            self._pad.setText("")
             return
         self._finding.setText(" ".join(filter(None, [figures.finding(result),
                                                      result.decoded_apart])))  # fmt: skip
@@ -254,7 +256,9 @@ class PaddingPanel(Panel):
             return
         self._start()
         if self.tabs.currentIndex() == 0 and self._running:
-            self.tabs.setTabEnabled(1, True)
+            if self._result is None:
+                self._finding.setText(self.tr("Running the batch, then each prompt alone…"))
+                self.tabs.setTabEnabled(1, True)
             self.tabs.setCurrentIndex(1)
 
     def _start(self) -> None:
