@@ -35,7 +35,9 @@ def prepare():
     try:
         fetch_smollm2.fetch()
     except SetupError as error:
-        say(f"{error} Tests that need SmolLM2 are skipped.")
+        if os.environ.get("CI"):
+            raise  # a run that leaves tests out must not look complete
+        say(f"{error} Tests that need SmolLM2 are left out.")
     return python
 
 

@@ -1,0 +1,122 @@
+"""What the program promises of SmolLM2-135M-Instruct, on the model itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from explorer.engine import checks, loading, prefix, scrutiny, selftest
+from explorer.engine.runner import Runner
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Step
+from explorer.trace.trace import Trace
+
+pytestmark = pytest.mark.smollm2
+
+FRANCE = RunRequest(model="smollm2", prompt="The capital of France is")
+BYTES_A_TOKEN = 2 * 30 * 3 * 64 * 4
+
+
+@pytest.fixture(scope="module")
+def runner() -> Runner:
+    made = Runner(loading.load("smollm2"))
+    selftest.run(made)
+    return made
+
+
+def run(
+    runner: Runner, request: RunRequest, steps: int, chosen: tuple[int, ...] = ()
+) -> list[Step]:
+    found: list[Step] = []
+    runner.advance(request, chosen, steps, Sampling, lambda step, _: found.append(step))
+    return found
+
+
+def ids(steps: list[Step]) -> list[int]:
+    return [step.draw.token_id for step in steps]
+
+
+def test_paris(runner: Runner) -> None:
+    steps = run(runner, FRANCE, 8)
+    first = steps[0]
+    assert first.top[0].raw == b" Paris"
+    assert first.draw.raw_probability == pytest.approx(0.77, abs=0.01)
+    assert first.draw.rank == 0
+    assert [s.phase for s in steps] == ["prefill"] + ["decode"] * 7
+    assert [s.positions_processed for s in steps] == [5] + [1] * 7
+    assert all(s.cache_bytes == BYTES_A_TOKEN * s.cache_tokens for s in steps)
+    assert ids(steps) == scrutiny.generated(runner, runner.layout(FRANCE, ()), 8)
+
+
+def test_without_cache_the_same_tokens_and_more_work(runner: Runner) -> None:
+    cached = run(runner, FRANCE, 4)
+    alone = run(runner, RunRequest(prompt=FRANCE.prompt, cache=False), 4)
+    assert ids(cached) == ids(alone)
+    assert [s.positions_processed for s in alone] == [5, 6, 7, 8]
+    assert all(s.cache_bytes == 0 for s in alone)
+
+
+def test_without_mask_every_layer_sees_the_future(runner: Runner) -> None:
+    request = RunRequest(prompt=FRANCE.prompt, causal_mask=False)
+    steps = run(runner, request, 2)
+    trace = Trace(request=request, card=runner.loaded.card, prompt=runner.padded_prompt(request))
+    for step in steps:
+        trace = trace.appended(step, step.top[0])
+    assert [s.phase for s in steps] == ["prefill", "recompute"]
+    for layer in range(30):
+        for head in range(9):
+            weights = trace.weights(1, layer, head)
+            assert (weights[np.triu_indices(6, 1)] > 0).any()
+
+
+def test_every_check_passes(runner: Runner) -> None:
+    chosen = tuple(ids(run(runner, FRANCE, 4)))
+    found = {check.name: check for check in checks.check(runner, FRANCE, chosen)}
+    assert len(found) == 7
+    assert all(check.passed for check in found.values()), found
+
+
+def test_ten_forward_six_back_six_forward(runner: Runner) -> None:
+    request = RunRequest(prompt="Once upon a time")
+    whole = run(runner, request, 10)
+    again = run(runner, request, 6, tuple(ids(whole[:4])))
+    assert ids(again) == ids(whole[4:])
+    for one, two in zip(whole[4:], again, strict=True):
+        np.testing.assert_allclose(one.logits, two.logits, atol=1e-4)
+        assert two.rebuilt_tokens == 0
+
+
+def test_prefix_stays_with_the_mask_and_moves_without(runner: Runner) -> None:
+    found = prefix.experiment(runner, FRANCE, ())
+    assert max(found["masked"]["layers"]) < 1e-4
+    assert found["masked"]["logits"] < 1e-4
+    assert min(found["unmasked"]["layers"][1:]) > 1e-2
+    assert found["unmasked"]["logits"] > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("a  5 b", [b"a", b"  ", b"5", b" b"]),
+        ("x\n\n\n7", [b"x", b"\n\n\n", b"7"]),
+    ],
+)
+def test_it_splits_as_the_original(runner: Runner, text: str, pieces: list[bytes]) -> None:
+    encoded = runner.loaded.tokenizer.encode(text)
+    assert [token.raw for token in encoded.tokens] == pieces
+    assert encoded.problem == ""
+
+
+def test_bytes_it_cannot_spell_are_reported(runner: Runner) -> None:
+    assert 0x13 in runner.loaded.card.missing_bytes
+    assert len(runner.loaded.card.missing_bytes) == 21
+    encoded = runner.loaded.tokenizer.encode("a\x13b")
+    assert "13" in encoded.problem
+
+
+def test_card(runner: Runner) -> None:
+    card = runner.loaded.card
+    assert card.parameters == 134_515_008
+    assert card.kv_bytes_per_token == BYTES_A_TOKEN
+    assert "Q4_1" in card.source
+    assert all(capability.offered for capability in card.capabilities)
