@@ -89,6 +89,8 @@ def _best_route(
     best: Trial | None = None
     attending: frozenset[int] = frozenset()
     for route in routes(runner.model):
+        if route == probe.OWN and attending:
+            break  # what the kernel's output has refuted is not believed on the model's word
         found = _try(runner, route, layout, plain, limit, stop)
         if found is None:
             continue

@@ -54,7 +54,7 @@ def test_a_map_that_is_not_the_models_is_found_and_not_drawn() -> None:
 
     attention.forward = twisted
     selftest.run(runner)
-    assert "layers 1 can't be rebuilt" in runner.loaded.card.words("capture")
+    assert "layers 1 can't be had exactly" in runner.loaded.card.words("capture")
     kept: list[Any] = []
     runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: kept.append(s))
     assert [record.kind for record in kept[0].layers] == ["qk", "absent", "qk"]
