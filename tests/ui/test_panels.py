@@ -41,7 +41,11 @@ def rows(shown: Panel, view: str) -> list[tuple[object, ...]]:
 
 
 def test_every_panel_says_what_to_do_while_it_is_empty(stage: WindowStage) -> None:
-    for shown in stage.window.docks.panels:
+    for dock in stage.window.docks.docks:
+        shown = dock.panel
+        dock.show()
+        dock.raise_()
+        stage.paint()
         assert shown.empty, shown.ID
         assert "Step" in words(shown), shown.ID
     stage.loaded().ran(1)
