@@ -31,6 +31,8 @@ def resolve(name: str) -> Source:
     for source in _sources():
         if name == source.name:
             return source
+    if path.is_absolute() or name[0] in ".~" or path.suffix.lower() == ".gguf":
+        raise BadInput(f"There is no file or folder {name[:200]}; check the path.")
     raise BadInput(
         f"There is no model called {name[:200]}: give a folder with a config.json, a .gguf file, "
         "copycat or smollm2; `decoder-explorer models` lists what is on this disk."

@@ -125,6 +125,12 @@ def test_a_missing_folder() -> None:
         load("nowhere")
 
 
+@pytest.mark.parametrize("name", ["/nowhere/model", "./nowhere", "nowhere.gguf"])
+def test_a_missing_path(name: str) -> None:
+    with pytest.raises(BadInput, match="no file or folder"):
+        load(name)
+
+
 @pytest.mark.parametrize("name", ["", "\0", "x" * 5000])
 def test_names_that_are_no_paths(name: str) -> None:
     with pytest.raises(BadInput):
