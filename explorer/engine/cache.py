@@ -88,6 +88,10 @@ class PrefixCache:
         except (AttributeError, ValueError, TypeError) as error:
             raise EngineError("This model takes no ordinary cache.", str(error)) from error
 
+    def another(self) -> PrefixCache:
+        """An empty cache that works like this one."""
+        return PrefixCache(self.config, self.can_crop, self.kind)
+
     def shared(self, layout: Layout, limit: int) -> int:
         """How many of the first `limit` slots of `layout` are held already."""
         count = 0

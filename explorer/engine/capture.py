@@ -23,6 +23,7 @@ class Capture:
     token_modules: frozenset[int] | None = None
     map_modules: frozenset[int] = frozenset()
     proven: Proven | None = None  # None = not tested
+    causal: bool = True  # False for a model that reads later tokens by design
     windowed: bool = False  # True where masks have windows or chunks, however long
     attends: bool = True  # False for a model that only keeps recurrent states
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.engine import scrutiny
-from explorer.engine.cache import PrefixCache
 from explorer.engine.layout import Layout
 from explorer.engine.runner import Pass, Runner
 from explorer.engine.selftest import tolerance
@@ -51,9 +50,11 @@ class TraceCheck:
         note = f"attention sinks take up to {sink:.3f} of a row" if sink else self.note
         return Check(name="row_sums", passed=gap <= 1e-5, measured=gap, tolerance=1e-5, note=note)
 
-    def upper_triangle(self) -> Check:
+    def upper_triangle(self) -> Check | None:
         """Mask on: no weight on a later token, exactly.  Mask off: some in every layer."""
-        future = scrutiny.above_diagonal(self.whole)
+        if not self.runner.capture.causal:
+            return None  # this model reads later tokens by design
+        future = scrutiny.above_diagonal(self.whole, self.layout)
         if self.request.causal_mask:
             return self._check("upper_triangle", max(future.values(), default=0.0), 0.0)
         closed = sum(weight == 0 for weight in future.values())
@@ -62,6 +63,8 @@ class TraceCheck:
     def prefix_property(self) -> Check | None:
         """Changing the last token leaves earlier positions alone."""
         if not self.request.causal_mask or len(self.layout.ids) < 2:
+            return None
+        if not self.runner.capture.causal:
             return None
         moved = scrutiny.prefix_shift(self.runner, self.request, self.layout, self.whole, self.stop)
         return self._check("prefix_property", moved, self.limit)
@@ -95,7 +98,7 @@ class TraceCheck:
 
     def greedy_equals_generate(self) -> Check | None:
         """Our greedy tokens against transformers' own generate() from the same prompt."""
-        if not self.request.causal_mask or self.note:
+        if not self.request.causal_mask or self.note or not self.runner.capture.causal:
             return None
         ours: list[int] = []
         self.runner.advance(
@@ -129,7 +132,7 @@ def check(
 
     The run's own cache is left as it was.
     """
-    kept, runner.cache = runner.cache, PrefixCache(runner.cache.config, runner.cache.can_crop)
+    kept, runner.cache = runner.cache, runner.cache.another()
     try:
         layout = runner.layout(request, chosen)
         note = ""

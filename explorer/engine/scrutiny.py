@@ -115,14 +115,14 @@ def row_sums(done: Pass, layout: Layout) -> tuple[float, float]:
     return gap, sink
 
 
-def above_diagonal(done: Pass) -> dict[int, float]:
-    """Per layer: the largest weight on a later key, over all heads (whole passes only)."""
+def above_diagonal(done: Pass, layout: Layout) -> dict[int, float]:
+    """Per layer: the largest weight of a real token on a later one (whole passes only)."""
+    valid = np.array(layout.attention_mask, bool)
     result: dict[int, float] = {}
     for one in drawn(done):
         for head in range(one.record.heads):
-            rebuilt = one.weights(head)
-            future = rebuilt[np.triu_indices(len(rebuilt), 1)]
-            top = float(future.max()) if future.size else 0.0
+            future = np.triu(one.weights(head), 1)[valid]
+            top = float(future.max(initial=0.0))
             result[one.record.layer] = max(result.get(one.record.layer, 0.0), top)
     return result
 
@@ -252,6 +252,7 @@ def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = lambda: 
             top_k=None,
             repetition_penalty=1.0,
             pad_token_id=runner.loaded.card.pad_id,
+            use_cache=runner.cache.kind != "plain",  # its own would forget tokens
             stopping_criteria=[told_to_stop],
         )
     return [int(i) for i in output[0, len(real_ids) :]]

@@ -104,6 +104,7 @@ class SelfTest:
         shift = scrutiny.prefix_shift(
             self.runner, RunRequest(), self.layout, self.reference, self.stop
         )
+        self.runner.capture.causal = shift <= self.limit
         if shift > self.limit:
             words = "this model reads later tokens by design, so there is no mask to switch off"
             return _finding(name, False, words, shift)
@@ -114,7 +115,7 @@ class SelfTest:
             words = "not every map can be drawn here, so a switched-off mask can't be proven"
             return _finding(name, False, words, None)
         opened = scrutiny.every_slot(self.runner, request, self.layout, self.stop)
-        future = scrutiny.above_diagonal(opened)
+        future = scrutiny.above_diagonal(opened, self.layout)
         closed = [layer for layer in self.trial.exact if future.get(layer, 0.0) == 0]
         moved = scrutiny.prefix_shift(self.runner, request, self.layout, opened, self.stop)
         if closed:

@@ -76,7 +76,7 @@ SIZES: dict[str, Any] = {
     "first_k_dense_replace": 1,
     "n_layers_per_attn_res_block": 2,
     "dim_model_base": WIDTH,
-    **dict.fromkeys(("mamba_d_ssm", "attention_hidden_size"), 2 * WIDTH),
+    "mamba_d_ssm": 2 * WIDTH,
     **dict.fromkeys(("hidden_size_global", "encoder_hash_byte_group_vocab"), WIDTH),
     **dict.fromkeys(("n_shared_experts", "indexer_kv_heads"), 1),
     "indexer_compress_ratio": 2,
@@ -124,8 +124,9 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "mamba2": {"num_heads": 2 * HEADS},
     "reformer": {"axial_pos_embds": False},
     "xmod": {"default_language": "en_XX"},
-    "zamba": {"attention_head_dim": 2 * WIDTH // HEADS},
+    "zamba": {"attention_hidden_size": 2 * WIDTH, "attention_head_dim": 2 * WIDTH // HEADS},
     "zamba2": {"n_mamba_heads": 2 * HEADS, "hybrid_layer_ids": [1, 3], "num_query_groups": HEADS},
+    "rwkv": {"attention_hidden_size": WIDTH},
     "zaya": {"num_experts_per_tok": 1},
 }
 
