@@ -38,7 +38,7 @@ def take(
         window.look.set_theme(theme)
         _settle(app)
         names.append(_save(window, folder / f"window-{theme}.png"))
-        for dock in window.docks.docks:
+        for dock in (dock for dock in window.docks.docks if not dock.isHidden()):
             names.append(_save(dock, folder / f"{dock.panel.ID}-{theme}.png"))
     return names
 

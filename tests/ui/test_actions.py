@@ -234,12 +234,16 @@ def try_presenter(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def try_reset_layout(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    dock = stage.window.docks.docks[-1]
-    dock.close()
+    docks = {dock.panel.ID: dock for dock in stage.window.docks.docks}
+    docks["timings"].close()
+    docks["padding"].toggleViewAction().trigger()
     stage.paint()
-    assert not dock.isVisible()
+    assert not docks["timings"].isVisible()
+    assert docks["padding"].isVisible()
     trigger(stage, "reset-layout")
-    assert dock.isVisible()
+    assert docks["timings"].isVisible()
+    assert docks["attention"].isVisible()
+    assert docks["padding"].isHidden()
 
 
 def try_open_log(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
