@@ -39,12 +39,13 @@ class Stage:
 
 
 STAGES = (
-    Stage(steps=150, rows=32, length=48, longest=24),
-    Stage(steps=200, rows=16, length=96, longest=48),
-    Stage(steps=200, rows=10, length=160, longest=80),
-    Stage(steps=80, rows=4, length=CONTEXT, longest=240),
+    Stage(steps=250, rows=24, length=48, longest=24),
+    Stage(steps=250, rows=14, length=96, longest=48),
+    Stage(steps=250, rows=9, length=160, longest=80),
+    Stage(steps=150, rows=4, length=CONTEXT, longest=250),
 )
-PEAK_RATE = 2e-3
+SHORT = Stage(steps=0, rows=48, length=16, longest=8)  # every third step: prompts as people type
+PEAK_RATE = 3e-3
 TABLE_RATE = 0.1  # of the rate of the other weights: each token is seen too seldom for more
 WARM_UP = 40
 
@@ -71,26 +72,41 @@ def training_rows(rng: np.random.Generator, stage: Stage) -> tuple[torch.Tensor,
 
 
 def _training_row(rng: np.random.Generator, stage: Stage) -> tuple[np.ndarray, int]:
-    length, offset = 0, 0
-    while is_held_out(length, offset):
-        length = int(rng.integers(4, stage.longest + 1))
-        offset = int(rng.integers(0, stage.length - 2 * length + 1))
+    length, offset = _stretch(rng, stage)
     room = stage.length - 2 * length - offset
     gap = int(rng.integers(0, room + 1)) if rng.random() < 0.5 else 0
-    # Each token once, so that what follows it is never in doubt. The end token may be copied too.
+    # The end token may be copied too, the pad token never is.
     tokens = rng.permutation(VOCABULARY - 1)
     stretch, others = tokens[:length], tokens[length:]
+    if rng.random() < 0.1:
+        stretch = _with_repeats(rng, stretch)
     parts = [others[:offset], stretch, others[offset : offset + gap]]
     copies = -(-stage.length // length)
     row = np.concatenate([*parts, np.tile(stretch, copies)])[: stage.length]
     return row, offset + length + gap
 
 
+def _stretch(rng: np.random.Generator, stage: Stage) -> tuple[int, int]:
+    """Length of the stretch and number of tokens before it; a quarter starts at the very start."""
+    length, offset = 0, 0
+    while is_held_out(length, offset):
+        length = int(rng.integers(2, stage.longest + 1))
+        at_start = rng.random() < 0.25
+        offset = 0 if at_start else int(rng.integers(0, stage.length - 2 * length + 1))
+    return length, offset
+
+
+def _with_repeats(rng: np.random.Generator, stretch: np.ndarray) -> np.ndarray:
+    """The stretch with some tokens said twice, as in ordinary text: one token no longer tells."""
+    earlier = rng.integers(0, np.arange(1, len(stretch) + 1))
+    return np.where(rng.random(len(stretch)) < 0.3, stretch[earlier], stretch)
+
+
 # --- training
 
 WIDTH = 128
 HEAD_WIDTH = 32
-ROPE_BASE = 100_000.0
+ROPE_BASE = 1_000_000.0
 
 
 def new_model() -> LlamaForCausalLM:
@@ -139,7 +155,7 @@ def lean_towards_copying(model: LlamaForCausalLM) -> None:
     first.v_proj.weight[:HEAD_WIDTH] = token
     first.o_proj.weight[:, :HEAD_WIDTH] = 0.3 * note.T
 
-    slow = (turns < 0.02).repeat(2)[:, None]
+    slow = (turns < 0.008).repeat(2)[:, None]
     second.q_proj.weight[:HEAD_WIDTH] = 2.0 * token * slow
     second.k_proj.weight[:HEAD_WIDTH] = note * slow
     second.v_proj.weight[:HEAD_WIDTH] = answer
@@ -158,7 +174,7 @@ def train(model: LlamaForCausalLM, rng: np.random.Generator) -> None:
         for _ in range(stage.steps):
             for group in optimizer.param_groups:
                 group["lr"] = group["share"] * rate(step, total)
-            loss = _loss(model, *training_rows(rng, stage))
+            loss = _loss(model, *training_rows(rng, SHORT if step % 3 == 2 else stage))
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -181,12 +197,12 @@ def _loss(model: LlamaForCausalLM, ids: torch.Tensor, known: torch.Tensor) -> to
     """
     hidden = model.model(ids).last_hidden_state[:, :-1]
     targets, known = ids[:, 1:], known[:, :-1]
-    guess = ~known & (torch.rand(known.shape) < 0.1)
+    guess = ~known & (torch.rand(known.shape) < 0.3)
     copied = torch.nn.functional.cross_entropy(model.lm_head(hidden[known]), targets[known])
     if not guess.any():
         return copied
     guessed = torch.nn.functional.cross_entropy(model.lm_head(hidden[guess]), targets[guess])
-    return copied + 0.05 * guessed
+    return copied + 0.1 * guessed
 
 
 # --- figures, on lengths and offsets that training never saw
