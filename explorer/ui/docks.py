@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QToolButton, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QToolButton, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -79,6 +79,7 @@ class Docks(QMainWindow):
             self.docks.append(PanelDock(panel, self))
         for dock in self._beside:
             dock.toggleViewAction().triggered.connect(dock.raise_)
+            dock.visibilityChanged.connect(self._name_tab_bars)
         self._place()
         self._original = self.saveState(LAYOUT_VERSION)
         self._sized = False
@@ -139,6 +140,7 @@ class Docks(QMainWindow):
 
     def showEvent(self, event: object) -> None:
         super().showEvent(event)  # type: ignore[arg-type]
+        self._name_tab_bars()
         if not self._sized:
             self.fit()
 
@@ -158,6 +160,12 @@ class Docks(QMainWindow):
             if len(column) > 1:
                 wanted = [max(1, round(heights[dock] * new / old)) for dock in column]
                 self.resizeDocks(column, wanted, Qt.Orientation.Vertical)
+
+    def _name_tab_bars(self) -> None:
+        """Qt makes a tab bar by itself wherever panels share a place."""
+        direct = Qt.FindChildOption.FindDirectChildrenOnly
+        for bar in self.findChildren(QTabBar, options=direct):
+            bar.setAccessibleName(self.tr("Panels that share this place"))
 
     def sizeHint(self) -> QSize:
         return QSize(960, 560)

@@ -98,6 +98,7 @@ class PaddingPanel(Panel):
         self._steps.setToolTip(self.tr("Passes: the first is the prefill, each picks a token"))
         self._progress = QProgressBar()
         self._progress.setTextVisible(False)
+        self._progress.setMinimumWidth(24)
         self._progress.setAccessibleName(self.tr("Progress of the batch"))
         policy = self._progress.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
