@@ -1,0 +1,298 @@
+"""Branches: every future that was tried, as one tree; two of them compared token by token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QRectF, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QInputDialog,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QSplitter,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures import branches as figures
+from explorer.figures import tokens
+from explorer.figures.branches import Cost, Pair, Row
+from explorer.figures.next_token import percent
+from explorer.session.branches import Branch
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.canvases.branch_tree import BranchTree, Place
+from explorer.ui.elided import ElidedLabel
+from explorer.ui.panel import Panel, View
+from explorer.ui.theme import Theme
+
+_MOST_ROWS = 500  # of the comparison
+
+
+class BranchesPanel(Panel):
+    """Going back and choosing otherwise begins a branch; nothing that was run is lost."""
+
+    ID = "branches"
+    BESIDE = "attention"
+    TITLE = QT_TRANSLATE_NOOP("BranchesPanel", "Branches")
+    EXPLANATION = QT_TRANSLATE_NOOP("BranchesPanel", "Every way on that was tried from this prompt")
+    EMPTY = QT_TRANSLATE_NOOP(
+        "BranchesPanel",
+        "Press Step (Space) a few times, then go back and force another token: both ways on show "
+        "here.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._branches: tuple[Branch, ...] = ()
+        self._rows: tuple[Row, ...] = ()
+        self._pair: Pair | None = None
+        self.tree = BranchTree(theme)
+        self.tree.setAccessibleName(self.tr("Tree of branches"))
+        self.tree.picked.connect(self._show_node)
+        self._area = QScrollArea()
+        self._area.setWidget(self.tree)
+        self.tree.setAutoFillBackground(False)  # the card shows through
+        self._area.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.tree.moved.connect(self._scroll_to)
+        self._memory = ElidedLabel()
+        self._memory.setProperty("look", "small")
+        split = QSplitter(Qt.Orientation.Vertical)
+        split.addWidget(self._area)
+        split.addWidget(self._build_comparison())
+        split.setChildrenCollapsible(False)
+        split.setSizes([150, 200])
+        self.content.setSpacing(3)
+        self.content.addLayout(self._build_buttons())
+        self.content.addWidget(split, 1)
+        self.content.addWidget(self._memory)
+
+    def _build_buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        for text, tip, act in (
+            (self.tr("Go on from here"), self.tr("Show this branch up to the step looked at, so "
+             "that Step goes on from there"), self._go_on),
+            (self.tr("Rename…"), self.tr("Give the branch on screen a name"), self._rename),
+            (self.tr("Forget the other"), self.tr("Give up the branch it is compared with"),
+             self._forget),
+        ):  # fmt: skip
+            button = QPushButton(text)
+            button.setToolTip(tip)
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+            button.clicked.connect(act)
+            row.addWidget(button)
+        row.addStretch(1)
+        return row
+
+    def _build_comparison(self) -> QWidget:
+        self._other = QComboBox()
+        self._other.setAccessibleName(self.tr("Compare the branch on screen with"))
+        self._other.currentIndexChanged.connect(lambda _: self._compare())
+        self._summary = QLabel()
+        self._summary.setWordWrap(True)
+        self._summary.setProperty("look", "small")
+        self._table = QTableWidget(0, 5)
+        self._table.verticalHeader().hide()
+        self._table.verticalHeader().setDefaultSectionSize(24)
+        self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self._table.setAccessibleName(self.tr("Two branches from their fork on"))
+        header = self._table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        top = QHBoxLayout()
+        top.addWidget(QLabel(self.tr("Compare with")))
+        top.addWidget(self._other, 1)
+        self._comparison = QWidget()
+        column = QVBoxLayout(self._comparison)
+        column.setContentsMargins(0, 2, 0, 0)
+        column.setSpacing(3)
+        column.addLayout(top)
+        column.addWidget(self._summary)
+        column.addWidget(self._table, 1)
+        return self._comparison
+
+    # -- showing
+
+    def show_state(self, old: State | None, new: State) -> None:
+        same = (
+            old is not None
+            and old.branches is new.branches
+            and old.trace is new.trace
+            and old.step_index == new.step_index
+        )
+        if same:
+            return
+        if new.trace is None or not new.trace.steps:
+            self._branches = ()
+            self.show_empty()
+            return
+        if old is None or old.branches is not new.branches or not self._rows:
+            self._branches = new.branches.beside(new.trace)
+            self._rows = figures.rows([(b.number, b.trace) for b in self._branches])
+        self._show_tree(new)
+        self._show_memory(new)
+        self._offer_others(new)
+        self._compare()
+        self.show_content()
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self.tree.set_theme(theme)
+
+    def views(self) -> Mapping[str, View]:
+        views = {self.tr("Tree"): View(self.tree, self._tree_table)}
+        if self._pair is not None:
+            views[self.tr("Comparison")] = View(self._table, self._pair_table)
+        return views
+
+    def _show_tree(self, state: State) -> None:
+        assert state.trace is not None
+        names = {b.number: b.name for b in self._branches}
+        row_of = {row.number: i for i, row in enumerate(self._rows)}
+        current = row_of.get(state.branches.current or -1)
+        path = [] if current is None else self._path(current, len(state.trace.steps))
+        index = state.step_index
+        shown = next((node for node in path if node[1] == index), None)
+        self.tree.set_tree(self._rows, [names[row.number] for row in self._rows], path, shown)
+        if shown is not None:
+            self._scroll_to(self.tree.rect_of(Place(*shown)))
+
+    def _path(self, row: int, steps: int) -> list[tuple[int, int]]:
+        """The (row, step) nodes that a branch is drawn on, from the prompt on."""
+        found: list[tuple[int, int]] = []
+        at: int | None = row
+        end = steps
+        while at is not None:
+            found += [(at, step) for step in range(self._rows[at].fork, end)]
+            end = min(end, self._rows[at].fork)
+            at = self._rows[at].parent
+        return sorted(found, key=lambda node: node[1])
+
+    def _show_memory(self, state: State) -> None:
+        kept = state.branches
+        text = self.tr("{0} branches kept, {1} in memory").format(
+            len(kept.all), _bytes_text(kept.bytes)
+        )
+        elsewhere = len(kept.all) - len(self._branches)
+        if elsewhere:
+            text += self.tr(" · {0} of them from other prompts or settings").format(elsewhere)
+        if kept.let_go:
+            text += self.tr(" · {0} older ones were let go to save memory").format(kept.let_go)
+        self._memory.setText(text)
+
+    def _offer_others(self, state: State) -> None:
+        others = [b for b in self._branches if b.number != state.branches.current]
+        wanted = [(b.name, b.number) for b in others]
+        box = self._other
+        if wanted != [(box.itemText(i), box.itemData(i)) for i in range(box.count())]:
+            chosen = box.currentData()
+            blocked = box.blockSignals(True)
+            box.clear()
+            for name, number in wanted:
+                box.addItem(name, number)
+            box.setCurrentIndex(max(box.findData(chosen), 0) if wanted else -1)
+            box.blockSignals(blocked)
+        self._comparison.setVisible(bool(others))
+
+    def _compare(self) -> None:
+        state = self.session.state
+        mine = state.branches.get(state.branches.current)
+        other = state.branches.get(self._other.currentData())
+        if mine is None or other is None:
+            self._pair = None
+            return
+        pair = figures.pair(mine.trace, other.trace)
+        self._pair = pair
+        self._table.setHorizontalHeaderLabels(
+            [self.tr("after the fork"), mine.name, self.tr("bits"), other.name, self.tr("bits")]
+        )
+        self._summary.setText(
+            self.tr("They share {0} tokens. From there {1}: {2} tokens, {3}; {4}: {5} tokens, {6}.")
+            .format(pair.shared, mine.name, len(pair.first), _sum_words(pair.first),
+                    other.name, len(pair.second), _sum_words(pair.second))
+        )  # fmt: skip
+        self._fill(pair)
+
+    def _fill(self, pair: Pair) -> None:
+        count = min(max(len(pair.first), len(pair.second)), _MOST_ROWS)
+        self._table.setRowCount(count)
+        for i in range(count):
+            cells = [f"+{i + 1}", *_cells(pair.first, i), *_cells(pair.second, i)]
+            for column, text in enumerate(cells):
+                item = self._table.item(i, column)
+                if item is None:
+                    item = QTableWidgetItem()
+                    self._table.setItem(i, column, item)
+                item.setText(text)
+
+    def _scroll_to(self, rect: QRectF) -> None:
+        middle = rect.center()
+        self._area.ensureVisible(round(middle.x()), round(middle.y()), 90, 30)
+
+    def _tree_table(self) -> Iterator[Sequence[object]]:
+        yield "branch", "step", "token_id", "text", "surprisal_bits"
+        for branch in self._branches:
+            for step, cost in enumerate(figures.costs(branch.trace)):
+                text = tokens.written(cost.token)
+                yield branch.name, step, cost.token.id, text, cost.bits
+
+    def _pair_table(self) -> Iterator[Sequence[object]]:
+        assert self._pair is not None
+        yield "after_fork", "text", "bits", "other_text", "other_bits"
+        for i in range(max(len(self._pair.first), len(self._pair.second))):
+            yield (i + 1, *_cells(self._pair.first, i), *_cells(self._pair.second, i))
+
+    # -- wishes
+
+    def _show_node(self, number: int, step: int) -> None:
+        self.session.show_branch(number, select=step)
+
+    def _go_on(self) -> None:
+        state = self.session.state
+        if state.branches.current is not None and state.step_index is not None:
+            self.session.show_branch(state.branches.current, steps=state.step_index + 1)
+
+    def _rename(self) -> None:
+        branch = self.session.state.branches.get(self.session.state.branches.current)
+        if branch is None:
+            return
+        name, agreed = QInputDialog.getText(
+            self, self.tr("Rename branch"), self.tr("Name"), text=branch.name
+        )
+        if agreed:
+            self.session.rename_branch(branch.number, name)
+
+    def _forget(self) -> None:
+        number = self._other.currentData()
+        if number is not None:
+            self.session.forget_branch(number)
+
+
+def _cells(costs: Sequence[Cost], i: int) -> tuple[str, str]:
+    if i >= len(costs):
+        return "", ""
+    bits = costs[i].bits
+    return tokens.written(costs[i].token), "∞" if math.isinf(bits) else f"{bits:.3g}"
+
+
+def _sum_words(costs: Sequence[Cost]) -> str:
+    bits = sum(cost.bits for cost in costs)
+    return f"{bits:.4g} bits (p = {percent(2.0**-bits)})"
+
+
+def _bytes_text(count: int) -> str:
+    for name, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{count / size:.3g} {name}"
+    return f"{count} bytes"
