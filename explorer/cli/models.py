@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Client(engine_command(arguments.engine)) as client:
         facts: dict[str, Any] = client.facts(m.FindModels())
     if arguments.json:
-        print_json(facts)
+        print_json({"models": facts["models"]})
         return DONE
     rows = [
         (

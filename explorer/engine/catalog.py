@@ -89,7 +89,10 @@ def _row(source: Source, available: int | None) -> dict[str, Any] | None:
         return None
     if found.architecture in _NO_LANGUAGE or not found.shape.layers:
         return None
-    needed = memory.estimate(found.parameters, found.shape, "float32").total
+    needed = {
+        dtype: memory.estimate(found.parameters, found.shape, dtype).total
+        for dtype in memory.BYTES_OF
+    }
     return {
         "name": source.name,
         "path": str(source.path),
@@ -98,7 +101,8 @@ def _row(source: Source, available: int | None) -> dict[str, Any] | None:
         "parameters": found.parameters,
         "bytes": found.bytes,
         "dtype": found.dtype,
-        "fits": None if available is None else needed <= available,
+        "fits": None if available is None else needed["float32"] <= available,
+        "memory_bytes": needed,
     }
 
 

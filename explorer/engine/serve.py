@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from explorer.engine.aside import Aside
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.trace import messages, wire
 from explorer.trace.messages import AnyRequest, Event
@@ -52,6 +53,7 @@ class Desk:
         self._sampling: dict[int, Sampling] = {}
         self._stopping = False
         self._runner: Runner | None = None
+        self._aside = Aside(self._answer)
 
     def accept(self, request: AnyRequest) -> None:
         """Take a request from any thread; never waits for a pass."""
@@ -63,13 +65,14 @@ class Desk:
                 self._sampling[request.run] = request.sampling
         elif isinstance(request, messages.Tokenize) and self._runner is not None:
             self._answer(request)
-        else:
+        elif not self._aside.takes(request):
             if isinstance(request, messages.Quit):
                 self._stopping = True
             self._waiting.put(request)
 
     def run(self) -> None:
         """Answer queued requests until Quit; the thread that calls this owns the model."""
+        self._aside.ready.set()
         while not isinstance(request := self._waiting.get(), messages.Quit):
             if self._stopping:
                 continue
@@ -136,14 +139,9 @@ class Desk:
                 self._batch(request)
             case messages.Bench():
                 self._bench(request)
-            case messages.Inspect():
-                from explorer.engine import recipe
-
-                self._say(messages.Facts(run=request.run, facts=recipe.inspect(request.model)))
-            case messages.FindModels():
-                from explorer.engine import catalog
-
-                self._say(messages.Facts(run=request.run, facts={"models": catalog.find()}))
+            case messages.Inspect() | messages.FindModels():
+                facts = self._aside.facts(request)
+                self._say(messages.Facts(run=request.run, facts=facts))
         return None
 
     def _load(self, request: messages.Load) -> None:
@@ -162,7 +160,8 @@ class Desk:
         def stop() -> bool:
             return self._cancel_asked(request.run)
 
-        loaded = loading.load(request.model, request.dtype, request.device, progress, stop)
+        with self._aside.building:
+            loaded = loading.load(request.model, request.dtype, request.device, progress, stop)
         runner = Runner(loaded)
         progress("Testing what works on this model", None)
         selftest.run(runner, stop)
@@ -224,7 +223,7 @@ class Desk:
         facts = search.search(runner, request, self._progress(request.run), self._stop(request))
         self._say(messages.Facts(run=request.run, facts=facts))
 
-    def _progress(self, run: int) -> Callable[[str, float], None]:
+    def _progress(self, run: int) -> Callable[[str, float | None], None]:
         return lambda text, fraction: self._say(
             messages.Progress(run=run, text=text, fraction=fraction)
         )
@@ -272,20 +271,14 @@ class Desk:
     def _bench(self, request: messages.Bench) -> None:
         from explorer.engine.bench import Bench
 
-        def progress(text: str, fraction: float | None) -> None:
-            self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
-
-        bench = Bench(self._loaded(), progress, lambda: self._cancel_asked(request.run))
+        bench = Bench(self._loaded(), self._progress(request.run), self._stop(request))
         self._say(messages.Facts(run=request.run, facts=bench.run()))
 
     def _batch(self, request: messages.RunBatch) -> None:
         from explorer.engine import batch
 
-        def progress(text: str, fraction: float | None) -> None:
-            self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
-
         result = batch.run(
-            self._loaded(), request.batch, progress, lambda: self._cancel_asked(request.run)
+            self._loaded(), request.batch, self._progress(request.run), self._stop(request)
         )
         self._say(messages.Batched(run=request.run, result=result))
 
@@ -304,6 +297,10 @@ class Desk:
         if self._runner is None:
             raise BadInput("No model is loaded: choose one first.")
         return self._runner
+
+    def join(self) -> None:
+        """Wait for what is answered beside the queue."""
+        self._aside.join()
 
     def _cancel_asked(self, run: int) -> bool:
         return self._stopping or run in self._cancelled
@@ -333,6 +330,7 @@ class LocalEngine:
         if self._desk is not None and self._thread is not None:
             self._desk.accept(messages.Quit())
             self._thread.join()
+            self._desk.join()
         self._desk = self._thread = None
 
     @property

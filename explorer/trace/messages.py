@@ -110,7 +110,7 @@ class SearchSequences(Request, frozen=True, kw_only=True):
 
 
 class Inspect(Request, frozen=True, kw_only=True):
-    """Facts of a model from its config alone; answered by Facts."""
+    """Facts of a model from its config alone; answered by Facts, also during a run."""
 
     model: str
 
@@ -120,7 +120,14 @@ class Bench(Request, frozen=True, kw_only=True):
 
 
 class FindModels(Request, frozen=True, kw_only=True):
-    """Local models; answered by Facts with a list under `models`."""
+    """Local models; answered by Facts with the fields of `library.Library`, also during a run.
+
+    What is wished of the places where they lie is done first.
+    """
+
+    add_folder: str = ""
+    remove_folder: str = ""
+    clear_conversions: bool = False
 
 
 class Cancel(Request, frozen=True, kw_only=True):

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from explorer.engine.serve import LocalEngine
 from explorer.trace import messages, wire
+from explorer.trace.library import Library, Recipe
 from explorer.trace.messages import AnyRequest, Event
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine import folders
@@ -236,3 +238,36 @@ def test_an_interrupt_ends_the_child_quietly(child: subprocess.Popen[bytes]) -> 
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=30) in (0, 130)
     assert b"Traceback" not in child.stderr.read()
+
+
+def test_models_are_found_and_described_while_another_loads(
+    local: Client, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "data"))
+    local.ask(messages.Load(run=1, model=model))
+    local.send(
+        messages.Advance(run=2, request=RunRequest(model=model, prompt=PROMPT), steps=100000)
+    )
+    while not isinstance(local.events.get(timeout=60), messages.Stepped):
+        pass
+    found = local.ask(messages.FindModels(run=3, add_folder=str(Path(model).parent)))[-1]
+    described = local.ask(messages.Inspect(run=4, model=model))[-1]
+    local.send(messages.Cancel(run=2))
+    assert isinstance(found, messages.Facts)
+    library = msgspec.convert(found.facts, Library)
+    assert "tiny" in {row.name for row in library.models}
+    assert library.folders == (str(Path(model).parent),)
+    assert isinstance(described, messages.Facts)
+    recipe = msgspec.convert(described.facts, Recipe)
+    row = next(row for row in library.models if row.name == "tiny")
+    assert recipe.parameters == row.parameters
+    assert row.memory_bytes["float32"] > row.memory_bytes["bfloat16"]
+    gone = local.ask(messages.FindModels(run=5, remove_folder=str(Path(model).parent)))[-1]
+    assert isinstance(gone, messages.Facts)
+    assert gone.facts["folders"] == []
+
+
+def test_a_folder_that_is_not_there_is_said(local: Client, tmp_path: Path) -> None:
+    answer = local.ask(messages.FindModels(run=1, add_folder=str(tmp_path / "gone")))[-1]
+    assert isinstance(answer, messages.Failed)
+    assert "no folder" in answer.sentence

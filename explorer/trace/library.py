@@ -1,0 +1,52 @@
+"""Models on a disk, and how one of them is built: what the window shows of them before loading."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
+    """One model on the engine's disk; told from the heads of its files."""
+
+    name: str
+    path: str
+    source: str = ""  # bundled, Hugging Face cache, LM Studio, Ollama, or an added folder's path
+    architecture: str = ""
+    parameters: int = 0
+    bytes: int = 0  # of its files
+    dtype: str = ""  # of most of its weights as stored
+    fits: bool | None = None  # in float32, now; None where the free memory is not known
+    memory_bytes: dict[str, int] = {}  # by dtype: weights, cache and capture of a run
+
+
+class Library(msgspec.Struct, frozen=True, kw_only=True):
+    """The models found, and the places where they were looked for."""
+
+    models: tuple[FoundModel, ...] = ()
+    folders: tuple[str, ...] = ()  # added by the user
+    available_bytes: int | None = None  # memory that can be had now
+    conversions_bytes: int = 0  # of GGUF files, kept on the disk
+
+
+class Predecessor(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the table to compare with."""
+
+    name: str
+    year: int
+    layers: int
+    hidden_size: int
+    parameters: int
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """How a model is built, from its config alone."""
+
+    model: str
+    layers: int
+    hidden_size: int
+    parameters: int  # exactly
+    parameters_rule_of_thumb: int
+    tying_saves: int = 0
+    kv_bytes_per_token: dict[str, int] = {}  # by dtype
+    recipe: tuple[str, ...] = ()  # sentences
+    compare: tuple[Predecessor, ...] = ()
