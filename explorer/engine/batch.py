@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from explorer.engine.batch_decode import Decoded, Steps
+from explorer.engine.batch_decode import Alone, Decoded, Steps
 from explorer.engine.batch_pass import BatchPass
 from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.layout import BatchLayout, lay_out_batch
-from explorer.engine.loss import Scores, nats, ranked, score
+from explorer.engine.loss import Scores, ranked, score
 from explorer.engine.runner import Runner
 from explorer.engine.selftest import USUAL_LOGITS, tolerance
 from explorer.trace.batch import (
@@ -170,14 +170,6 @@ class _Lab:
         spans = self.steps.passes.in_spans(self.layout, range(self.layout.slots), self.fed)
         return score(self.layout.rows, spans, self.runner.loaded.tokenizer.token)
 
-    def _nats_alone(self, row: int) -> tuple[float, ...]:
-        layout = self.steps.row_alone(row)
-        targets = layout.rows[0].ids[1:]
-        found: list[float] = []
-        for slots, logits in self.steps.passes.in_spans(layout, range(len(targets))):
-            found += nats(logits[0], targets[slots.start : slots.stop]).tolist()
-        return tuple(found)
-
     # -- what was found of one row
 
     def _effects(self, row: int, alone: np.ndarray) -> dict[Mistake, float]:
@@ -213,8 +205,9 @@ class _Lab:
             )
         return _VERDICTS[next((m for m in made if effects[m] > self.limit), made[0])]
 
-    def _row(self, row: int, decoded: Decoded, alone: np.ndarray, scores: Scores) -> BatchRow:
+    def _row(self, row: int, decoded: Decoded, itself: Alone, scores: Scores) -> BatchRow:
         layout, wrong, slots = self.layout.rows[row], self.request.wrong, self.layout.slots
+        alone = itself.logits
         diffs = tuple(map(_gap, decoded.read[row], alone))
         effects = self._effects(row, alone[0])
         verdict = self._verdict(row, effects, max(diffs))
@@ -239,7 +232,7 @@ class _Lab:
             generated_alone=self._spelled(self.steps.continued_alone(row, generated, alone)),
             scored=scores.shifted,
             unshifted_nats=scores.unshifted_nats,
-            alone_nats=self._nats_alone(row) if self.request.loss else (),
+            alone_nats=itself.nats,
         )
 
     def _fed_tokens(self, row: int) -> tuple[Token, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from explorer.engine.batch_pass import BatchPass
 from explorer.engine.layout import BatchLayout, Layout
+from explorer.engine.loss import nats
 from explorer.trace.batch import BatchRequest, Mistake
 from explorer.trace.card import ModelCard
 
@@ -26,6 +27,14 @@ class Decoded:
     read: list[list[np.ndarray]]  # per row and step: the logits (V,) that a token was picked from
     tokens: list[list[int]]  # per row: those tokens
     apart: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """What a row gives by itself."""
+
+    logits: np.ndarray  # (steps, V), read where the batch was read
+    nats: tuple[float, ...]  # surprisal of each of its tokens but the first; empty if not asked
 
 
 @dataclass(slots=True)
@@ -105,12 +114,20 @@ class Steps:
         alone = Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
         return BatchLayout((alone,), self.layout.pad_id)
 
-    def alone(self, row: int, generated: Sequence[int]) -> np.ndarray:
-        """(steps, V): the row by itself in one pass, fed the tokens that the batch picked."""
+    def alone(self, row: int, generated: Sequence[int]) -> Alone:
+        """The row by itself in one pass, fed the tokens that the batch picked."""
         self.tell("Running each row alone")
         layout = self.row_alone(row, *generated[:-1])
-        read = range(layout.slots - len(generated), layout.slots)
-        return np.concatenate([logits[0] for _, logits in self.passes.in_spans(layout, read)])
+        ids, last = layout.rows[0].ids, layout.slots - len(generated)  # the prompt's last slot
+        read: list[np.ndarray] = []
+        scored: list[float] = []
+        first = 0 if self.request.loss else last
+        for slots, logits in self.passes.in_spans(layout, range(first, layout.slots)):
+            read += [mine for slot, mine in zip(slots, logits[0], strict=True) if slot >= last]
+            targets = [ids[slot + 1] for slot in slots if slot < last]
+            if targets:
+                scored += nats(logits[0][: len(targets)], targets).tolist()
+        return Alone(np.stack(read), tuple(scored))
 
     def continued_alone(
         self, row: int, generated: Sequence[int], alone: np.ndarray

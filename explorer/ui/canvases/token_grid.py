@@ -256,6 +256,9 @@ class TokenGrid(QAbstractScrollArea):
         if event.button() == Qt.MouseButton.LeftButton and block is not None:
             self.picked.emit(block)
 
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()  # the press has said it all
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         moves = {
             Qt.Key.Key_Left: (0, -1),

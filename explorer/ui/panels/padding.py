@@ -32,6 +32,7 @@ from explorer.ui.theme import Theme
 
 _RERUN_MS = 300  # so that a spin box that is being turned asks once
 _MOST_EXTRA, _MOST_STEPS = 64, 32
+_OF_RESULTS = (1, 3)  # tabs that need a batch that ran
 
 
 class PaddingPanel(Panel):
@@ -193,7 +194,9 @@ class PaddingPanel(Panel):
 
     def _show_result(self, result: BatchResult | None) -> None:
         self._result = result
-        for tab in (1, 3):
+        if result is None and self.tabs.currentIndex() in _OF_RESULTS:
+            self.tabs.setCurrentIndex(0)
+        for tab in _OF_RESULTS:
             self.tabs.setTabEnabled(tab, result is not None)
         self.mistakes.show_result(result)
         self._look.setVisible(result is not None)
