@@ -93,7 +93,7 @@ class SelfTest:
         elif trial.failed:
             words = f"the maps of layers {_list(trial.failed)} can't be had exactly: not drawn"
         reasons = {site.layer for site in sites(self.reference.recorder) if site.reason}
-        if reasons and trial.attending:
+        if reasons and trial.exact:
             words += f"; layers {_list(reasons)} have no attention"
         worst = max((trial.gaps[layer] for layer in trial.exact), default=0.0)
         return _finding("capture", bool(trial.exact), words, worst)

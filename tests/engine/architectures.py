@@ -60,6 +60,7 @@ SIZES: dict[str, Any] = {
     **dict.fromkeys(("n_group", "topk_group", "num_expert_group", "zero_expert_num"), 1),
     **dict.fromkeys(("sliding_window", "attention_chunk_size", "local_attention"), WINDOW),
     **dict.fromkeys(("window_size", "sliding_window_size", "attention_window_size"), WINDOW),
+    **dict.fromkeys(("local_attn_chunk_length", "lsh_attn_chunk_length"), WINDOW),
     **dict.fromkeys(("index_topk", "indexer_budget"), WINDOW),
     # So many that scores seldom tie at 0: which of tied keys is read is left to chance.
     **dict.fromkeys(("index_n_heads", "indexer_n_heads"), 16),

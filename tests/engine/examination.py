@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from explorer.engine import masks, scrutiny, selftest, sites
+from explorer.engine.errors import EngineError
 from explorer.engine.runner import Runner
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
@@ -25,6 +26,7 @@ PROMPT = tuple(5 + 7 * i % 83 for i in range(24))
 STEPS = 3  # a prefill and two more
 PADS = 3
 WEIGHTS = 1e-4
+_FINDINGS = ("maps", "capture", "prefix", "causal_off", "cache", "undo", "left", "right")
 NOTHING_TO_SHOW = (sites.NO_ATTENTION, sites.NOT_RUN)
 
 
@@ -107,7 +109,10 @@ class Examination:
 def examine(kind: str) -> Row:
     """Everything about one type.  Raises what building or loading raises."""
     this = Examination.of(kind)
-    trace = this.run(_request())
+    try:
+        trace = this.run(_request())
+    except EngineError as error:  # one sentence instead of a run: the whole type is refused
+        return Row(kind, **dict.fromkeys(_FINDINGS, error.sentence))
     _logits_are_the_models(this, trace)
     _maps_are_the_models(this, trace)
     _prefix_property(this)

@@ -9,7 +9,8 @@ import torch
 
 from explorer.engine import checks, masks, selftest
 from explorer.trace.request import RunRequest, Sampling
-from tests.engine.tiny import KINDS, tiny_runner
+from tests.engine.architectures import tiny
+from tests.engine.tiny import KINDS, runner_on, tiny_runner
 
 PROMPT = "9 8 7 6 5 4 3 12 13"
 
@@ -59,6 +60,39 @@ def test_a_map_that_is_not_the_models_is_found_and_not_drawn() -> None:
     runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: kept.append(s))
     assert [record.kind for record in kept[0].layers] == ["qk", "absent", "qk"]
     assert "differs from the model's own" in kept[0].layers[1].reason
+
+
+def test_models_that_count_positions_from_their_padding_id_are_given_them_so() -> None:
+    runner = runner_on(tiny("camembert"))
+    selftest.run(runner)
+    assert runner.first_position == runner.model.config.pad_token_id + 1
+    steps: list[Any] = []
+    runner.advance(RunRequest(prompt=PROMPT), (), 2, Sampling, lambda s, t: steps.append(s))
+    assert steps[0].position_ids == tuple(range(1, 10))
+    assert steps[1].position_ids == (10,)
+
+
+@pytest.mark.parametrize(("kind", "cache"), [("mistral", "fitted"), ("minimax", "own")])
+def test_the_kind_of_cache_that_works_is_taken(kind: str, cache: str) -> None:
+    runner = runner_on(tiny(kind))
+    selftest.run(runner)
+    assert runner.loaded.card.offers("cache")
+    assert runner.cache.kind == cache
+
+
+def test_a_cache_that_forgets_what_the_mask_still_shows_is_not_taken() -> None:
+    """Moshi's config names a window, which its cache keeps to and its mask does not."""
+    runner = runner_on(tiny("moshi"))
+    selftest.run(runner)
+    assert runner.cache.kind == "plain"
+
+
+def test_the_models_own_maps_are_not_believed_where_the_kernel_refutes_them() -> None:
+    runner = runner_on(tiny("deepseek_v4"))
+    selftest.run(runner)
+    assert runner.capture.route == "eager"
+    assert "layers 1, 3 can't be had exactly" in runner.loaded.card.words("capture")
+    assert not runner.loaded.card.offers("causal_off")
 
 
 def test_a_model_without_pad_token_says_so() -> None:
