@@ -17,6 +17,7 @@ from explorer.session.experiments import Experiments
 from explorer.session.history import History
 from explorer.session.job import Desk, Job, model_key
 from explorer.session.link import Link, Post
+from explorer.session.models import Models
 from explorer.session.ports import Engine
 from explorer.session.prompt import LiveTokens, encoding_problem
 from explorer.session.state import Status
@@ -40,6 +41,7 @@ class Driver:
         self.background = Background(self._desk)
         self.experiments = Experiments(self._desk)
         self.batches = Batches(self._desk, self.background)
+        self.models = Models(self._desk)
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
         self._spelling = 0  # run number of the newest question for the vocabulary
@@ -73,6 +75,7 @@ class Driver:
         self._desk.loaded = None
         self._after_load = None
         self.background.forget()
+        self.models.forget()
         self.prompt.stop()
 
     # -- wishes
@@ -96,6 +99,7 @@ class Driver:
         self._desk.loaded = None
         self._spelling = 0
         self._wanted = True
+        self.models.opening()
         self.prompt.stop()
         self._desk.store.set(
             status=Status(activity="loading", text=f"Opening {request.model}…"), vocabulary=None
@@ -160,8 +164,10 @@ class Driver:
     def pause(self) -> None:
         """End the run, keeping its finished steps."""
         self._after_load = None
-        if self._desk.job and self._desk.job.kind == "advance":
+        kind = self._desk.job.kind if self._desk.job else ""
+        if kind in ("advance", "draws", "search"):
             self.cancel()
+        if kind == "advance":
             self.background.check()
         elif self._desk.job and self._desk.job.kind == "batch":
             self.cancel()
@@ -193,6 +199,8 @@ class Driver:
                 self.prompt.answered(event)
             case m.Spelled() if event.run == self._spelling:
                 self._desk.store.set(vocabulary=event.vocabulary)
+            case m.Facts() if self.models.answered(event):
+                pass
             case m.Failed():
                 self._on_failed(event)
             case _ if self._desk.job is not None and event.run == self._desk.job.run:
@@ -305,7 +313,7 @@ class Driver:
             self.background.check()
 
     def _on_failed(self, event: m.Failed) -> None:
-        if self.prompt.failed(event):
+        if self.prompt.failed(event) or self.models.failed(event):
             return
         job = self._desk.job
         if job is None or event.run != job.run:

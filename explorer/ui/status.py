@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.figures import tokens
 from explorer.session.state import State
 from explorer.trace.card import SelfCheck
 from explorer.ui.elided import ElidedLabel
@@ -155,7 +156,8 @@ class StatusBar(QWidget):
             return self.tr("Something that changes the computation was changed: Step starts anew")
         reason = "" if state.trace is None else state.trace.stop_reason
         ended = {
-            "end token": self.tr("Stopped: the model gave an end token"),
+            "end token": self.tr("Stopped: the model gave an end token") + _last_token(state),
+            "stop string": self.tr("Stopped: the text holds a stop string") + _stop_string(state),
             "length": self.tr("Stopped: the number of tokens asked for is reached"),
             "context": self.tr("Stopped: the model's context is full"),
         }
@@ -171,6 +173,26 @@ class StatusBar(QWidget):
         check = SelfCheck() if state.trace is None else state.trace.self_check
         running = state.status.activity == "checking"
         self.light.show_check(check, running, state.step_index is not None)
+
+
+def _last_token(state: State) -> str:
+    """Which of the model's end tokens it was."""
+    if state.trace is None or not state.trace.chosen:
+        return ""
+    return f", {tokens.written(state.trace.chosen[-1])}"
+
+
+def _stop_string(state: State) -> str:
+    """Which of the strings ends last in what was generated."""
+    if state.trace is None:
+        return ""
+    text = b"".join(token.raw for token in state.trace.chosen)
+    ends = [
+        (text.rfind(raw) + len(raw), string)
+        for string in state.stops.strings
+        if (raw := string.encode("utf-8", "surrogatepass")) and raw in text
+    ]
+    return f", {tokens.plain(max(ends)[1])}" if ends else ""
 
 
 def _light_differs(old: State, new: State) -> bool:

@@ -27,6 +27,7 @@ from explorer.ui.notices import Notices
 from explorer.ui.prompt import PromptBox
 from explorer.ui.sequence import Sequence
 from explorer.ui.status import StatusBar
+from explorer.ui.stops import StopControls
 from explorer.ui.theme import THEMES
 from explorer.ui.topbar import TopBar, title_of
 
@@ -50,6 +51,7 @@ class Window(QMainWindow):
         self.notices = Notices()
         self.prompt = PromptBox(session, theme)
         self.sampling = SamplingControls(session)
+        self.stops = StopControls(session)
         self.sequence = Sequence(session, theme)
         self.docks = Docks(session, theme, self)
         self.status = StatusBar(theme)
@@ -84,8 +86,9 @@ class Window(QMainWindow):
         left = QSplitter(Qt.Orientation.Vertical)
         left.addWidget(self.prompt)
         left.addWidget(self.sampling)
-        left.setStretchFactor(0, 1)
-        left.setStretchFactor(1, 0)
+        left.addWidget(self.stops)
+        for part in range(3):
+            left.setStretchFactor(part, int(part == 0))
         left.setChildrenCollapsible(False)
         right = QWidget()
         column = QVBoxLayout(right)
@@ -132,6 +135,7 @@ class Window(QMainWindow):
             self.notices,
             self.prompt,
             self.sampling,
+            self.stops,
             self.sequence,
             self.status,
         ):

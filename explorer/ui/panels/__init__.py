@@ -6,6 +6,7 @@ A new panel is a subclass of `explorer.ui.panel.Panel` in a file of its own, and
 from explorer.ui.panel import Panel
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.panels.branches import BranchesPanel
+from explorer.ui.panels.draws import DrawsPanel
 from explorer.ui.panels.kv_cache import KvCachePanel
 from explorer.ui.panels.next_token import NextTokenPanel
 from explorer.ui.panels.padding import PaddingPanel
@@ -19,5 +20,6 @@ PANELS: tuple[type[Panel], ...] = (
     TimingsPanel,
     SamplingPanel,
     BranchesPanel,
+    DrawsPanel,
     PaddingPanel,
 )

@@ -1,0 +1,316 @@
+"""Many draws: what chance makes of a distribution, and what greedy misses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QTableWidget,
+    QTableWidgetItem,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures import tokens
+from explorer.figures.next_token import percent
+from explorer.session.session import Session
+from explorer.session.state import Experiment, State
+from explorer.ui.canvases.bars import Bars, Row
+from explorer.ui.panel import Panel, View
+from explorer.ui.theme import Theme
+
+_MOST_ROWS = 200
+
+
+class DrawsPanel(Panel):
+    """Both need the model; both are about the prefix of the step that is looked at."""
+
+    ID = "draws"
+    BESIDE = "attention"
+    TITLE = QT_TRANSLATE_NOOP("DrawsPanel", "Many draws")
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "DrawsPanel", "The same prefix continued many times, and searched for better than greedy"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "DrawsPanel",
+        "Type a prompt and press Step (Space): then its next token can be drawn many times here.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._state: State | None = None
+        self._bars = Bars(theme, (self.tr("exact"), self.tr("drawn")))
+        self._bars.setAccessibleName(self.tr("Next token: exact probability beside share drawn"))
+        self._bars.capacityChanged.connect(self._show_draws)
+        self._drawn_table = _table(self.tr("Continuations drawn"), 2)
+        self._found_table = _table(self.tr("Greedy and the best sequence found"), 3)
+        self._drawn_words, self._found_words = _words(), _words()
+        self._tabs = QTabWidget()
+        self._tabs.addTab(self._build_draws(), self.tr("Draw many"))
+        self._tabs.addTab(self._build_search(), self.tr("Better than greedy?"))
+        self.content.addWidget(self._tabs, 1)
+
+    def _build_draws(self) -> QWidget:
+        self._count = _spin(self.tr("Number of draws"), 1, 100_000, 50)
+        self._length = _spin(self.tr("Tokens per draw"), 1, 64, 5)
+        self._draw = QPushButton(self.tr("Draw"))
+        self._draw.setToolTip(self.tr("With the sampling settings of the controls"))
+        self._draw.clicked.connect(
+            lambda: self.session.draw_many(self._count.value(), self._length.value())
+        )
+        row = _row(
+            (self.tr("Draws"), self._count), (self.tr("of"), self._length),
+            (self.tr("tokens"), None), ("", self._draw),
+        )  # fmt: skip
+        return _page(row, self._drawn_words, self._bars, self._drawn_table)
+
+    def _build_search(self) -> QWidget:
+        self._depth = _spin(self.tr("Depth: tokens of the sequence"), 1, 16, 4)
+        self._width = _spin(self.tr("Width of the beam"), 1, 64, 4)
+        self._passes = _spin(self.tr("Passes at most"), 1, 20_000, 200)
+        self._search = QPushButton(self.tr("Search"))
+        self._search.setToolTip(
+            self.tr("A beam first, then the most probable beginnings, until nothing can be better")
+        )
+        self._search.clicked.connect(
+            lambda: self.session.search(
+                self._depth.value(), self._width.value(), self._passes.value()
+            )
+        )
+        row = _row(
+            (self.tr("Depth"), self._depth), (self.tr("beam"), self._width),
+            (self.tr("passes"), self._passes), ("", self._search),
+        )  # fmt: skip
+        return _page(row, self._found_words, self._found_table)
+
+    # -- showing
+
+    def show_state(self, old: State | None, new: State) -> None:
+        same = (
+            old is not None
+            and old.trace is new.trace
+            and old.step_index == new.step_index
+            and old.draws is new.draws
+            and old.found is new.found
+            and old.sampling == new.sampling
+            and old.status.activity == new.status.activity
+        )
+        if same:
+            return
+        self._state = new
+        if new.trace is None or new.step_index is None:
+            self.show_empty()
+            return
+        ready = new.card is not None and new.status.activity in ("idle", "checking")
+        self._draw.setEnabled(ready and not new.sampling.takes_best)
+        self._search.setEnabled(ready)
+        self._show_draws()
+        self._show_found()
+        self.show_content()
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self._bars.set_theme(theme)
+        self._show_draws()
+
+    def views(self) -> Mapping[str, View]:
+        views = {}
+        if self._shown("draws") is not None:
+            views[self.tr("Next token, drawn")] = View(self._bars, self._first_rows)
+            views[self.tr("Continuations")] = View(self._drawn_table, self._continuation_rows)
+        if self._shown("found") is not None:
+            views[self.tr("Best sequence")] = View(self._found_table, self._found_rows)
+        return views
+
+    def _shown(self, name: str) -> Experiment | None:
+        """An experiment, if it is about the prefix on screen."""
+        state = self._state
+        found: Experiment | None = None if state is None else getattr(state, name)
+        fits = found is not None and state is not None
+        return found if fits and found.fits(state.trace, state.step_index) else None
+
+    def _show_draws(self) -> None:
+        found = self._shown("draws")
+        for part in (self._bars, self._drawn_table):
+            part.setVisible(found is not None)
+        if found is None:
+            greedy = self._state is not None and self._state.sampling.takes_best
+            self._drawn_words.setText(
+                self.tr("Greedy gives the same tokens every time: switch it off to draw many.")
+                if greedy
+                else self.tr("Each draw continues the prefix of the step on screen by itself.")
+            )
+            return
+        facts = found.facts
+        self._drawn_words.setText(
+            self.tr("{0} draws of {1} tokens took {2} passes: {3} different continuations; the "
+                    "share drawn is off by {4} on average where more than one was expected.")
+            .format(f"{facts['count']:,}", facts["length"], f"{facts['passes']:,}",
+                    f"{facts['distinct']:,}", _miss(facts))
+        )  # fmt: skip
+        self._bars.set_rows(self._bar_rows(facts))
+        rows = facts["continuations"][:_MOST_ROWS]
+        _fill(
+            self._drawn_table,
+            (self.tr("continuation"), self.tr("times")),
+            [(tokens.visible(row["raw"]), f"{row['drawn']:,}") for row in rows],
+        )
+
+    def _bar_rows(self, facts: dict[str, Any]) -> list[Row]:
+        fits = max(self._bars.rows_that_fit(), 1)
+        rows = sorted(facts["first"], key=lambda row: (-row["exact"], row["id"]))[:fits]
+        return [
+            Row(
+                key=row["id"],
+                label=tokens.visible(row["raw"]),
+                first=row["exact"],
+                first_text=percent(row["exact"]),
+                second=row["drawn"] / facts["count"],
+                second_text=percent(row["drawn"] / facts["count"]),
+                tip=self.tr("id {0}: drawn {1} of {2} times, expected {3}").format(
+                    row["id"], row["drawn"], facts["count"],
+                    f"{row['exact'] * facts['count']:.3g}",
+                ),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def _show_found(self) -> None:
+        found = self._shown("found")
+        self._found_table.setVisible(found is not None)
+        if found is None:
+            self._found_words.setText(
+                self.tr("Greedy takes the best token each time; that need not be the most probable "
+                        "sequence. Search looks for one that beats it.")
+            )  # fmt: skip
+            return
+        facts = found.facts
+        greedy, best = facts["greedy"], facts["best"]
+        if facts["beats_greedy"]:
+            text = self.tr("This sequence is {0} times as probable as the greedy one.").format(
+                f"{best['probability'] / greedy['probability']:.3g}"
+            )
+        elif facts["proven"]:
+            text = self.tr("There is none: greedy is the most probable sequence here.")
+        else:
+            text = self.tr("None found within these bounds.")
+        if facts["proven"]:
+            text += self.tr(" Proven in {0} passes.").format(f"{facts['passes']:,}")
+        else:
+            text += self.tr(
+                " {0} passes did not settle it: something of up to {1} may still be there."
+            ).format(f"{facts['passes']:,}", percent(facts["bound"]))
+        self._found_words.setText(text)
+        _fill(
+            self._found_table,
+            ("", self.tr("sequence"), self.tr("probability")),
+            [
+                (name, tokens.visible(b"".join(one["raw"])), percent(one["probability"]))
+                for name, one in ((self.tr("greedy"), greedy), (self.tr("best found"), best))
+            ],
+        )
+
+    def _first_rows(self) -> Iterator[Sequence[object]]:
+        found = self._shown("draws")
+        yield "id", "text", "exact_probability", "raw_probability", "drawn", "draws"
+        for row in found.facts["first"] if found else ():
+            text = tokens.visible(row["raw"])
+            raw = row["raw_probability"]
+            yield row["id"], text, row["exact"], raw, row["drawn"], found.facts["count"]
+
+    def _continuation_rows(self) -> Iterator[Sequence[object]]:
+        found = self._shown("draws")
+        yield "ids", "text", "drawn"
+        for row in found.facts["continuations"] if found else ():
+            yield " ".join(map(str, row["ids"])), tokens.visible(row["raw"]), row["drawn"]
+
+    def _found_rows(self) -> Iterator[Sequence[object]]:
+        found = self._shown("found")
+        yield "which", "ids", "text", "probability", "log_probability"
+        for name in ("greedy", "best") if found else ():
+            one = found.facts[name]
+            text = tokens.visible(b"".join(one["raw"]))
+            ids = " ".join(map(str, one["ids"]))
+            yield name, ids, text, one["probability"], one["log_probability"]
+
+
+def _miss(facts: dict[str, Any]) -> str:
+    """Mean distance of share and probability over tokens expected at least once."""
+    count = facts["count"]
+    miss = [abs(row["drawn"] / count - row["exact"])
+            for row in facts["first"] if row["exact"] * count >= 1]  # fmt: skip
+    return percent(sum(miss) / len(miss)) if miss else "–"
+
+
+def _spin(name: str, least: int, most: int, value: int) -> QSpinBox:
+    spin = QSpinBox()
+    spin.setRange(least, most)
+    spin.setValue(value)
+    spin.setAccessibleName(name)
+    spin.setToolTip(name)
+    return spin
+
+
+def _row(*parts: tuple[str, QWidget | None]) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.setSpacing(5)
+    for text, widget in parts:
+        if text:
+            label = QLabel(text)
+            label.setBuddy(widget)
+            row.addWidget(label)
+        if widget is not None:
+            widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            row.addWidget(widget)
+    row.addStretch(1)
+    return row
+
+
+def _words() -> QLabel:
+    label = QLabel()
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label
+
+
+def _page(row: QHBoxLayout, *parts: QWidget) -> QWidget:
+    page = QWidget()
+    column = QVBoxLayout(page)
+    column.setContentsMargins(0, 4, 0, 0)
+    column.setSpacing(4)
+    column.addLayout(row)
+    for part in parts:
+        column.addWidget(part, 0 if isinstance(part, QLabel) else 1)
+    column.addStretch(0)
+    return page
+
+
+def _table(name: str, columns: int) -> QTableWidget:
+    table = QTableWidget(0, columns)
+    table.setAccessibleName(name)
+    table.verticalHeader().hide()
+    table.verticalHeader().setDefaultSectionSize(24)
+    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    header = table.horizontalHeader()
+    header.setHighlightSections(False)
+    header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    header.setSectionResizeMode(columns - 2, QHeaderView.ResizeMode.Stretch)
+    return table
+
+
+def _fill(table: QTableWidget, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table.setHorizontalHeaderLabels(list(heads))
+    table.setRowCount(len(rows))
+    for i, row in enumerate(rows):
+        for column, text in enumerate(row):
+            table.setItem(i, column, QTableWidgetItem(text))
