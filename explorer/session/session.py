@@ -91,6 +91,20 @@ class Session:
         )
         self._driver.open()
 
+    def find_models(
+        self, add_folder: str = "", remove_folder: str = "", clear_conversions: bool = False
+    ) -> None:
+        """Look for models on the engine's disk: `state.library`; first do what is wished."""
+        self._driver.models.find(
+            add_folder=add_folder,
+            remove_folder=remove_folder,
+            clear_conversions=clear_conversions,
+        )
+
+    def describe_model(self) -> None:
+        """Ask how the open model is built, once: `state.recipe`."""
+        self._driver.models.describe()
+
     # -- what changes the forward pass
 
     def set_prompt(self, text: str) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from explorer.session.branches import Branches
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.library import Library, Recipe
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
@@ -103,6 +104,11 @@ class State:
     selection: Selection = field(default_factory=Selection)
     card: ModelCard | None = None  # None until a model is loaded (a trace carries its own)
     vocabulary: Vocabulary | None = None  # of the model that `card` describes
+    recipe: Recipe | None = None  # of the model that `card` describes, once it was asked for
+    recipe_problem: str = ""  # why there is none
+    library: Library | None = None  # models found on the engine's disk
+    finding: bool = False  # they are being looked for
+    library_problem: str = ""
     branches: Branches = field(default_factory=Branches)
     status: Status = field(default_factory=Status)
     error: str = ""  # one sentence with a next step; empty = none

@@ -1,0 +1,87 @@
+"""The models on the engine's disk, and the recipe of the one that is open."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from explorer.session.job import Desk
+from explorer.trace import messages as m
+from explorer.trace.library import Library, Recipe
+
+T = TypeVar("T", Library, Recipe)
+
+
+class Models:
+    """Asks beside whatever has the engine; answers go into the state."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._finding = 0  # run number of the open question, 0 = none
+        self._describing = 0
+        self._described = ""  # the model that was asked about last
+
+    def forget(self) -> None:
+        """The engine is gone: open questions are never answered."""
+        self._finding = self._describing = 0
+        self._described = ""
+        if self._desk.store.state.finding:
+            self._desk.store.set(finding=False)
+
+    def opening(self) -> None:
+        """Another model is being opened: what is known of the last one is not of this one."""
+        self._describing = 0
+        self._described = ""
+        self._desk.store.set(recipe=None, recipe_problem="")
+
+    def find(self, **wishes: Any) -> None:
+        """Look for models; `wishes` are fields of `messages.FindModels`."""
+        if not self._desk.link.alive:
+            self._desk.store.set(
+                library_problem="The engine is not running: start it to look for models."
+            )
+            return
+        self._finding = self._desk.link.ask(m.FindModels(**wishes))
+        self._desk.store.set(finding=True, library_problem="")
+
+    def describe(self) -> None:
+        """Ask for the recipe of the model that is open, unless it is known or asked for."""
+        state = self._desk.store.state
+        if state.card is None or self._described == state.request.model:
+            return
+        self._described = state.request.model
+        self._describing = self._desk.link.ask(m.Inspect(model=state.request.model))
+
+    def answered(self, event: m.Facts) -> bool:
+        """True if these are facts that were asked for here."""
+        if event.run == self._finding:
+            self._finding = 0
+            library = _convert(event.facts, Library)
+            self._desk.store.set(finding=False, library=library or self._desk.store.state.library)
+        elif event.run == self._describing:
+            self._describing = 0
+            self._desk.store.set(recipe=_convert(event.facts, Recipe))
+        else:
+            return False
+        return True
+
+    def failed(self, event: m.Failed) -> bool:
+        """True if the failure is of a question asked here."""
+        if event.run == self._finding:
+            self._finding = 0
+            self._desk.store.set(finding=False, library_problem=event.sentence)
+        elif event.run == self._describing:
+            self._describing = 0
+            self._desk.store.set(recipe_problem=event.sentence)
+        else:
+            return False
+        return True
+
+
+def _convert(facts: dict[str, Any], kind: type[T]) -> T | None:
+    """Facts as a struct; None from an engine that speaks of them otherwise."""
+    try:
+        return msgspec.convert(facts, kind)
+    except msgspec.ValidationError:
+        return None
