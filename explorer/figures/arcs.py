@@ -26,20 +26,26 @@ def strongest(whole: Map, token: int | None = None, most: int = MOST) -> Arcs:
 
     Ties by place; a weight of 0 has no arc.
     """
-    sizes = np.abs(whole.weights)
     if token is not None:
-        mine = np.zeros(sizes.shape, bool)
-        mine[token, :] = mine[:, token] = True
-        at = np.flatnonzero(mine)
-        at = at[sizes.reshape(-1)[at] > 0]
-        count = len(at)
-    else:
-        count = int(np.count_nonzero(sizes))
-        at = np.flatnonzero(sizes) if count <= 4 * most else _above(sizes, most)
+        return _of_token(whole.weights, token, most)
+    sizes = np.abs(whole.weights)
+    count = int(np.count_nonzero(sizes))
+    at = np.flatnonzero(sizes) if count <= 4 * most else _above(sizes, most)
     flat = sizes.reshape(-1)
     at = at[np.argsort(-flat[at], kind="stable")[:most]][::-1]
     queries, keys = np.divmod(at, sizes.shape[1])
     return Arcs(queries, keys, whole.weights.reshape(-1)[at], count - len(at))
+
+
+def _of_token(weights: np.ndarray, token: int, most: int) -> Arcs:
+    """What one token reads and is read by; what it reads of itself once."""
+    others = np.delete(np.arange(len(weights)), token)
+    queries = np.concatenate([np.full(weights.shape[1], token), others])
+    keys = np.concatenate([np.arange(weights.shape[1]), np.full(len(others), token)])
+    found = weights[queries, keys]
+    at = np.flatnonzero(found)
+    kept = at[np.argsort(-np.abs(found[at]), kind="stable")[:most]][::-1]
+    return Arcs(queries[kept], keys[kept], found[kept], len(at) - len(kept))
 
 
 def _above(sizes: np.ndarray, most: int) -> np.ndarray:

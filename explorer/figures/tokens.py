@@ -264,3 +264,16 @@ def _joined(pieces: list[bytes]) -> list[tuple[int, int, str]]:
 def decode(tokens: Sequence[Token]) -> str:
     """The text of many tokens at once, padding left out; half characters become U+FFFD."""
     return codecs.decode(b"".join(t.raw for t in tokens if t.origin != "padding"), errors="replace")
+
+
+def find(text: str, written: Sequence[Label], after: int = -1) -> int | None:
+    """The slot with this number, or the next one after `after` (round about) that shows `text`.
+
+    A number that is no slot is looked for as text.  Spaces count as ␣.
+    """
+    if text.isdecimal() and int(text) < len(written):
+        return int(text)
+    wanted = visible(text.encode())
+    count = len(written)
+    order = [(after + 1 + i) % count for i in range(count)] if count else []
+    return next((slot for slot in order if wanted in written[slot].text), None)

@@ -28,10 +28,17 @@ class Board:
 
     def __init__(self) -> None:
         self.state = State()
+        self.measured = False
         self.panel: AttentionPanel
 
     def select(self, **changes: Any) -> None:
         self.show(selection=replace(self.state.selection, **changes))
+
+    def compare(self, on: bool) -> None:
+        self.show(comparing=on)
+
+    def measure_prefix(self) -> None:
+        self.measured = True
 
     def show(self, **changes: Any) -> None:
         old, self.state = self.state, replace(self.state, **changes)
@@ -68,7 +75,7 @@ def _levels(trace: Trace, step: int, layer: int, head: int) -> np.ndarray:
 
 
 def _shown(board: Board) -> np.ndarray:
-    return board.panel._heatmap._levels
+    return board.panel.pages.maps.maps[0]._levels
 
 
 def test_without_a_run_it_says_what_to_do(board: Board) -> None:
@@ -84,9 +91,9 @@ def test_it_shows_the_selected_head_of_the_latest_step(board: Board) -> None:
     board.settle()
     assert not board.panel.empty
     np.testing.assert_array_equal(_shown(board), _levels(trace, 2, 2, 1))
-    assert board.panel._atlas_view._atlas is not None
-    assert board.panel._atlas_view._atlas.slots == 8
-    assert board.panel._name.text() == "Layer 2 · head 1"
+    assert board.panel.heads.atlas._atlas is not None
+    assert board.panel.heads.atlas._atlas.slots == 8
+    assert board.panel.tools.name.text() == "Layer 2 · head 1"
 
 
 def test_it_follows_every_step_forwards_and_back(board: Board) -> None:
@@ -110,14 +117,14 @@ def test_the_row_of_the_readout_is_marked_until_another_is_picked(board: Board) 
     trace = run.prefill(6)
     board.show(trace=trace)
     board.settle()
-    assert board.panel._heatmap._query == 5
-    board.panel._heatmap.picked.emit(2, 1)
+    assert board.panel.pages.maps.maps[0]._query == 5
+    board.panel.pages.maps.maps[0].picked.emit(2, 1)
     assert board.state.selection.query == 2
-    assert board.panel._heatmap._query == 2
-    board.panel._heatmap.picked.emit(5, 1)
+    assert board.panel.pages.maps.maps[0]._query == 2
+    board.panel.pages.maps.maps[0].picked.emit(5, 1)
     assert board.state.selection.query is None, "the readout's row goes on following the steps"
     board.show(trace=run.decode(trace))
-    assert board.panel._heatmap._query == 6
+    assert board.panel.pages.maps.maps[0]._query == 6
 
 
 def test_the_line_below_reads_the_row_and_the_cell_under_the_mouse(board: Board) -> None:
@@ -129,11 +136,11 @@ def test_the_line_below_reads_the_row_and_the_cell_under_the_mouse(board: Board)
     key, weight = row.top_keys(1)[0]
     line = board.panel._readout.text()
     assert f"{figures.percent(weight)} on token {key}" in line
-    board.panel._heatmap.go_to(3, 2)
+    board.panel.pages.maps.maps[0].go_to(3, 2)
     cell = board.panel._readout.text()
     assert figures.percent(float(trace.weights(0, 0, 0)[3, 2])) in cell
     assert board.state.selection.key == 2
-    board.panel._heatmap.go_to(2, 5)
+    board.panel.pages.maps.maps[0].go_to(2, 5)
     assert "masked" in board.panel._readout.text()
 
 
@@ -142,7 +149,7 @@ def test_a_new_step_does_not_take_the_readout_from_under_the_mouse(board: Board)
     trace = run.prefill(6)
     board.show(trace=trace)
     board.settle()
-    board.panel._heatmap.go_to(3, 2)
+    board.panel.pages.maps.maps[0].go_to(3, 2)
     line = board.panel._readout.text()
     board.show(trace=run.decode(trace))
     board.settle()
@@ -153,7 +160,7 @@ def test_a_click_in_the_atlas_changes_head_and_map(board: Board) -> None:
     trace = Run(layers=3).prefill(6)
     board.show(trace=trace)
     board.settle()
-    view = board.panel._atlas_view
+    view = board.panel.heads.atlas
     point = view._rect(2, 3).center().toPoint()
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=point)
     assert (board.state.selection.layer, board.state.selection.head) == (2, 3)
@@ -165,11 +172,11 @@ def test_hovering_a_head_reads_its_row(board: Board) -> None:
     trace = Run(layers=3).prefill(6)
     board.show(trace=trace)
     board.settle()
-    board.panel._atlas_view.hovered.emit((1, 2))
+    board.panel.heads.atlas.hovered.emit((1, 2))
     key, weight = figures.row(trace, 0, 1, 2, 5).top_keys(1)[0]
     line = board.panel._readout.text()
     assert line.startswith(f"layer 1 head 2: {figures.percent(weight)} on token {key}")
-    board.panel._atlas_view.hovered.emit(None)
+    board.panel.heads.atlas.hovered.emit(None)
     assert not board.panel._readout.text().startswith("layer 1 head 2")
 
 
@@ -178,11 +185,11 @@ def test_a_layer_without_attention_says_why_and_the_next_shows_again(board: Boar
     board.show(trace=trace)
     board.select(layer=1, head=2)
     board.settle()
-    assert board.panel._map_page.currentIndex() == 1
-    assert board.panel._reason.text() == "Layer 1 has no attention map: a recurrent layer."
+    assert board.panel.pages.currentWidget() is board.panel.pages.reason
+    assert board.panel.pages.reason.text() == "Layer 1 has no attention map: a recurrent layer."
     board.select(layer=2)
     board.settle()
-    assert board.panel._map_page.currentIndex() == 0
+    assert board.panel.pages.currentWidget() is board.panel.pages.maps
     np.testing.assert_array_equal(_shown(board), _levels(trace, 0, 2, 2))
 
 
@@ -200,15 +207,15 @@ def test_the_scale_can_be_the_maps_own_maximum(board: Board) -> None:
     board.select(query=20)
     board.settle()
     whole = figures.full_map(trace, 0, 0, 0)
-    board.panel._scale.setCurrentIndex(1)
+    board.panel.tools.choose(per_map=True)
     board.settle()
     np.testing.assert_array_equal(
         _shown(board), figures.levels(whole.weights, whole.kinds, whole.top)
     )
-    assert board.panel._heatmap._top == figures.percent(whole.top)
-    board.panel._scale.setCurrentIndex(0)
+    assert board.panel.pages.maps.maps[0]._top == figures.percent(whole.top)
+    board.panel.tools.choose(per_map=False)
     board.settle()
-    assert board.panel._heatmap._top == "100 %"
+    assert board.panel.pages.maps.maps[0]._top == "100 %"
 
 
 def test_one_token(board: Board) -> None:
@@ -221,7 +228,7 @@ def test_one_token(board: Board) -> None:
 def test_padding_slots_are_marked(board: Board) -> None:
     board.show(trace=Run(padding=2).prefill(6))
     board.settle()
-    assert board.panel._heatmap._padding == [(0, 1)]
+    assert board.panel.pages.maps.maps[0]._padding == [(0, 1)]
 
 
 def test_steps_that_come_faster_than_the_atlas_do_not_starve_it(
@@ -250,8 +257,8 @@ def test_steps_that_come_faster_than_the_atlas_do_not_starve_it(
     release.set()
     board.settle()
     assert begun == [0, 5]
-    assert board.panel._atlas_view._atlas is not None
-    assert board.panel._atlas_view._atlas.slots == 13
+    assert board.panel.heads.atlas._atlas is not None
+    assert board.panel.heads.atlas._atlas.slots == 13
     assert _shown(board).shape == (13, 13)
 
 
@@ -261,8 +268,8 @@ def test_another_run_replaces_what_is_being_worked_out(board: Board) -> None:
     board.show(trace=second)
     board.settle()
     np.testing.assert_array_equal(_shown(board), _levels(second, 0, 0, 0))
-    assert board.panel._atlas_view._atlas is not None
-    assert board.panel._atlas_view._atlas.slots == 7
+    assert board.panel.heads.atlas._atlas is not None
+    assert board.panel.heads.atlas._atlas.slots == 7
 
 
 def test_dropping_the_run_empties_the_panel(board: Board) -> None:
@@ -317,26 +324,26 @@ def test_heads_are_found_by_what_they_do(board: Board) -> None:
     board.show(trace=trace)
     board.settle()
     panel = board.panel
-    panel._order.setCurrentIndex(panel._order.findData("previous"))
+    panel.heads.order.setCurrentIndex(panel.heads.order.findData("previous"))
     board.settle()
-    assert panel._atlas_view._head_of(0, 0) == (1, 2)
+    assert panel.heads.atlas._head_of(0, 0) == (1, 2)
     assert panel._head_words(1, 2) == "layer 1 head 2: 100 % on the token just before, on average"
-    point = panel._atlas_view._rect(0, 0).center().toPoint()
-    QTest.mouseClick(panel._atlas_view.viewport(), Qt.MouseButton.LeftButton, pos=point)
+    point = panel.heads.atlas._rect(0, 0).center().toPoint()
+    QTest.mouseClick(panel.heads.atlas.viewport(), Qt.MouseButton.LeftButton, pos=point)
     assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
     board.show(trace=run.decode(trace))
     board.settle()
     assert panel._scores is not None
     assert panel._scores.slots == 8, "the order follows the steps"
-    panel._order.setCurrentIndex(0)
-    assert panel._atlas_view._head_of(0, 0) == (0, 0)
+    panel.heads.order.setCurrentIndex(0)
+    assert panel.heads.atlas._head_of(0, 0) == (0, 0)
     assert panel._head_words(1, 2).endswith("read by token 7 '\u2068␣t0\u2069'")
 
 
 @pytest.mark.parametrize("kind", ["first", "previous", "induction", "entropy"])
 def test_every_order_says_what_it_orders_by(board: Board, kind: str) -> None:
     board.show(trace=Run(layers=3, absent=(1,)).prefill(9))
-    board.panel._order.setCurrentIndex(board.panel._order.findData(kind))
+    board.panel.heads.order.setCurrentIndex(board.panel.heads.order.findData(kind))
     board.settle()
     words = board.panel._head_words(0, 1)
     assert words.startswith("layer 0 head 1: ")
@@ -346,11 +353,11 @@ def test_every_order_says_what_it_orders_by(board: Board, kind: str) -> None:
 
 def test_an_order_of_another_model_is_dropped(board: Board) -> None:
     board.show(trace=Run(layers=6, heads=8).prefill(5))
-    board.panel._order.setCurrentIndex(1)
+    board.panel.heads.order.setCurrentIndex(1)
     board.settle()
     board.show(trace=Run(layers=2, heads=2).prefill(5))
     board.settle()
-    assert sorted(board.panel._atlas_view._order or ()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert sorted(board.panel.heads.atlas._order or ()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     board.panel.grab()
 
 
@@ -359,8 +366,8 @@ def test_a_theme_reaches_every_canvas(board: Board) -> None:
     board.settle()
     before = board.panel.grab().toImage()
     board.panel.set_theme(HIGH_CONTRAST)
-    assert board.panel._heatmap._theme is HIGH_CONTRAST
-    assert board.panel._atlas_view._theme is HIGH_CONTRAST
+    assert board.panel.pages.maps.maps[0]._theme is HIGH_CONTRAST
+    assert board.panel.heads.atlas._theme is HIGH_CONTRAST
     assert board.panel.grab().toImage() != before
 
 
@@ -381,7 +388,7 @@ def test_a_step_costs_little_in_the_windows_thread(board: Board, heads: tuple[in
         spent = thread_time() - begin
         wait_until(lambda: not board.panel.source.busy)
         begin = thread_time()
-        board.panel._heatmap.repaint()
-        board.panel._atlas_view.viewport().repaint()
+        board.panel.pages.maps.maps[0].repaint()
+        board.panel.heads.atlas.viewport().repaint()
         costs.append(spent + thread_time() - begin)
     assert np.median(costs) < 0.05

@@ -157,6 +157,7 @@ class Bars(QWidget):
         small = QFont(self.font())
         small.setPixelSize(max(8, round(11 * self._unit)))
         painter.setFont(small)
+        heads_from = first - painter.fontMetrics().horizontalAdvance(self._heads[0]) - 4
         for part in (0.0, 0.5, 1.0):
             x = round(area.left() + part * area.width())
             painter.setPen(QPen(QColor(theme.grid), 1))
@@ -166,7 +167,9 @@ class Bars(QWidget):
                 continue  # no room for three figures
             box = QRectF(x - 40, 0, 80, area.top())
             text = f"{100 * part * self._ceiling:g} %" if part else "0"
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+            half = painter.fontMetrics().horizontalAdvance(text) / 2
+            if x + half < heads_from:  # else the heads of the columns stand there
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
         painter.setFont(self.font())
         for right, head, colour in (
             (first, self._heads[0], theme.raw),

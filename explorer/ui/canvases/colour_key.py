@@ -44,7 +44,7 @@ def paint_key(
     painter.drawText(QPointF(beside, bar.top() + line * 0.75), top)
     painter.drawText(QPointF(beside, bar.bottom()), "0 %")
     y = bar.bottom() + line * 0.8
-    for brush, words in _swatches(theme, painter.device().devicePixelRatioF(), padding):
+    for brush, words in swatches(theme, painter.device().devicePixelRatioF(), padding):
         if y + line > area.bottom():
             break
         swatch = QRectF(bar.left(), y, bar.width(), line * 0.8)
@@ -58,7 +58,8 @@ def paint_key(
     painter.setBrushOrigin(QPointF())
 
 
-def _swatches(theme: Theme, ratio: float, padding: bool) -> list[tuple[QBrush, str]]:
+def swatches(theme: Theme, ratio: float, padding: bool) -> list[tuple[QBrush, str]]:
+    """What is no weight, with its word; padding only where there is some."""
     brushes = {
         "masked": masked_brush(theme, ratio),
         "absent": QBrush(QColor(theme.absent)),

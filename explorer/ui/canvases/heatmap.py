@@ -103,6 +103,11 @@ class Heatmap(CursorMap):
         self._levels, self._pooled, self._note = np.zeros((0, 0), np.uint8), None, sentence
         self.redraw()
 
+    @property
+    def has_map(self) -> bool:
+        """False while a sentence or nothing is shown."""
+        return bool(self._levels.size)
+
     def set_frame(self, frame: Frame | None) -> None:
         """Fixed room around the plot, so that several maps line up; None = as needed."""
         if frame != self._frame:
@@ -111,8 +116,8 @@ class Heatmap(CursorMap):
             self.redraw()
 
     def label_room(self) -> float:
-        """Pixels that the labels would like on either side."""
-        return self._names.room(self.view)
+        """Pixels that the labels alone would like on either side."""
+        return self._names.room(self.view, least=22)
 
     def set_colours(self, name: str) -> None:
         """Another colour map."""
@@ -203,7 +208,7 @@ class Heatmap(CursorMap):
         painter.setPen(QPen(QColor(theme.border), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(drawn.adjusted(-0.5, -0.5, 0.5, 0.5))
-        corner = self.tr("keys →\nqueries ↓")
+        corner = self.tr("keys →\nqueries ↓") if self._frame is None else ""
         self._names.paint(painter, self.view, self._plot, theme, corner)
         if self._key_room:
             left = drawn.right() + _KEY_GAP * unit(self)

@@ -51,13 +51,13 @@ class MapLabels:
         self._line = metrics.height()
         return metrics
 
-    def room(self, view: CellView) -> float:
-        """Pixels that the labels in view would like, on either side."""
+    def room(self, view: CellView, least: float = 62) -> float:
+        """Pixels that the labels in view would like, on either side; `least` at a zoom of 1."""
         # What is in view decides, or a single long token far away would take the room.
         first = max(0, int(min(view.top, view.left)))
         texts = self._texts[first : first + 400]
         longest = max((self._fitted(text, 130 * self._unit)[1] for text in texts), default=0)
-        return max(longest + 8 * self._unit, 62 * self._unit)
+        return max(longest + 8 * self._unit, least * self._unit)
 
     def paint(
         self, painter: QPainter, view: CellView, plot: QRectF, theme: Theme, corner: str
@@ -66,13 +66,18 @@ class MapLabels:
         u = self._unit
         painter.setFont(self._font)
         painter.setPen(QColor(theme.muted))
-        if plot.left() >= _LEAST_ROOM:
+        if corner:
             box = QRectF(0, 0, plot.left() - 5 * u, plot.top() - 3 * u)
             painter.drawText(box, _CORNER, corner)
         stride = view.stride(self._line * 0.86)
         rows = self._shown(view.top, view.drawn_height / view.scale, view.rows, stride)
         for slot in rows if plot.left() >= _LEAST_ROOM else ():
             self.paint_one(painter, view, plot, theme, "query", slot)
+        self.paint_keys(painter, view, plot, theme)
+
+    def paint_keys(self, painter: QPainter, view: CellView, plot: QRectF, theme: Theme) -> None:
+        """The labels above the plot alone."""
+        stride = view.stride(self._line * 0.86)
         for slot in self._shown(view.left, view.drawn_width / view.scale, view.columns, stride):
             self.paint_one(painter, view, plot, theme, "key", slot)
 

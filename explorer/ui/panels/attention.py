@@ -3,44 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QEvent, QSize, Qt
-from PySide6.QtWidgets import (
-    QComboBox,
-    QHBoxLayout,
-    QLabel,
-    QSplitter,
-    QStackedWidget,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt, QTimer
+from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 
-from explorer.figures import attention as figures
 from explorer.figures import blocks
 from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores
-from explorer.figures.tokens import Label, extended
-from explorer.session.state import State
+from explorer.figures.tokens import Label, extended, find
+from explorer.session.state import Comparison, State
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
-from explorer.ui.attention_source import AttentionSource, DrawnMap, Look
-from explorer.ui.canvases.atlas import AtlasView
-from explorer.ui.canvases.heatmap import Heatmap
-from explorer.ui.colormaps import COLOUR_MAPS
+from explorer.ui.attention import tables, words
+from explorer.ui.attention.compare_bar import CompareBar
+from explorer.ui.attention.heads_side import HeadsSide
+from explorer.ui.attention.pages import Pages
+from explorer.ui.attention.source import AttentionSource
+from explorer.ui.attention.tools import Tools
+from explorer.ui.attention.tray import Tray
+from explorer.ui.attention.wish import Drawn, Look, Wish
 from explorer.ui.elided import ElidedLabel
-from explorer.ui.icons import icon
 from explorer.ui.panel import Panel, View
-from explorer.ui.theme import Theme, unit
+from explorer.ui.theme import Theme
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
 
 
 class AttentionPanel(Panel):
-    """Atlas and map follow the selected step, layer, head and query."""
+    """Everything in it follows the selected step, layer, head and query."""
 
     ID = "attention"
     TITLE = QT_TRANSLATE_NOOP("AttentionPanel", "Attention")
@@ -55,125 +47,84 @@ class AttentionPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self.source = AttentionSource(self)
-        self.source.mapReady.connect(self._show_map)
-        self.source.mapFailed.connect(self._show_reason)
         self._look: Look | None = None
-        self._drawn: DrawnMap | None = None
+        self._drawn: Drawn | None = None
         self._tokens: tuple[Token, ...] = ()
         self._labels: tuple[Label, ...] = ()
         self._query: int | None = None
         self._scores: HeadScores | None = None
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
+        self._alone = False  # compared without a second run, which this architecture refuses
+        self._prefix_of: tuple[Any, ...] | None = None  # the moment the experiment was made at
         self._build()
+        self._connect()
 
     # -- building
 
     def _build(self) -> None:
-        self._atlas_view = AtlasView(self.theme, self._head_words)
-        self._atlas_view.picked.connect(
-            lambda layer, head: self.session.select(layer=layer, head=head)
+        self.tools = Tools(self.theme)
+        self.compare_bar = CompareBar()
+        self.heads = HeadsSide(self.theme, self._head_words)
+        self.pages = Pages(
+            self.theme,
+            self._cell_words,
+            self._token_words,
+            lambda key: self._cell_words(self._query or 0, key),
         )
-        self._atlas_view.hovered.connect(self._on_head_hovered)
-        self.source.atlasReady.connect(self._show_atlas)
-        self.source.scoresReady.connect(self._show_scores)
-        self._heatmap = Heatmap(self.theme, self._cell_sentence)
-        self._heatmap.hovered.connect(self._on_hovered)
-        self._heatmap.picked.connect(self._on_picked)
-        self._reason = QLabel()
-        self._reason.setWordWrap(True)
-        self._reason.setProperty("look", "muted")
-        self._reason.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._map_page = QStackedWidget()
-        self._map_page.addWidget(self._heatmap)
-        self._map_page.addWidget(self._reason)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.addWidget(self._build_side())
-        split.addWidget(self._map_page)
-        split.setStretchFactor(0, 1)
-        split.setStretchFactor(1, 3)
-        split.setSizes([180, 540])
-        split.setChildrenCollapsible(False)
+        self.tray = Tray(self.theme, self.session.measure_prefix)
+        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.addWidget(self.heads)
+        self._split.addWidget(self.pages)
+        self._split.setStretchFactor(1, 1)
+        self._split.setSizes([150, 550])
+        self._split.setChildrenCollapsible(False)
+        self._caveat = QLabel()
+        self._caveat.setWordWrap(True)
+        self._caveat.setProperty("look", "small")
         self._readout = ElidedLabel()
         self._readout.setAccessibleName(self.tr("What is under the cursor"))
         self.content.setSpacing(4)
-        self.content.addLayout(self._build_tools())
-        self.content.addWidget(split, 1)
+        for part in (self.tools, self.compare_bar, self._caveat):
+            self.content.addWidget(part)
+        self.content.addWidget(self._split, 1)
+        self.content.addWidget(self.tray)
         self.content.addWidget(self._readout)
+        self._caveat.setVisible(False)
+        self._set_comparing(False)
 
-    def _build_side(self) -> QWidget:
-        """The atlas under the choice of its order."""
-        self._order = QComboBox()
-        for words, kind in (
-            (self.tr("By layer"), None),
-            (self.tr("First token first"), "first"),
-            (self.tr("Previous token first"), "previous"),
-            (self.tr("Induction first"), "induction"),
-            (self.tr("Narrow first"), "entropy"),
-        ):
-            self._order.addItem(words, kind)
-        for i, tip in enumerate(
-            (
-                self.tr("Layers down, heads across"),
-                self.tr("Heads that look at the first token most"),
-                self.tr("Heads that look at the token just before most"),
-                self.tr("Heads that look at what followed the last copy of the token most"),
-                self.tr("Heads whose rows are spread least (entropy)"),
-            )
-        ):
-            self._order.setItemData(i, tip, Qt.ItemDataRole.ToolTipRole)
-        self._order.setAccessibleName(self.tr("Order of the heads"))
-        self._order.setToolTip(self.tr("Order of the heads"))
-        self._order.setMinimumContentsLength(8)
-        self._order.currentIndexChanged.connect(self._on_order)
-        side = QWidget()
-        column = QVBoxLayout(side)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(3)
-        column.addWidget(self._order)
-        column.addWidget(self._atlas_view, 1)
-        return side
-
-    def _build_tools(self) -> QHBoxLayout:
-        self._name = ElidedLabel()
-        self._name.setProperty("look", "title")
-        self._colours = QComboBox()
-        for name in COLOUR_MAPS:
-            self._colours.addItem(name.capitalize(), name)
-        self._colours.setAccessibleName(self.tr("Colour map"))
-        self._colours.setToolTip(self.tr("Colour map"))
-        self._colours.currentIndexChanged.connect(self._on_colours)
-        self._scale = QComboBox()
-        self._scale.addItem(self.tr("0 to 100 %"), False)
-        self._scale.addItem(self.tr("0 to maximum"), True)
-        self._scale.setAccessibleName(self.tr("Scale"))
-        self._scale.setToolTip(self.tr("What the brightest colour stands for"))
-        self._scale.currentIndexChanged.connect(self._on_scale)
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        row.addWidget(self._name, 1)
-        row.addWidget(self._colours)
-        row.addWidget(self._scale)
-        self._buttons: dict[str, QToolButton] = {}
-        for name, words, act in (
-            ("zoom-in", self.tr("Larger cells (+)"), lambda: self._heatmap.zoom(1.5)),
-            ("zoom-out", self.tr("Smaller cells (-)"), lambda: self._heatmap.zoom(1 / 1.5)),
-            ("fit", self.tr("The whole map (0)"), self._heatmap.fit),
-        ):
-            button = QToolButton()
-            button.setProperty("look", "flat")
-            button.setToolTip(words)
-            button.setAccessibleName(words)
-            button.setIcon(icon(name, self.theme))
-            button.clicked.connect(act)
-            row.addWidget(button)
-            self._buttons[name] = button
-        self._size_icons()
-        return row
+    def _connect(self) -> None:
+        source, tools = self.source, self.tools
+        source.drawn.connect(self._show_drawn)
+        source.failed.connect(self._show_reason)
+        source.progress.connect(self._show_progress)
+        source.atlasReady.connect(self._show_atlas)
+        source.scoresReady.connect(self._show_scores)
+        tools.changed.connect(self._on_choice)
+        tools.compared.connect(self._on_compared)
+        tools.coloured.connect(self._on_coloured)
+        tools.wanted.connect(self._go_to)
+        tools.zoomed.connect(self.pages.zoom)
+        self.compare_bar.changed.connect(self._on_choice)
+        self.heads.changed.connect(self._on_choice)
+        self.heads.ordered.connect(self._on_order)
+        self.heads.atlas.picked.connect(
+            lambda layer, head: self.session.select(layer=layer, head=head)
+        )
+        self.heads.atlas.hovered.connect(self._on_head_hovered)
+        self.pages.cellHovered.connect(self._on_hovered)
+        self.pages.tokenHovered.connect(self._on_token_hovered)
+        self.pages.keyHovered.connect(self._on_key_hovered)
+        self.pages.picked.connect(self._on_picked)
+        self.pages.keyPicked.connect(lambda key: self.session.select(key=key))
 
     # -- state
 
     def show_state(self, old: State | None, new: State) -> None:
         trace, step = new.trace, new.step_index
+        refused = self._refusal(new)
+        self._give_up_runs(new, refused)
+        comparing = new.comparing or self._alone
+        self._set_comparing(comparing)
         if trace is None or step is None:
             self._forget()
             self.show_empty()
@@ -182,16 +133,83 @@ class AttentionPanel(Panel):
         self._look = look = _clamped(new, trace, step)
         self._follow_tokens(trace)
         if before is None or (before.layer, before.head) != (look.layer, look.head):
-            self._atlas_view.set_selected(look.layer, look.head)
-        self.source.show(look)
+            self.heads.atlas.set_selected(look.layer, look.head)
+        self.source.show(self._wish(look, new, comparing, refused))
         self._mark(new)
+        if comparing:
+            self._show_comparison(old, new, trace, step, refused)
         if self.empty:
             self.show_content()
+
+    def _wish(self, look: Look, state: State, comparing: bool, refused: str) -> Wish:
+        beside = self.compare_bar.beside if comparing else None
+        if beside == "run" and refused:
+            beside = None
+        return Wish(
+            look=look,
+            figure=self.tools.chosen_figure,
+            beside=beside,
+            other=_other(state),
+            per_map=self.tools.per_map,
+            arcs=self.tools.chosen_view == "arcs",
+            which=self.heads.which,
+        )
+
+    def _refusal(self, state: State) -> str:
+        """Why this architecture cannot run without the mask; empty if it can."""
+        card = state.trace.card if state.card is None and state.trace else state.card
+        if card is None or card.offers("causal_off"):
+            return ""
+        why = card.words("causal_off")
+        return self.tr("The mask can't be switched off here: {0}.").format(why) if why else ""
+
+    def _give_up_runs(self, state: State, refused: str) -> None:
+        """Never ask for a run that this architecture refuses; its scores can still be compared."""
+        if refused and state.comparing:
+            self._alone = True
+            QTimer.singleShot(0, self, lambda: self.session.compare(False))
+        elif self._alone and not refused and state.card is not None:
+            self._alone = False
+            QTimer.singleShot(0, self, lambda: self.session.compare(True))
+
+    def _show_comparison(
+        self, old: State | None, new: State, trace: Trace, step: int, refused: str
+    ) -> None:
+        other = _other(new)
+        waiting = "" if other is not None else self._waiting(new, refused)
+        self.compare_bar.show_trace(trace, waiting)
+        note = waiting or self.tr("being worked out")
+        self.pages.set_note(note)
+        own = trace.steps[step]
+        sides = (own, None if other is None else other.step)
+        masked, unmasked = sides if trace.request.causal_mask else sides[::-1]
+        self.tray.next.show_steps(masked, unmasked, waiting)
+        if old is None or old.prefix is not new.prefix:
+            self._prefix_of = (trace.request, trace.chosen_ids[:step]) if new.prefix else None
+        current = self._prefix_of == (trace.request, trace.chosen_ids[:step])
+        self.tray.prefix.show_figures(new.prefix, current)
+
+    def _waiting(self, state: State, refused: str) -> str:
+        """Why the other side is not there."""
+        if refused:
+            return refused
+        if state.card is None:
+            return self.tr("The other run needs the model: open it, then it starts by itself.")
+        if state.status.text:
+            return state.status.text
+        return self.tr("The other run has not been made yet; press Step.")
+
+    def _set_comparing(self, on: bool) -> None:
+        if self.tools.compare.isChecked() != on:
+            self.tools.compare.setChecked(on)
+        for part in (self.compare_bar, self.tray):
+            part.setVisible(on)
+        self.heads.set_comparing(on)
 
     def _forget(self) -> None:
         self.source.forget()
         self._look = self._drawn = self._over = self._scores = None
-        self._atlas_view.set_order(None)
+        self.heads.atlas.set_order(None)
 
     def _follow_tokens(self, trace: Trace) -> None:
         tokens = trace.tokens
@@ -203,46 +221,76 @@ class AttentionPanel(Panel):
         assert self._look is not None
         readout = self._look.trace.steps[self._look.step].readout
         query = readout if state.selection.query is None else state.selection.query
-        self._query = min(query, self._look.slots - 1)
-        self._heatmap.set_marks(self._query, state.selection.key)
-        self._name.setText(
-            self.tr("Layer {0} · head {1}").format(self._look.layer, self._look.head)
-        )
+        query = min(query, self._look.slots - 1)
+        moved, self._query = query != self._query, query
+        self.pages.set_marks(query, state.selection.key)
+        figure = self.tools.chosen_figure
+        self.tools.name.setText(words.title(figure, self._look.layer, self._look.head))
+        if moved and self._drawn is not None and self.tools.chosen_view == "row":
+            self.pages.row.show_drawn(self._drawn, self._labels, query)
         self._read()
 
-    def _show_map(self, drawn: DrawnMap) -> None:
+    # -- what was worked out
+
+    def _show_drawn(self, drawn: Drawn) -> None:
         self._drawn = drawn
-        self._map_page.setCurrentIndex(0)
-        padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
-        top = figures.percent(drawn.top)
-        self._heatmap.set_map(drawn.levels, self._labels, padding, top, drawn.pooled)
+        self._show_page()
+        self._show_caveat()
         self._read()
 
-    def _show_atlas(self, atlas: Atlas) -> None:
-        if self._scores is not None and self._scores.heads != atlas.heads:
-            self._scores = None  # of another model
-            self._atlas_view.set_order(None)
-        self._atlas_view.set_atlas(atlas)
+    def _show_page(self) -> None:
+        """Draw what there is in the view that is chosen; the others wait until they are."""
+        drawn, view = self._drawn, self.tools.chosen_view
+        if drawn is None:
+            return
+        padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
+        self.pages.show_drawn(view, drawn, self._labels, padding, self._query or 0)
+        state = self.session.state
+        if (state.comparing or self._alone) and _other(state) is None:
+            self.pages.set_note(self._waiting(state, self._refusal(state)))
+
+    def _show_caveat(self, progress: str = "") -> None:
+        said = progress or words.caveat(self.tools.chosen_figure)
+        self._caveat.setVisible(bool(said))
+        self._caveat.setText(said)
+
+    def _show_progress(self, share: float) -> None:
+        if share < 1:
+            self._show_caveat(self.tr("Working it out: {0} %").format(round(100 * share)))
+
+    def _show_atlas(self, atlas: Atlas | None) -> None:
+        scores = self._scores
+        if atlas is not None and not atlas.signed and scores is not None:
+            self._scores = scores if scores.heads == atlas.heads else None  # of another model
+        self.heads.show_atlas(atlas, self._scores)
 
     def _show_scores(self, scores: HeadScores) -> None:
         self._scores = scores
-        self._atlas_view.set_order(scores.order())
+        self.heads.atlas.set_order(scores.order())
 
     def _show_reason(self, sentence: str) -> None:
         self._drawn = None
-        self._reason.setText(sentence)
-        self._map_page.setCurrentIndex(1)
+        self.pages.show_reason(sentence)
+        self._show_caveat()
         self._read()
 
     # -- reading
 
     def _on_hovered(self, cell: tuple[int, int] | None) -> None:
-        self._over = None if cell is None else lambda: self._cell_sentence(*cell)
+        self._over = None if cell is None else lambda: self._cell_words(*cell)
         self.session.select(key=None if cell is None else cell[1])
         self._read()
 
-    def _on_head_hovered(self, cell: tuple[int, int] | None) -> None:
-        self._over = None if cell is None else lambda: self._head_words(*cell)
+    def _on_token_hovered(self, token: int | None) -> None:
+        self._over = None if token is None else lambda: self._token_words(token)
+        self.session.select(key=token)
+        self._read()
+
+    def _on_key_hovered(self, key: int | None) -> None:
+        self._on_hovered(None if key is None or self._query is None else (self._query, key))
+
+    def _on_head_hovered(self, at: tuple[int, int] | None) -> None:
+        self._over = None if at is None else lambda: self._head_words(*at)
         self._read()
 
     def _on_picked(self, query: int, key: int) -> None:
@@ -250,123 +298,103 @@ class AttentionPanel(Panel):
         readout = self._look.trace.steps[self._look.step].readout
         self.session.select(query=None if query == readout else query, key=key)
 
-    def _cell_sentence(self, query: int, key: int) -> str:
-        if self._drawn is None or query >= len(self._drawn.map.weights):
+    def _cell_words(self, query: int, key: int) -> str:
+        return "" if self._drawn is None else words.cell(self._drawn, self._labels, query, key)
+
+    def _token_words(self, token: int) -> str:
+        drawn = self._drawn
+        if drawn is None or token >= drawn.wish.look.slots:
             return ""
-        look, whole = self._drawn.look, self._drawn.map
-        words = figures.cell_words(
-            int(whole.kinds[query, key]), float(whole.weights[query, key]), query, key
-        )
-        return self.tr("{0} reads {1}: {2} (layer {3} head {4})").format(
-            figures.token(query, self._labels),
-            figures.token(key, self._labels),
-            words,
-            look.layer,
-            look.head,
-        )
+        return words.row(drawn, self._labels, token)
+
+    def _head_words(self, layer: int, head: int) -> str:
+        if self._look is None or self._query is None:
+            return ""
+        return words.head(self._look, self._scores, self._labels, self._query, layer, head)
 
     def _read(self) -> None:
         """The line below: what the cursor is on, else what the selected query reads."""
-        self._readout.setText(self._row_words() if self._over is None else self._over())
-
-    def _row_words(self) -> str:
-        drawn = self._drawn
-        if drawn is None or self._query is None or self._query >= len(drawn.map.weights):
-            return ""
-        look = drawn.look
-        read = figures.row(look.trace, look.step, look.layer, look.head, self._query)
-        return self.tr("{0} reads {1}").format(
-            figures.token(self._query, self._labels), figures.shares(read, self._labels, 4)
-        )
-
-    def _head_words(self, layer: int, head: int) -> str:
-        look = self._look
-        if look is None or self._query is None:
-            return ""
-        why = blocks.reason(look.trace, look.step, layer)
-        if why:
-            return self.tr("layer {0} has no attention map: {1}").format(layer, why)
-        if head >= blocks.record_of(look.trace, look.step, layer).heads:
-            return self.tr("layer {0} has no head {1}").format(layer, head)
-        if self._scores is not None:
-            return self._score_words(self._scores, layer, head)
-        read = figures.row(look.trace, look.step, layer, head, self._query)
-        return self.tr("{0}, read by {1}").format(
-            figures.sentence(layer, head, read, self._labels, 3),
-            figures.token(self._query, self._labels),
-        )
-
-    def _score_words(self, scores: HeadScores, layer: int, head: int) -> str:
-        mean = float(scores.means[layer, head])
-        if np.isnan(mean):
-            return self.tr("layer {0} head {1}: no token here to ask about").format(layer, head)
-        words = {
-            "first": self.tr("{0} on the first token, on average"),
-            "previous": self.tr("{0} on the token just before, on average"),
-            "induction": self.tr("{0} on what followed the last copy of the token, on average"),
-            "entropy": self.tr("rows spread over {0} bits, on average"),
-        }[scores.kind]
-        figure = f"{mean:.3g}" if scores.kind == "entropy" else figures.percent(mean)
-        return self.tr("layer {0} head {1}: {2}").format(layer, head, words.format(figure))
+        if self._over is not None:
+            self._readout.setText(self._over())
+        elif self._query is not None:
+            self._readout.setText(self._token_words(self._query))
 
     # -- choices
 
-    def _on_colours(self) -> None:
-        name = self._colours.currentData()
-        self._heatmap.set_colours(name)
-        self._atlas_view.set_colours(name, bool(self._scale.currentData()))
+    def _on_choice(self) -> None:
+        if self._drawn is not None:
+            self._show_page()
+        self._show_caveat()
+        self.show_state(None, self.session.state)
+
+    def _on_compared(self, on: bool) -> None:
+        if on and self._refusal(self.session.state):
+            self._alone = True
+            self.show_state(None, self.session.state)
+            return
+        self._alone = False
+        self.session.compare(on)
+        self.show_state(None, self.session.state)
+
+    def _on_coloured(self) -> None:
+        self.pages.maps.set_colours(self.tools.colours)
+        self.heads.atlas.set_colours(self.tools.colours, self.tools.per_map)
 
     def _on_order(self) -> None:
-        kind = self._order.currentData()
         self._scores = None
-        if kind is None:
-            self._atlas_view.set_order(None)
-        self.source.set_kind(kind)
+        if self.heads.kind is None:
+            self.heads.atlas.set_order(None)
+        self.source.set_kind(self.heads.kind)
 
-    def _on_scale(self) -> None:
-        self._on_colours()
-        self.source.set_scale(per_map=bool(self._scale.currentData()))
+    def _go_to(self, text: str) -> None:
+        """Select a token by its number, or the next one that holds a text."""
+        if self._look is None:
+            return
+        found = find(text, self._labels[: self._look.slots], self._query or 0)
+        if found is None:
+            self.tools.go_to.selectAll()
+            self._readout.setText(
+                self.tr("No token '{0}' here: give a number from 0 to {1}, or some text.").format(
+                    text, self._look.slots - 1
+                )
+            )
+            return
+        self.tools.end_go_to()
+        self._on_picked(found, found)
+        self.pages.go_to(found)
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
-        self._atlas_view.set_theme(theme)
-        self._heatmap.set_theme(theme)
-        for name, button in self._buttons.items():
-            button.setIcon(icon(name, theme))
+        for part in (self.tools, self.pages, self.tray, self.heads.atlas):
+            part.set_theme(theme)
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._size_icons()
-
-    def _size_icons(self) -> None:
-        size = round(16 * unit(self))
-        for button in getattr(self, "_buttons", {}).values():
-            button.setIconSize(QSize(size, size))
+    # -- copy and save
 
     def views(self) -> Mapping[str, View]:
-        return {
-            self.tr("Attention map"): View(self._heatmap, self._table),
-            self.tr("All heads"): View(self._atlas_view),
+        names = {"maps": self.tr("Attention map"), "arcs": self.tr("Arcs"), "row": self.tr("Row")}
+        view = self.tools.chosen_view
+        shown = {
+            names[view]: View(self.pages.by_view[view], self._table),
+            self.tr("All heads"): View(self.heads.atlas),
         }
+        if self.session.state.comparing or self._alone:
+            shown[self.tr("Next token, both runs")] = View(self.tray.next, self.tray.next.table)
+            shown[self.tr("Prefix experiment")] = View(self.tray.prefix, self.tray.prefix.table)
+        return shown
 
     def _table(self) -> Iterator[Sequence[object]]:
-        """The map's figures: weights, "masked", or nothing where the kernel saw no such key."""
-        drawn = self._drawn
-        if drawn is None:
-            return
-        slots = range(len(drawn.map.weights))
-        names = [f"{slot} {self._labels[slot].text}" for slot in slots]
-        yield [self.tr("layer {0} head {1}").format(drawn.look.layer, drawn.look.head), *names]
-        for query, name in zip(slots, names, strict=True):
-            weights, kinds = drawn.map.weights[query], drawn.map.kinds[query]
-            yield [
-                name,
-                *(
-                    float(w) if k == blocks.READ else ("masked" if k == blocks.MASKED else "")
-                    for w, k in zip(weights, kinds, strict=True)
-                ),
-            ]
+        """The figures of what is shown; in a comparison one block for each side."""
+        if self._drawn is None:
+            return iter(())
+        if self.tools.chosen_view == "row":
+            return tables.row(self._drawn, self._labels, self._query or 0)
+        return tables.maps(self._drawn, self._labels)
+
+
+def _other(state: State) -> Comparison | None:
+    """The other side of the step on screen, if its pass has run."""
+    found = state.comparison
+    return found if found is not None and found.fits(state.trace, state.step_index) else None
 
 
 def _clamped(state: State, trace: Trace, step: int) -> Look:

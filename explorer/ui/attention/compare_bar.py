@@ -1,0 +1,63 @@
+"""The line of a comparison: which one is shown, and what it means."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
+
+from explorer.trace.trace import Trace
+from explorer.ui.attention import words
+from explorer.ui.attention.wish import Beside
+
+
+class CompareBar(QWidget):
+    """A choice between a real run and the same scores, and one line that says which it is."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.choice = QComboBox()
+        self.choice.setAccessibleName(self.tr("What stands beside the masked run"))
+        for place, (name, value, tip) in enumerate(
+            (
+                (
+                    self.tr("Real run"),
+                    "run",
+                    self.tr("A real run without the mask: the model runs once more"),
+                ),
+                (
+                    self.tr("Same scores"),
+                    "scores",
+                    self.tr("The masked run's own scores, the mask dropped: nothing runs again"),
+                ),
+            )
+        ):
+            self.choice.addItem(name, value)
+            self.choice.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        self.choice.currentIndexChanged.connect(self.changed)
+        self._line = QLabel()
+        self._line.setWordWrap(True)
+        self._line.setProperty("look", "small")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(self.choice)
+        row.addWidget(self._line, 1)
+
+    @property
+    def beside(self) -> Beside:
+        """Which comparison is chosen."""
+        return self.choice.currentData()  # type: ignore[no-any-return]
+
+    def show_trace(self, trace: Trace, waiting: str) -> None:
+        """Say what is shown; `waiting` comes first while the other run is not there."""
+        said = words.comparison(self.beside, trace)
+        if waiting and self.beside == "run":
+            said = waiting
+        self._line.setText(said)
+
+    @property
+    def line(self) -> str:
+        """What is said."""
+        return self._line.text()

@@ -1,0 +1,200 @@
+"""One map, or three side by side: with the mask, without it, and the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from explorer.figures import attention as figures
+from explorer.figures.tokens import Label
+from explorer.ui.attention.wish import Drawn
+from explorer.ui.canvases.cell_view import CellView
+from explorer.ui.canvases.heatmap import Frame, Heatmap
+from explorer.ui.canvases.key_line import KeyLine
+from explorer.ui.elided import ElidedLabel
+from explorer.ui.theme import Theme, unit
+
+_BESIDE = 4  # pixels left of or above a map whose labels stand at another one
+_GAP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Where three maps, their titles and the key go; `first` and `top` say who has labels."""
+
+    maps: tuple[QRect, QRect, QRect]
+    titles: tuple[QRect, QRect, QRect]
+    key: QRect
+    frames: tuple[Frame, Frame, Frame]
+    side: int  # of a plot
+
+
+def in_a_row(width: int, height: int, room: int, title: int, key: int) -> Arrangement:
+    """All three in one row, the key under them."""
+    side = min((width - room - 2 * (_BESIDE + _GAP)) // 3, height - room - title - key)
+    side = max(side, 20)
+    maps, titles = [], []
+    x = 0
+    for place in range(3):
+        left = _BESIDE if place else room
+        maps.append(QRect(x, title, left + side + 4, room + side + 3))
+        titles.append(QRect(x + left, 0, side, title))
+        x += left + side + _GAP
+    frames = (Frame(room, room), Frame(_BESIDE, room), Frame(_BESIDE, room))
+    bottom = QRect(0, title + room + side + 5, width, key)
+    return Arrangement(tuple(maps), tuple(titles), bottom, frames, side)  # type: ignore[arg-type]
+
+
+def in_a_square(width: int, height: int, room: int, title: int) -> Arrangement:
+    """Two over one, the key in the fourth corner."""
+    side = (width - room - _BESIDE - 2 * _GAP) // 2
+    side = max(min(side, (height - 2 * title - room - _BESIDE - 8) // 2), 20)
+    right, below = room + side + _GAP, title + room + side + 3
+    maps = (
+        QRect(0, title, room + side + 4, room + side + 3),
+        QRect(right, title, _BESIDE + side + 4, room + side + 3),
+        QRect(0, below + title, room + side + 4, _BESIDE + side + 3),
+    )
+    titles = (
+        QRect(room, 0, side, title),
+        QRect(right + _BESIDE, 0, side, title),
+        QRect(room, below, side, title),
+    )
+    frames = (Frame(room, room), Frame(_BESIDE, room), Frame(room, _BESIDE))
+    corner = QRect(right + _BESIDE, below + title + _BESIDE, width - right - _BESIDE, side)
+    return Arrangement(maps, titles, corner, frames, side)
+
+
+class MapsPage(QWidget):
+    """The maps share zoom, position and cursor."""
+
+    hovered = Signal(object)  # (query, key) or None
+    picked = Signal(int, int)
+
+    def __init__(self, theme: Theme, read: Callable[[int, int], str]) -> None:
+        super().__init__()
+        self.view = CellView()
+        self._count = 1
+        self._colours = "viridis"
+        self.maps = [Heatmap(theme, read, self, self.view) for _ in range(3)]
+        names = (self.tr("with mask"), self.tr("without mask"), self.tr("without − with"))
+        self._titles = [ElidedLabel(name, self) for name in names]
+        self.key = KeyLine(theme, self)
+        for title, one in zip(self._titles, self.maps, strict=True):
+            title.setProperty("look", "small")
+            title.setAlignment(Qt.AlignmentFlag.AlignLeft)
+            one.hovered.connect(lambda cell, this=one: self._on_hovered(this, cell))
+            one.picked.connect(self.picked)
+            one.viewMoved.connect(lambda this=one: self._on_moved(this))
+        for one, name in zip(self.maps[1:], names[1:], strict=True):
+            one.setAccessibleName(self.tr("Attention map, {0}").format(name))
+        self._arrange()
+
+    # -- what is shown
+
+    def show_drawn(self, drawn: Drawn, labels: Sequence[Label], padding: Sequence[int]) -> None:
+        """Show one map or three."""
+        tops = ["100 %", "100 %"]
+        if len(drawn.maps) != self._count:
+            self._count = len(drawn.maps)
+            self._arrange()
+        for one, found in zip(self.maps, drawn.maps, strict=False):
+            if found is None:
+                one.set_note(self.tr("not there yet"))
+                continue
+            top = figures.percent(found.top)
+            tops[found.signed] = top
+            one.set_map(found.levels, labels, padding, top, found.pooled, found.signed)
+        if self._count > 1:
+            self.key.set_key(self._colours, (tops[0], tops[1]), bool(padding))
+            self._line_up()
+
+    def set_note(self, sentence: str) -> None:
+        """Why maps of this comparison are missing."""
+        for one in self.maps[: self._count]:
+            if not one.has_map:
+                one.set_note(sentence)
+
+    def set_marks(self, query: int | None, key: int | None) -> None:
+        for one in self.maps:
+            one.set_marks(query, key)
+
+    def set_colours(self, name: str) -> None:
+        self._colours = name
+        for one in self.maps:
+            one.set_colours(name)
+        self.key.set_colours(name)
+
+    def set_theme(self, theme: Theme) -> None:
+        for part in (*self.maps, self.key):
+            part.set_theme(theme)
+
+    def go_to(self, query: int, key: int) -> None:
+        self.maps[0].go_to(query, key)
+
+    def zoom(self, factor: float) -> None:
+        self.maps[0].zoom(factor)
+
+    def fit(self) -> None:
+        self.maps[0].fit()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(160 * unit(self)), round(140 * unit(self)))
+
+    # -- places
+
+    def _arrange(self) -> None:
+        """Which of the widgets are seen."""
+        beside = self._count > 1
+        for title, one in zip(self._titles, self.maps, strict=True):
+            title.setVisible(beside)
+            one.setVisible(beside or one is self.maps[0])
+        self.key.setVisible(beside)
+        self._line_up()
+
+    def _line_up(self) -> None:
+        """All three plots of one size, in a row or two over one, whichever makes them larger."""
+        if self._count == 1:
+            self.maps[0].set_frame(None)
+            self.maps[0].setGeometry(self.rect())
+            return
+        width, height = self.width(), self.height()
+        title = QFontMetrics(self._titles[0].font()).height() + 2
+        wish = self.maps[0].label_room()
+        row, square = (
+            in_a_row(width, height, round(min(wish, 0.15 * width)), title, self.key.row_height()),
+            in_a_square(width, height, round(min(wish, 0.15 * width)), title),
+        )
+        best = square if square.side > row.side else row
+        for one, place, frame in zip(self.maps, best.maps, best.frames, strict=True):
+            one.set_frame(frame)
+            one.setGeometry(place)
+        for label, place in zip(self._titles, best.titles, strict=True):
+            label.setGeometry(place)
+        self.key.setGeometry(best.key)
+
+    # -- together
+
+    def _on_hovered(self, this: Heatmap, cell: tuple[int, int] | None) -> None:
+        for one in self.maps:
+            if one is not this:
+                one.follow(cell)
+        self.hovered.emit(cell)
+
+    def _on_moved(self, this: Heatmap) -> None:
+        for one in self.maps:
+            if one is not this and one.isVisible():
+                one.redraw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._line_up()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._line_up()

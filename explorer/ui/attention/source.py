@@ -1,0 +1,188 @@
+"""The maps and the atlas of what is looked at, worked out in the background and kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QObject, Signal
+
+from explorer.figures import atlas as atlases
+from explorer.figures import blocks, difference, heads
+from explorer.figures.atlas import Atlas
+from explorer.figures.heads import HeadScores, Kind
+from explorer.figures.sides import Side
+from explorer.ui.attention.wish import Drawn, Look, Sides, Wish, draw
+from explorer.ui.worker import Worker
+
+
+class AttentionSource(QObject):
+    """`show` says what is wished for; answers come as signals, the atlas in ever fuller ones.
+
+    While steps come faster than an answer, work that the newer ones only add to is let finish:
+    replacing it each time would never show anything.
+    """
+
+    drawn = Signal(object)  # Drawn
+    failed = Signal(str)  # why there is no map, one sentence
+    progress = Signal(float)  # of a map that takes long, 0 to 1
+    atlasReady = Signal(object)  # Atlas, or None while its pass has not run
+    scoresReady = Signal(object)  # HeadScores, complete
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._worker = Worker(parent)
+        self._sides = Sides()  # used in the worker's thread only
+        self._wish: Wish | None = None
+        self._drawn: Drawn | None = None
+        self._atlas: Atlas | None = None
+        self._map_of: Wish | None = None  # what is being worked out
+        self._atlas_of: Wish | None = None
+        self._kind: Kind | None = None
+        self._scores: HeadScores | None = None
+        self._scores_of: Look | None = None
+
+    @property
+    def busy(self) -> bool:
+        """True while an answer is still to come."""
+        return self._worker.busy
+
+    def show(self, wish: Wish) -> None:
+        """Bring everything up to date with this."""
+        before, self._wish = self._wish, wish
+        moved = before is None or not wish.look.same_passes(before.look)
+        if moved or before is None or not wish.same_map(before):
+            self._ask_map(wish)  # first: it is quicker, and what one looks at
+        if moved or before is None or not wish.same_atlas(before):
+            self._ask_atlas(wish)
+        if moved:
+            self._ask_scores(wish.look)
+
+    def set_kind(self, kind: Kind | None) -> None:
+        """Which figure per head is wanted, if any."""
+        self._kind = kind
+        self._worker.drop("scores")
+        self._scores_of = None
+        if self._wish is not None:
+            self._ask_scores(self._wish.look)
+
+    def forget(self) -> None:
+        """Nothing is looked at any more."""
+        for lane in ("map", "atlas", "scores"):
+            self._worker.drop(lane)
+        self._wish = self._drawn = self._atlas = self._scores = None
+        self._map_of = self._atlas_of = self._scores_of = None
+        self._sides = Sides()
+
+    # -- maps
+
+    def _ask_map(self, wish: Wish) -> None:
+        look = wish.look
+        why = blocks.reason(look.trace, look.step, look.layer)
+        if why and wish.figure in ("head", "sinkless", "mean_heads", "max_heads"):
+            self._worker.drop("map")
+            self._map_of = None
+            self.failed.emit(
+                self.tr("Layer {0} has no attention map: {1}.").format(look.layer, why)
+            )
+            return
+        busy = self._map_of
+        if busy is not None and wish.same_map(busy) and look.goes_on_from(busy.look):
+            return
+        self._map_of = wish
+        known, sides = self._drawn, self._sides
+
+        def work() -> Iterator[float | Drawn]:
+            return draw(wish, sides, known)
+
+        self._worker.ask("map", work, self._have_map, self._no_map)
+
+    def _have_map(self, part: float | Drawn) -> None:
+        if isinstance(part, float):
+            self.progress.emit(part)
+            return
+        self._drawn, self._map_of = part, None
+        self.drawn.emit(part)
+        now = self._wish
+        if now is not None and not (
+            now.look.same_passes(part.wish.look) and now.same_map(part.wish)
+        ):
+            self._ask_map(now)
+
+    def _no_map(self, error: Exception) -> None:
+        self._map_of = None
+        if isinstance(error, MemoryError):
+            sentence = self.tr("There is not enough memory for this map; try a shorter prompt.")
+        elif isinstance(error, ValueError):
+            sentence = str(error)
+        else:
+            raise error
+        self.failed.emit(sentence)
+
+    # -- the atlas
+
+    def _ask_atlas(self, wish: Wish) -> None:
+        busy = self._atlas_of
+        if busy is not None and wish.same_atlas(busy) and wish.look.goes_on_from(busy.look):
+            return
+        self._atlas_of = wish
+        known, sides = self._atlas, self._sides
+
+        def work() -> Iterator[Atlas | None]:
+            masked, unmasked = sides.of(wish)
+            return _atlas(wish, masked, unmasked, known)
+
+        self._worker.ask("atlas", work, self._have_atlas)
+
+    def _have_atlas(self, atlas: Atlas | None) -> None:
+        self.atlasReady.emit(atlas)
+        if atlas is not None and not atlas.complete:
+            return
+        built, self._atlas_of = self._atlas_of, None
+        self._atlas = None if atlas is None or atlas.signed else atlas
+        now = self._wish
+        if built is None or now is None:
+            return
+        if not (now.look.same_passes(built.look) and now.same_atlas(built)):
+            self._ask_atlas(now)
+
+    # -- figures per head
+
+    def _ask_scores(self, look: Look) -> None:
+        kind = self._kind
+        if kind is None or (self._scores_of is not None and look.goes_on_from(self._scores_of)):
+            return
+        self._scores_of = look
+        known = self._scores
+
+        def work() -> Iterator[HeadScores]:
+            return heads.scores(look.trace, look.step, kind, known)
+
+        self._worker.ask("scores", work, self._have_scores)
+
+    def _have_scores(self, scores: HeadScores) -> None:
+        if not scores.complete:
+            return  # a sum over some rows is no figure yet
+        built, self._scores_of = self._scores_of, None
+        self._scores = scores
+        self.scoresReady.emit(scores)
+        now = self._wish
+        if built is not None and now is not None and not now.look.same_passes(built):
+            self._ask_scores(now.look)
+
+
+def _atlas(
+    wish: Wish, masked: Side | None, unmasked: Side | None, known: Atlas | None
+) -> Iterator[Atlas | None]:
+    """The atlas of the side that is wished for."""
+    layer = wish.look.layer
+    if wish.beside is not None and wish.which == "difference":
+        if masked is None or unmasked is None:
+            yield None
+        else:
+            yield from difference.build_atlas(masked, unmasked, layer)
+        return
+    side = unmasked if wish.beside is not None and wish.which == "unmasked" else masked
+    if side is None:
+        yield None
+    else:
+        yield from atlases.build(side.trace, side.step, known, layer)

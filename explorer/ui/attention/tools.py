@@ -1,0 +1,235 @@
+"""The row above the maps: what is shown, in which view, beside what, and how it is coloured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QStackedWidget,
+    QToolButton,
+    QWidget,
+)
+
+from explorer.figures.combined import Figure
+from explorer.ui.colormaps import COLOUR_MAPS
+from explorer.ui.elided import ElidedLabel
+from explorer.ui.icons import icon
+from explorer.ui.theme import Theme, unit
+
+GO_TO_KEY = "Ctrl+G"
+
+
+class GoTo(QLineEdit):
+    """A field for a token's number or text; Enter looks for it, Escape leaves."""
+
+    wanted = Signal(str)
+    left = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setPlaceholderText(self.tr("Token number or text, then Enter"))
+        self.setAccessibleName(self.tr("Go to token"))
+        self.returnPressed.connect(lambda: self.wanted.emit(self.text()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+            return
+        super().keyPressEvent(event)
+
+
+class Tools(QWidget):
+    """Reports every choice; `changed` covers all that decides what is worked out."""
+
+    changed = Signal()
+    compared = Signal(bool)
+    coloured = Signal()
+    wanted = Signal(str)  # go to this token
+    zoomed = Signal(float)  # 0 = the whole map
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.name = ElidedLabel()
+        self.name.setProperty("look", "title")
+        self.go_to = GoTo()
+        self._front = QStackedWidget()
+        self._front.addWidget(self.name)
+        self._front.addWidget(self.go_to)
+        self.view = self._chooser(
+            self.tr("View"),
+            [
+                (self.tr("Map"), "maps", self.tr("A row per query, a column per key")),
+                (self.tr("Arcs"), "arcs", self.tr("From token to token")),
+                (self.tr("Row"), "row", self.tr("What the selected token reads, as bars")),
+            ],
+        )
+        self.figure = self._chooser(self.tr("What is shown"), self._figures())
+        self.compare = QToolButton()
+        self.compare.setText(self.tr("Compare mask"))
+        self.compare.setCheckable(True)
+        self.compare.setToolTip(
+            self.tr("Compare with and without the causal mask, side by side and as a difference")
+        )
+        self.compare.setAccessibleName(self.tr("Compare with and without the mask"))
+        self.compare.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.compare.clicked.connect(self.compared)
+        self.more = QToolButton()
+        self.more.setProperty("look", "flat")
+        self.more.setToolTip(self.tr("Zoom, colours, scale, go to token"))
+        self.more.setAccessibleName(self.tr("Display"))
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.more.setMenu(self._build_menu())
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        row.addWidget(self._front, 1)
+        row.addWidget(self.compare)
+        row.addWidget(self.view)
+        row.addWidget(self.figure)
+        row.addWidget(self.more)
+        self.go_to.wanted.connect(self._on_wanted)
+        self.go_to.left.connect(self.end_go_to)
+        QShortcut(QKeySequence(GO_TO_KEY), self, self.begin_go_to)
+        self._tint()
+
+    def _figures(self) -> list[tuple[str, str, str]]:
+        return [
+            (self.tr("One head"), "head", self.tr("The model's own weights")),
+            (
+                self.tr("Without first token"),
+                "sinkless",
+                self.tr("The head's weights but those on the first token, made 100 % again"),
+            ),
+            (self.tr("Mean of heads"), "mean_heads", self.tr("Mean over this layer's heads")),
+            (self.tr("Max of heads"), "max_heads", self.tr("Maximum over this layer's heads")),
+            (self.tr("Mean of layers"), "mean_layers", self.tr("Mean over all heads and layers")),
+            (self.tr("Max of layers"), "max_layers", self.tr("Maximum over all heads and layers")),
+            (
+                self.tr("Rollout"),
+                "rollout",
+                self.tr("Head means multiplied from the first layer through this one"),
+            ),
+        ]
+
+    def _chooser(self, name: str, items: list[tuple[str, str, str]]) -> QComboBox:
+        box = QComboBox()
+        box.setAccessibleName(name)
+        box.setToolTip(name)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        for place, (words, value, tip) in enumerate(items):
+            box.addItem(words, value)
+            box.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        longest = max(len(words) for words, _, _ in items)
+        box.setMinimumContentsLength(min(longest, 9) - 1)
+        box.view().setTextElideMode(Qt.TextElideMode.ElideNone)
+        box.currentIndexChanged.connect(self.changed)
+        return box
+
+    def _build_menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._acts: list[tuple[QAction, str]] = []
+        for name, words, factor in (
+            ("zoom-in", self.tr("Larger cells\t+"), 1.5),
+            ("zoom-out", self.tr("Smaller cells\t-"), 1 / 1.5),
+            ("fit", self.tr("The whole map\t0"), 0.0),
+        ):
+            act = menu.addAction(words, lambda factor=factor: self.zoomed.emit(factor))
+            self._acts.append((act, name))
+        menu.addAction(self.tr("Go to token…\tCtrl+G"), self.begin_go_to)
+        menu.addSeparator()
+        self._scale = self._group(
+            menu,
+            [(self.tr("Brightest is 100 %"), False), (self.tr("Brightest is the maximum"), True)],
+            self.changed.emit,
+        )
+        menu.addSeparator()
+        names: list[tuple[str, object]] = [(name.capitalize(), name) for name in COLOUR_MAPS]
+        self._colours = self._group(menu, names, lambda: None)
+        self._scale.triggered.connect(lambda _: self.coloured.emit())
+        self._colours.triggered.connect(lambda _: self.coloured.emit())
+        return menu
+
+    def _group(
+        self, menu: QMenu, items: list[tuple[str, object]], then: Callable[[], None]
+    ) -> QActionGroup:
+        group = QActionGroup(menu)
+        for words, value in items:
+            act = menu.addAction(words)
+            act.setCheckable(True)
+            act.setData(value)
+            group.addAction(act)
+        group.actions()[0].setChecked(True)
+        group.triggered.connect(lambda _: then())
+        return group
+
+    # -- choices
+
+    @property
+    def chosen_view(self) -> str:
+        """maps, arcs or row."""
+        return str(self.view.currentData())
+
+    @property
+    def chosen_figure(self) -> Figure:
+        """What is shown of the attention."""
+        return self.figure.currentData()  # type: ignore[no-any-return]
+
+    @property
+    def per_map(self) -> bool:
+        """True if the brightest colour is the map's own maximum."""
+        return bool(self._scale.checkedAction().data())
+
+    @property
+    def colours(self) -> str:
+        """The colour map."""
+        return str(self._colours.checkedAction().data())
+
+    def choose(self, *, per_map: bool | None = None, colours: str | None = None) -> None:
+        """Choose as the menu does."""
+        for group, value in ((self._scale, per_map), (self._colours, colours)):
+            for act in group.actions():
+                if value is not None and act.data() == value:
+                    act.trigger()
+
+    # -- go to token
+
+    def begin_go_to(self) -> None:
+        """Put the field in place of the name."""
+        self._front.setCurrentWidget(self.go_to)
+        self.go_to.selectAll()
+        self.go_to.setFocus()
+
+    def end_go_to(self) -> None:
+        self._front.setCurrentWidget(self.name)
+
+    def _on_wanted(self, text: str) -> None:
+        if text.strip():
+            self.wanted.emit(text.strip())
+
+    # -- look
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._tint()
+
+    def _tint(self) -> None:
+        size = round(16 * unit(self))
+        self.more.setIcon(icon("settings", self._theme))
+        self.compare.setIcon(icon("mask", self._theme))
+        for button in (self.more, self.compare):
+            button.setIconSize(QSize(size, size))
+        for act, name in self._acts:
+            act.setIcon(icon(name, self._theme))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        changes = (QEvent.Type.FontChange, QEvent.Type.StyleChange)
+        if event.type() in changes and hasattr(self, "_acts"):
+            self._tint()

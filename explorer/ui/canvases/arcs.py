@@ -1,0 +1,229 @@
+"""Arcs from token to token: over the tokens what looks back, under them what looks ahead.
+
+All arcs are one picture; hovering or walking to a token shows its own arcs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer.figures.arcs import Arcs, strongest
+from explorer.figures.attention import Map
+from explorer.figures.tokens import Label
+from explorer.ui.canvases.arc_raster import rasterise
+from explorer.ui.canvases.cell_view import CellView
+from explorer.ui.canvases.cursor_map import CursorMap
+from explorer.ui.canvases.indexed import picture
+from explorer.ui.canvases.map_labels import MapLabels, runs
+from explorer.ui.colormaps import difference, lut
+from explorer.ui.theme import Theme, unit
+
+_SIDE = 24  # pixels left and right of the tokens: no labels beside an axis
+
+
+class ArcView(CursorMap):
+    """One token a column; several views may share a `CellView` and move together."""
+
+    moved = Signal(object)  # the token under mouse or cursor, or None
+
+    def __init__(
+        self,
+        theme: Theme,
+        read: Callable[[int, int], str] | None = None,
+        view: CellView | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(read, view, parent)
+        self.setAccessibleName(self.tr("Attention as arcs"))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._theme = theme
+        self._map: Map | None = None
+        self._arcs: Arcs | None = None  # of the whole map
+        self._top = 1.0
+        self._signed = False
+        self._note = ""
+        self._names = MapLabels()
+        self._images: tuple[QImage, QImage] | None = None
+        self._of: int | None = None  # the token whose arcs the images hold
+        self.hovered.connect(lambda cell: self.moved.emit(None if cell is None else cell[1]))
+        self._place()
+
+    def set_arcs(
+        self,
+        whole: Map,
+        arcs: Arcs,
+        labels: Sequence[Label],
+        padding: Sequence[int],
+        top: float,
+        signed: bool = False,
+    ) -> None:
+        """Draw other arcs; `top` is the weight of the strongest ink."""
+        self._map, self._arcs, self._top, self._signed, self._note = whole, arcs, top, signed, ""
+        self._names.set_labels(labels, runs(padding))
+        self.view.set_cells(*whole.weights.shape)
+        self._place()
+        if self._cursor is not None and self._cursor[1] >= len(whole.weights):
+            self._set_cursor(None)
+        self.redraw()
+
+    def set_note(self, sentence: str) -> None:
+        """Show a sentence in place of arcs."""
+        self._map, self._arcs, self._note = None, None, sentence
+        self.redraw()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.redraw()
+
+    @property
+    def has_map(self) -> bool:
+        """False while a sentence or nothing is shown."""
+        return self._map is not None
+
+    @property
+    def left_out(self) -> int:
+        """Weights above 0 that are drawn only when their token is hovered."""
+        return 0 if self._arcs is None else self._arcs.left_out
+
+    def sizeHint(self) -> QSize:
+        return QSize(round(460 * unit(self)), round(200 * unit(self)))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(160 * unit(self)), round(60 * unit(self)))
+
+    def redraw(self) -> None:
+        self._images = None
+        self.update()
+
+    # -- geometry
+
+    def _place(self) -> None:
+        u = unit(self)
+        self._names.set_font(self.font(), u)
+        width = max(self.width() - 2 * _SIDE, 1)
+        self._plot = QRectF(_SIDE, 0, width, max(self.height(), 1))
+        # One row of cells high without an end: only the columns are ever zoomed or moved.
+        self.view.set_size(width, 1e9, 40 * u)
+
+    def _strip(self) -> tuple[float, float]:
+        """Top and height of the labels: arcs that look ahead need room below."""
+        room = min(self._names.room(self.view) - 6 * unit(self), 0.34 * self.height())
+        rest = self.height() - room
+        return (rest * 0.5 if self._looks_ahead() else rest - 1), room
+
+    def _looks_ahead(self) -> bool:
+        return self._arcs is not None and bool((self._arcs.keys > self._arcs.queries).any())
+
+    def _cell(self, point: QPointF) -> tuple[int, int] | None:
+        found = self.view.cell_at(point.x() - self._plot.left(), 0)
+        return None if found is None else (found[1], found[1])
+
+    def _set_cursor(self, cell: tuple[int, int] | None, aloud: bool = False) -> None:
+        """The cursor is a token; keys that move it in either direction are all the same."""
+        if cell is not None and cell[0] != cell[1]:
+            before = self._cursor
+            token = cell[1] if before is None or cell[1] != before[1] else cell[0]
+            cell = (token, token)
+        super()._set_cursor(cell, aloud)
+
+    # -- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        if self._arcs is None or self._map is None:
+            painter.setPen(QColor(self._theme.muted))
+            words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(self.rect(), words, self._note)
+            return
+        ratio = max(self.devicePixelRatioF(), painter.deviceTransform().m11())
+        token = None if self._cursor is None else self._cursor[1]
+        top, room = self._strip()
+        if self._images is None or token != self._of or ratio != self._images[0].devicePixelRatio():
+            arcs = self._arcs if token is None else strongest(self._map, token)
+            self._of = token
+            self._images = self._draw(arcs, top, self.height() - top - room, ratio)
+        painter.drawImage(QPointF(0, 0), self._images[0])
+        if not self._images[1].isNull():
+            painter.drawImage(QPointF(0, top + room), self._images[1])
+        self._paint_tokens(painter, top, room)
+
+    def _draw(self, arcs: Arcs, above: float, below: float, ratio: float) -> tuple[QImage, QImage]:
+        """The arcs over and under the labels."""
+        back = arcs.keys <= arcs.queries
+        over = self._picture(arcs, back, above, ratio)
+        under = self._picture(arcs, ~back, below, ratio) if below > 8 else QImage()
+        return over, under.flipped(Qt.Orientation.Vertical) if not under.isNull() else under
+
+    def _picture(self, arcs: Arcs, which: np.ndarray, height: float, ratio: float) -> QImage:
+        # Few arcs are drawn twice as large and made smaller, which smooths them.
+        fine = 2 if np.count_nonzero(which) <= 400 else 1
+        scale = ratio * fine
+        x = (np.arange(self.view.columns) + 0.5 - self.view.left) * self.view.scale
+        x = (x + self._plot.left()) * scale
+        weights = arcs.weights[which]
+        share = np.minimum(np.abs(weights) / np.float32(self._top), 1)
+        levels = np.rint(share * 126).astype(np.uint8) + 1
+        if self._signed:
+            levels = np.where(weights < 0, levels + np.uint8(128), levels)
+        widths = (1 + (share > 0.12) + (share > 0.4)).astype(np.uint8)
+        shape = (max(int(height * scale), 1), max(int(self.width() * scale), 1))
+        found = rasterise(x[arcs.queries[which]], x[arcs.keys[which]], levels, widths * fine, shape)
+        image = picture(found, _inks(self._theme, self._signed))
+        if fine > 1:
+            size = image.size() / fine
+            smooth = Qt.TransformationMode.SmoothTransformation
+            image = image.scaled(size, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
+        image.setDevicePixelRatio(ratio)
+        return image
+
+    def _paint_tokens(self, painter: QPainter, top: float, room: float) -> None:
+        painter.setPen(QPen(QColor(self._theme.border), 1))
+        for y in (top, top + room):
+            painter.drawLine(QPointF(_SIDE, y), QPointF(_SIDE + self.view.drawn_width, y))
+        painter.save()
+        painter.translate(0, top)
+        strip = QRectF(_SIDE, room, self._plot.width(), 1e9)
+        names = self._names
+        names.paint_keys(painter, self.view, strip, self._theme)
+        marks = [(self._query, "accent")] if self._query is not None else []
+        marks.append((self._key if self._cursor is None else self._cursor[1], "selection"))
+        for slot, mark in marks:
+            if slot is not None and slot < self.view.columns:
+                names.paint_one(painter, self.view, strip, self._theme, "key", slot, mark)
+        painter.restore()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._place()
+        self.redraw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._place()
+            self.redraw()
+
+
+def _inks(theme: Theme, signed: bool) -> list[int]:
+    """Colours of levels: 1 to 127 faint to strong; of a difference 129 to 255 for less weight."""
+    table = [0] * 256
+    weak, strong = QColor(theme.strong_border), QColor(theme.accent)
+    colours = lut(difference(theme.dark))
+    for level in range(1, 128):
+        share = level / 127
+        alpha = 0.12 + 0.88 * share**0.6
+        if signed:
+            more, less = colours[128 + level * 100 // 127], colours[127 - level * 100 // 127]
+            table[level] = QColor.fromRgbF(*(more / 255), alpha).rgba()
+            table[128 + level] = QColor.fromRgbF(*(less / 255), alpha).rgba()
+        else:
+            mixed = [
+                a + (b - a) * share**0.5
+                for a, b in zip(weak.getRgbF()[:3], strong.getRgbF()[:3], strict=True)
+            ]
+            table[level] = QColor.fromRgbF(*mixed, alpha).rgba()
+    return table
