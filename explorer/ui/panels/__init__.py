@@ -8,6 +8,7 @@ from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.panels.branches import BranchesPanel
 from explorer.ui.panels.draws import DrawsPanel
 from explorer.ui.panels.kv_cache import KvCachePanel
+from explorer.ui.panels.model import ModelPanel
 from explorer.ui.panels.next_token import NextTokenPanel
 from explorer.ui.panels.padding import PaddingPanel
 from explorer.ui.panels.sampling import SamplingPanel
@@ -22,4 +23,5 @@ PANELS: tuple[type[Panel], ...] = (
     BranchesPanel,
     DrawsPanel,
     PaddingPanel,
+    ModelPanel,
 )

@@ -1,0 +1,1 @@
+"""What the Model panel and the dialogs about models are made of."""
