@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QObject, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
@@ -12,7 +14,7 @@ from explorer.ui.theme import MAX_SCALE, MIN_SCALE, THEMES, Theme
 
 ZOOM_STEP = 1.1
 PRESENTER_ZOOM = 1.3
-LEAST_SIZE = (900, 600)  # pixels that the window needs at a zoom of 1; a test holds it to that
+ROUNDING = 0.97  # fonts come in whole pixels, so that sizes do not grow quite evenly
 
 
 class Look(QObject):
@@ -30,6 +32,8 @@ class Look(QObject):
         """`room` is the size of the screen; None = ask for it."""
         super().__init__(parent)
         self._room = room
+        self._applied = 1.0
+        self.needs: Callable[[], QSize] | None = None  # least size of the window as it is now
         self._app = app
         self._memory = memory
         self.theme: Theme = THEMES.get(memory.text("theme"), _system_theme())
@@ -62,17 +66,19 @@ class Look(QObject):
         self._apply()
 
     def _largest(self) -> float:
-        """The zoom at which the whole window just fits the screen."""
-        room = self._room
-        if room is None:
-            screen = QGuiApplication.primaryScreen()
-            if screen is None:
-                return MAX_SCALE
-            room = screen.availableSize()
-        return max(1.0, min(room.width() / LEAST_SIZE[0], room.height() / LEAST_SIZE[1]))
+        """The zoom at which the whole window just fits the screen; 1 at the least."""
+        room, screen = self._room, QGuiApplication.primaryScreen()
+        if self.needs is None or (room is None and screen is None):
+            return MAX_SCALE
+        room = room or screen.availableSize()
+        least = self.needs()
+        fits = min(room.width() / least.width(), room.height() / least.height())
+        return max(1.0, self._applied * fits * ROUNDING)
 
     def _apply(self) -> None:
-        themes.apply(self._app, self.theme, self.whole_scale)
+        scale = self.whole_scale
+        themes.apply(self._app, self.theme, scale)
+        self._applied = scale
         self.changed.emit()
 
 

@@ -117,6 +117,7 @@ class Window(QMainWindow):
 
     def _connect(self) -> None:
         self.look.changed.connect(self._on_look)
+        self.look.needs = self.minimumSizeHint
         self.topbar.openModel.connect(self.files.open)
         self.files.recentChanged.connect(lambda: self.topbar.set_recent(self._memory.recent()))
         self.topbar.set_recent(self._memory.recent())
@@ -254,6 +255,7 @@ class Window(QMainWindow):
         self._memory.remember_session(self.session.state)
         self._memory.sync()
         self._unsubscribe()
+        self.look.needs = None
         event.accept()
 
     def changeEvent(self, event: QEvent) -> None:
