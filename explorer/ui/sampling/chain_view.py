@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDoubleSpinBox,
@@ -70,7 +71,8 @@ class ChainView(QWidget):
         table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         table.setAccessibleName(self.tr("Stages of the sampling chain"))
         header = table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        # Fixed: measuring every cell again at each move of a slider is what takes the time.
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
         table.itemSelectionChanged.connect(self._on_selected)
@@ -169,11 +171,28 @@ class ChainView(QWidget):
         # Without a choice of the user's: the last stage that cut anything, else that did anything.
         active = [stage for stage in chain.stages if stage.active]
         cut = [stage for stage in active if stage.mass_kept < 1]
-        table.selectRow(row_of.get(self._stage, row_of[(cut or active)[-1].name]))
+        row = row_of.get(self._stage, row_of[(cut or active)[-1].name])
+        if row != table.currentRow():
+            table.selectRow(row)
         height = table.horizontalHeader().height() + 4
-        table.setFixedHeight(height + sum(table.rowHeight(i) for i in range(table.rowCount())))
+        height += sum(table.rowHeight(i) for i in range(table.rowCount()))
+        if height != table.height():
+            table.setFixedHeight(height)
         table.blockSignals(blocked)
         self._follow_selection()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Columns as wide as their widest words in the font of now."""
+        super().resizeEvent(event)
+        metrics = self._table.fontMetrics()
+        widest = (
+            self.tr("setting"),
+            self.tr("tokens kept"),
+            self.tr("mass kept") + " ",
+            "0.0001 bits",
+        )
+        for column, text in enumerate(widest, 1):
+            self._table.setColumnWidth(column, metrics.horizontalAdvance(text) + 22)
 
     def _cells(self, stage: Stage, sampling: Sampling) -> tuple[str, ...]:
         return (
