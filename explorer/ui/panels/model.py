@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -63,6 +63,8 @@ class ModelPanel(Panel):
         self._area.setFrameShape(QFrame.Shape.NoFrame)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._area.setWidget(self._page)
+        for part in (self._page, self._area.viewport()):
+            part.setAutoFillBackground(False)
         self._area.setAccessibleName(self.tr("Model card"))
         self._area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.content.addWidget(self._area, 1)
@@ -74,7 +76,6 @@ class ModelPanel(Panel):
         body.setTextFormat(Qt.TextFormat.RichText)
         body.setWordWrap(True)
         body.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        body.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
         self._column.addWidget(head)
         self._column.addWidget(body)
         return head, body
