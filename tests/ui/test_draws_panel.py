@@ -1,0 +1,124 @@
+"""Many draws and the search: what is asked, and the figures in words that are true of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from explorer.trace import messages as m
+from explorer.trace.request import Sampling
+from explorer.ui.panels.draws import DrawsPanel
+from tests.ui.stage import WindowStage
+
+FIRST = [
+    {"id": 10, "raw": b" a", "exact": 0.75, "raw_probability": 0.6, "drawn": 7},
+    {"id": 11, "raw": b"\n", "exact": 0.25, "raw_probability": 0.2, "drawn": 3},
+]
+DRAWN = {
+    "count": 10, "length": 1, "passes": 1, "distinct": 2, "first": FIRST,
+    "continuations": [{"ids": [10], "raw": b" a", "drawn": 7}, {"ids": [11], "raw": b"\n",
+                       "drawn": 3}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.close()
+
+
+def panel_of(stage: WindowStage) -> DrawsPanel:
+    dock = next(d for d in stage.window.docks.docks if d.panel.ID == "draws")
+    dock.show()
+    dock.raise_()
+    stage.paint()
+    assert isinstance(dock.panel, DrawsPanel)
+    return dock.panel
+
+
+def words(shown: DrawsPanel) -> str:
+    return "\n".join(label.text() for label in shown.findChildren(QLabel) if label.isVisible())
+
+
+def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowStage) -> None:
+    stage.loaded().ran(2)
+    shown = panel_of(stage)
+    assert not shown._draw.isEnabled()
+    assert "Greedy gives the same tokens" in words(shown)
+    sampling = Sampling(greedy=False, temperature=0.5)
+    stage.session.set_sampling(sampling)
+    shown._count.setValue(10)
+    shown._length.setValue(1)
+    shown._draw.click()
+    asked = stage.engine.last(m.DrawMany)
+    assert (asked.count, asked.length, asked.sampling, asked.chosen) == (10, 1, sampling, (10,))
+    assert stage.state.status.activity == "running"
+    stage.say(m.Progress(run=asked.run, text="Drawing: 1 passes", fraction=0.5))
+    assert stage.state.status.fraction == 0.5
+    stage.say(m.Facts(run=asked.run, facts=DRAWN))
+    assert stage.state.status.activity == "idle"
+    assert "10 draws of 1 tokens took 1 passes: 2 different" in words(shown)
+    assert "off by 5.00 %" in words(shown)
+    bars = shown._bars._rows
+    assert [(r.label, r.first, r.second) for r in bars] == [("␣a", 0.75, 0.7), ("↵", 0.25, 0.3)]
+    stage.session.select(step=0)  # another prefix
+    assert "10 draws" not in words(shown)
+    stage.session.select(step=1)
+    assert "10 draws" in words(shown)
+
+
+def test_pause_and_step_end_an_experiment(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    stage.session.set_sampling(Sampling(greedy=False))
+    stage.session.draw_many(10, 5)
+    run = stage.engine.last(m.DrawMany).run
+    stage.session.pause()
+    assert stage.engine.last(m.Cancel).run == run
+    assert stage.state.status.activity == "idle"
+    stage.say(m.Facts(run=run, facts=DRAWN))
+    assert stage.state.draws is None  # stale
+
+
+def found(**changes: Any) -> dict[str, Any]:
+    one = {"ids": [1, 2], "raw": [b" a", b" b"], "log_probability": -2.3, "probability": 0.1}
+    two = {"ids": [3, 4], "raw": [b" c", b"\n"], "log_probability": -1.6, "probability": 0.2}
+    return {
+        "length": 2, "width": 4, "passes": 9, "greedy": one, "best": two, "beats_greedy": True,
+        "proven": True, "bound": 0.2, **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "2 times as probable as the greedy one. Proven in 9 passes."),
+        ({"beats_greedy": False, "best": found()["greedy"]}, "There is none: greedy is the most"),
+        (
+            {"beats_greedy": False, "best": found()["greedy"], "proven": False, "bound": 0.25},
+            "None found within these bounds. 9 passes did not settle it: something of up to 25.0 %",
+        ),
+        ({"proven": False}, "2 times as probable as the greedy one. 9 passes did not settle"),
+    ],
+)
+def test_the_search_says_what_is_proven_and_no_more(
+    stage: WindowStage, changes: dict[str, Any], said: str
+) -> None:
+    stage.loaded().ran(1)
+    shown = panel_of(stage)
+    shown._tabs.setCurrentIndex(1)
+    shown._search.click()
+    asked = stage.engine.last(m.SearchSequences)
+    assert (asked.length, asked.width, asked.passes) == (4, 4, 200)
+    stage.say(m.Facts(run=asked.run, facts=found(**changes)))
+    assert said in words(shown)
+    assert shown._found_table.item(0, 1).text() == "␣a␣b"  # type: ignore[union-attr]
+
+
+def test_without_its_model_it_says_what_is_needed(stage: WindowStage) -> None:
+    stage.session.search(4, 4, 100)
+    assert "open the model and press step" in stage.state.error
