@@ -59,6 +59,18 @@ MENUS = {
 
 ACTIONS: tuple[Action, ...] = (
     Action(
+        id="choose-model",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Models on this computer…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Every model found, with its size and whether it fits in memory"
+        ),
+        keys=("Ctrl+Shift+M",),
+        icon="model",
+        wish=lambda w: w.choose_model(),
+        locked_when_presenting=True,
+    ),
+    Action(
         id="open-file",
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Open file…"),

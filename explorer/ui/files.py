@@ -26,12 +26,12 @@ class Files(QObject):
         self._memory = memory
         self._window = window
 
-    def open(self, target: str) -> None:
-        """A bundled name, a model folder, a .gguf or a .dxt file."""
+    def open(self, target: str, dtype: str | None = None) -> None:
+        """A bundled name, a model folder, a .gguf or a .dxt file; `dtype` None = as before."""
         if target.lower().endswith(".dxt"):
             self._session.open_trace(target)
         else:
-            self._session.open_model(target)
+            self._session.open_model(target, dtype)
         if target not in BUNDLED:
             self._memory.add_recent(target)
             self.recentChanged.emit()

@@ -213,6 +213,7 @@ class TopBar(QWidget):
             action.setToolTip(path)
         self._menu.setToolTipsVisible(True)
         self._menu.addSeparator()
+        self._menu.addAction(self._actions.by_id["choose-model"])
         self._menu.addAction(self._actions.by_id["open-folder"])
         self._menu.addAction(self._actions.by_id["open-file"])
 

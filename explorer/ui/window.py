@@ -23,6 +23,7 @@ from explorer.ui.files import Files
 from explorer.ui.look import Look
 from explorer.ui.memory import Memory
 from explorer.ui.menus import Actions, fill
+from explorer.ui.models.picker import ModelPicker
 from explorer.ui.notices import Notices
 from explorer.ui.prompt import PromptBox
 from explorer.ui.sequence import Sequence
@@ -42,6 +43,7 @@ class Window(QMainWindow):
         self.session = session
         self.look = look
         self._memory = memory
+        self._picker: ModelPicker | None = None  # made when it is first asked for
         self.files = Files(session, memory, self)
         self.setWindowTitle(self.tr("Decoder Explorer"))
         self.setAcceptDrops(True)
@@ -173,6 +175,14 @@ class Window(QMainWindow):
         if state.card is None and state.request.model:
             self.session.open_model(state.request.model)
 
+    def choose_model(self) -> None:
+        """The list of models on this computer, beside the window."""
+        if self._picker is None:
+            self._picker = ModelPicker(self.session, self)
+            self._picker.chosen.connect(self.files.open)
+        self._picker.show()
+        self._picker.activateWindow()
+
     def toggle_presenter(self) -> None:
         """Full screen, larger, with a visible way out."""
         on = not self.look.presenting
@@ -254,6 +264,8 @@ class Window(QMainWindow):
         self._memory.put("split", self._split.saveState())
         self._memory.remember_session(self.session.state)
         self._memory.sync()
+        if self._picker is not None:
+            self._picker.close()
         self._unsubscribe()
         self.look.needs = None
         event.accept()

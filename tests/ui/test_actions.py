@@ -78,6 +78,13 @@ def try_open_file(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert stage.engine.last(m.Load).model == str(tmp_path / "m.gguf")
 
 
+def try_choose_model(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    trigger(stage, "choose-model")
+    assert stage.engine.count(m.FindModels) == 1
+    assert stage.state.finding
+
+
 def try_open_folder(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stage.loaded()
     _asks(stage, monkeypatch, "getExistingDirectory", str(tmp_path))
