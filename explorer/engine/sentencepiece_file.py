@@ -5,6 +5,7 @@ transformers turns such a file into a fast tokenizer itself; only its reader wan
 
 from __future__ import annotations
 
+import importlib
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import transformers.convert_slow_tokenizer as conversion
-
+# Not by `import … as`: transformers may hold a function of that name where the module was.
+_CONVERSION: Any = importlib.import_module("transformers.convert_slow_tokenizer")
 _LONGEST = 64 * 1024 * 1024
 # Field numbers of sentencepiece_model.proto, with the names and defaults they have there.
 _PIECE = {1: ("piece", ""), 2: ("score", 0.0), 3: ("type", 1)}
@@ -51,7 +52,7 @@ def read(path: Path) -> SimpleNamespace:
 @contextmanager
 def understood() -> Iterator[None]:
     """While this lasts, transformers reads SentencePiece files by `read`."""
-    kind: Any = conversion.SentencePieceExtractor
+    kind: Any = _CONVERSION.SentencePieceExtractor
     before = kind.__init__
 
     def begin(self: Any, model: str) -> None:
