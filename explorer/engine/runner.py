@@ -56,7 +56,7 @@ class Runner:
         self._accepted = set(inspect.signature(self.model.forward).parameters)
         self._cache_for: Any = None
         self._kinds_seen: set[str] = set()
-        self._prompts: dict[tuple[str, bool], tuple[Token, ...]] = {}
+        self._prompts: dict[tuple[str, bool, bool], tuple[Token, ...]] = {}
 
     def caches(self, request: RunRequest) -> bool:
         """True if this request runs with a cache on this model."""
@@ -64,9 +64,9 @@ class Runner:
 
     def prompt(self, request: RunRequest) -> tuple[Token, ...]:
         """The prompt's tokens, padding not included; BadInput if it can't be read."""
-        key = (request.prompt, request.chat)
+        key = (request.prompt, request.chat, request.special_as_text)
         if key not in self._prompts:
-            encoded = self.loaded.tokenizer.encode(request.prompt, request.chat)
+            encoded = self.loaded.tokenizer.encode(*key)
             if encoded.problem and not encoded.tokens:
                 raise BadInput(encoded.problem)
             self._prompts = {key: encoded.tokens}

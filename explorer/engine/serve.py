@@ -18,6 +18,8 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import msgspec
+
 from explorer.engine.aside import Aside
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.trace import messages, wire
@@ -169,15 +171,14 @@ class Desk:
         self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
 
     def _tokenize(self, request: messages.Tokenize) -> None:
-        runner = self._loaded()
+        tokenizer = self._loaded().loaded.tokenizer
+        answer = messages.Tokens(run=request.run, text=request.text, tokens=())
         try:
-            encoded = runner.loaded.tokenizer.encode(request.text, request.chat)
-            tokens, problem = encoded.tokens, encoded.problem
+            found = tokenizer.live(request.text, request.chat, request.special_as_text)
+            fields = {"tokens": found.tokens, "problem": found.problem, "parts": found.parts}
         except BadInput as error:
-            tokens, problem = (), error.sentence
-        self._say(
-            messages.Tokens(run=request.run, text=request.text, tokens=tokens, problem=problem)
-        )
+            fields = {"problem": error.sentence}
+        self._say(msgspec.structs.replace(answer, **fields))
 
     def _advance(self, request: messages.Advance) -> str:
         runner = self._loaded()

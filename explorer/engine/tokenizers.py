@@ -11,10 +11,11 @@ from typing import Any
 from transformers import AutoTokenizer
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from explorer.engine import byte_pairs, sentencepiece_file, tiktoken_folder
+from explorer.engine import byte_pairs, chat_parts, sentencepiece_file, tiktoken_folder
 from explorer.engine.errors import BadInput
 from explorer.engine.splitters import FastSplitter, PythonSplitter, Splitter
 from explorer.engine.token_bytes import Spelling
+from explorer.trace.chat import ChatParts
 from explorer.trace.step import Origin, Token
 
 _LONG_CHARS = 4096  # below this the tokenizer itself answers within a key press
@@ -35,6 +36,7 @@ class Encoded:
 
     tokens: tuple[Token, ...]
     problem: str = ""
+    parts: ChatParts | None = None  # of a chat prompt, where they can be told
 
 
 class Tokenizer:
@@ -101,17 +103,20 @@ class Tokenizer:
         """
         check_text(text)
         if chat:
-            ids = self._splitter.ids(self.render(text), add=False)
-            return Encoded(self._tokens(ids), self._inside_chat(text))
+            rendered = self.render(text)
+            tokens = self._tokens(self._splitter.ids(rendered, add=False))
+            parts = chat_parts.of(rendered, text, tokens, self.render)
+            return Encoded(tokens, self._inside_chat(text), parts)
         return self._encoded(text, self._splitter.ids(text, True, special_as_text))
 
-    def live(self, text: str, chat: bool = False) -> Encoded:
+    def live(self, text: str, chat: bool = False, special_as_text: bool = False) -> Encoded:
         """`encode` for a text being typed: long ones go through a tiktoken twin, proven equal."""
         check_text(text)
-        fast = None if chat or len(text) < _LONG_CHARS else self.fast()
+        slow = chat or special_as_text or len(text) < _LONG_CHARS
+        fast = None if slow else self.fast()
         ids = None if fast is None else fast.ids(text)
         if ids is None:
-            return self.encode(text, chat)
+            return self.encode(text, chat, special_as_text)
         return self._encoded(text, [*self._before, *ids, *self._after])
 
     def fast(self) -> byte_pairs.BytePairs | None:
@@ -122,8 +127,8 @@ class Tokenizer:
             self._fast_tried = True
             return self._fast
 
-    def render(self, text: str) -> str:
-        """One user message as the model's chat template writes it, ready for the answer."""
+    def render(self, text: str, opened: bool = True) -> str:
+        """One user message as the model's chat template writes it; `opened`: ready to answer."""
         check_text(text)
         template = self._template()
         if not template:
@@ -134,14 +139,14 @@ class Tokenizer:
                 rendered, _ = render_jinja_template(
                     [messages],
                     chat_template=template,
-                    add_generation_prompt=True,
+                    add_generation_prompt=opened,
                     **tiktoken_folder.named_tokens(self.library),
                 )
                 return str(rendered[0])
             with self._lock:
                 return str(
                     self.library.apply_chat_template(
-                        messages, tokenize=False, add_generation_prompt=True
+                        messages, tokenize=False, add_generation_prompt=opened
                     )
                 )
         except Exception as error:  # a template is a program of the model's own

@@ -6,6 +6,8 @@ from explorer.session.link import Link
 from explorer.session.store import Store
 from explorer.trace.messages import Failed, Tokenize, Tokens
 
+Wanted = tuple[str, bool, bool]  # text, chat, special tokens read as text
+
 
 def encoding_problem(text: str) -> str:
     """One sentence if the text is not valid Unicode (a lone surrogate); else empty."""
@@ -27,8 +29,8 @@ class LiveTokens:
         self._store = store
         self._link = link
         self._on = False  # a model is there to ask
-        self._asked: tuple[int, str, bool] | None = None  # run, text, chat of the open question
-        self._known: tuple[str, bool] | None = None  # what prompt_tokens are the tokens of
+        self._asked: tuple[int, Wanted] | None = None  # run and subject of the open question
+        self._known: Wanted | None = None  # what prompt_tokens are the tokens of
 
     def start(self) -> None:
         """A model was loaded."""
@@ -46,19 +48,22 @@ class LiveTokens:
         problem = encoding_problem(wanted[0])
         if problem:
             self._known = None
-            self._store.set(prompt_tokens=(), prompt_problem=problem)
+            self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem=problem)
         elif self._on and self._asked is None and wanted != self._known:
-            run = self._link.ask(Tokenize(text=wanted[0], chat=wanted[1]))
-            self._asked = (run, *wanted)
+            text, chat, special_as_text = wanted
+            run = self._link.ask(Tokenize(text=text, chat=chat, special_as_text=special_as_text))
+            self._asked = (run, wanted)
 
     def answered(self, event: Tokens) -> None:
         """Show the tokens if they are those of the newest text; else ask again."""
         if self._asked is None or event.run != self._asked[0]:
             return
-        about, self._asked = self._asked[1:], None
+        about, self._asked = self._asked[1], None
         if about == self._wanted():
             self._known = about
-            self._store.set(prompt_tokens=event.tokens, prompt_problem=event.problem)
+            self._store.set(
+                prompt_tokens=event.tokens, prompt_parts=event.parts, prompt_problem=event.problem
+            )
         else:
             self.refresh()
 
@@ -67,9 +72,9 @@ class LiveTokens:
         if self._asked is None or event.run != self._asked[0]:
             return False
         self._asked = None
-        self._store.set(prompt_tokens=(), prompt_problem=event.sentence)
+        self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem=event.sentence)
         return True
 
-    def _wanted(self) -> tuple[str, bool]:
+    def _wanted(self) -> Wanted:
         request = self._store.state.request
-        return request.prompt, request.chat
+        return request.prompt, request.chat, request.special_as_text

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from explorer import sampling as chain
+from explorer.session import views
 from explorer.session.autosave import Autosave
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.files import Files
@@ -25,8 +26,7 @@ from explorer.session.store import Store
 from explorer.trace import dxt
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
-from explorer.trace.request import RunRequest, Sampling, Stops
-from explorer.trace.step import Token
+from explorer.trace.request import Sampling, Stops
 from explorer.trace.trace import Trace
 
 
@@ -87,7 +87,13 @@ class Session:
         request = msgspec.structs.replace(self.state.request, model=name, **changes)
         self._driver.cancel()
         self._store.set(
-            request=request, card=None, prompt_tokens=(), batch=None, error="", error_details=""
+            request=request,
+            card=None,
+            prompt_tokens=(),
+            prompt_parts=None,
+            batch=None,
+            error="",
+            error_details="",
         )
         self._driver.open()
 
@@ -113,6 +119,11 @@ class Session:
 
     def set_chat(self, on: bool) -> None:
         if self._change_request("chat", chat=on):
+            self._driver.prompt.refresh()
+
+    def set_special_as_text(self, on: bool) -> None:
+        """Read "<|im_end|>" in the prompt as letters instead of the control token."""
+        if self._change_request("special tokens", special_as_text=on):
             self._driver.prompt.refresh()
 
     def set_causal_mask(self, on: bool) -> None:
@@ -177,13 +188,13 @@ class Session:
         trace = self.state.trace
         if trace is not None and trace.steps and steps > 0:
             shorter = trace.truncated(max(0, len(trace.steps) - steps))
-            self._edit("back", _view(_unchecked(shorter), self.state))
+            self._edit("back", views.view(views.unchecked(shorter), self.state))
 
     def reset(self) -> None:
         """Drop the trace; undo brings it back."""
         self._driver.stop()
         if self.state.trace is not None:
-            self._edit("reset", _view(None, self.state))
+            self._edit("reset", views.view(None, self.state))
 
     def force(self, token_id: int) -> None:
         """Replace the token picked by the step on screen; later steps are cut off."""
@@ -193,7 +204,7 @@ class Session:
             self._store.set(error="There is no step yet whose token could be replaced.")
             return
         step = trace.steps[index]
-        token = _known_token(token_id, self.state)
+        token = views.known_token(token_id, self.state)
         if token is None:
             self._store.set(
                 error=f"Token {token_id} is not among the most probable tokens of this step; "
@@ -206,7 +217,7 @@ class Session:
             self._store.set(error=str(error))
             return
         forced = trace.truncated(index + 1).forced(token, draw)
-        self._edit("force", _view(_unchecked(forced), self.state))
+        self._edit("force", views.view(views.unchecked(forced), self.state))
 
     # -- looking
 
@@ -241,11 +252,11 @@ class Session:
             return
         self._driver.stop()
         trace = branch.trace if steps is None else branch.trace.truncated(max(1, steps))
-        if _same_view(trace, self.state):
+        if views.same_view(trace, self.state):
             self.select(step=select)
             return
         trace = replace(trace, self_check=SelfCheck())
-        changes = {**_view(trace, self.state), "request": trace.request}
+        changes = {**views.view(trace, self.state), "request": trace.request}
         # The branch first: a beginning that several share is shown as part of this one.
         self._store.set(branches=replace(self.state.branches, current=number))
         self._edit("branch", changes)
@@ -283,7 +294,7 @@ class Session:
         if "request" in changes or "trace" in changes:
             self._driver.stop()
         if "request" in changes and "trace" not in changes:
-            changes["request"] = _with_model_of(changes["request"], self.state.request)
+            changes["request"] = views.with_model_of(changes["request"], self.state.request)
         if "trace" in changes:
             changes.setdefault("selection", replace(self.state.selection, step=None))
         self._show(changes)
@@ -324,7 +335,7 @@ class Session:
     def _opened(self, trace: Trace) -> None:
         self._driver.stop()
         sampling = trace.steps[-1].sampling if trace.steps else self.state.sampling
-        changes = {**_view(trace, self.state), "request": trace.request, "sampling": sampling}
+        changes = {**views.view(trace, self.state), "request": trace.request, "sampling": sampling}
         self._edit("open", changes)
         self._store.set(error="", error_details="")
         self._driver.prompt.refresh()
@@ -348,45 +359,3 @@ class Session:
     def _keep(self, old: State, new: State) -> None:
         if new.trace is not None and new.trace is not old.trace and new.trace.steps:
             self._autosave.note(new.trace)
-
-
-def _view(trace: Trace | None, state: State) -> dict[str, Any]:
-    """The changes that put another trace on screen, looking at its latest step."""
-    return {
-        "trace": trace,
-        "selection": replace(state.selection, step=None, query=None, key=None, token_id=None),
-    }
-
-
-def _same_view(trace: Trace, state: State) -> bool:
-    """True if the trace on screen already shows these tokens, and a step would go on from it."""
-    shown = state.trace
-    return (
-        shown is not None
-        and trace.request == shown.request == state.request
-        and trace.chosen_ids == shown.chosen_ids
-    )
-
-
-def _unchecked(trace: Trace) -> Trace:
-    """What was checked was another trace."""
-    return replace(trace, self_check=SelfCheck())
-
-
-def _known_token(token_id: int, state: State) -> Token | None:
-    """An id as a token: from the vocabulary of its model, the step's top tokens, or the text."""
-    assert state.trace is not None
-    assert state.step_index is not None
-    if state.names is not None and 0 <= token_id < len(state.names):
-        return state.names.token(token_id, "forced")
-    for token in (*state.trace.steps[state.step_index].top, *state.trace.tokens):
-        if token.id == token_id:
-            return msgspec.structs.replace(token, origin="forced")
-    return None
-
-
-def _with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
-    """`request` on the model that is open now: undo does not open models."""
-    return msgspec.structs.replace(
-        request, model=current.model, dtype=current.dtype, device=current.device
-    )

@@ -10,6 +10,7 @@ import msgspec
 from explorer.session.branches import Branches
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.chat import ChatParts
 from explorer.trace.library import Library, Recipe
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
@@ -114,6 +115,7 @@ class State:
     error: str = ""  # one sentence with a next step; empty = none
     error_details: str = ""
     prompt_tokens: tuple[Token, ...] = ()  # live tokens of request.prompt
+    prompt_parts: ChatParts | None = None  # of the live tokens, in a chat
     prompt_problem: str = ""
     comparing: bool = False  # masked beside unmasked is wished for
     comparison: Comparison | None = None  # the other side of the last step compared

@@ -13,6 +13,7 @@ import msgspec
 
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
+from explorer.trace.chat import ChatParts
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
@@ -40,6 +41,7 @@ class Tokenize(Request, frozen=True, kw_only=True):
 
     text: str
     chat: bool = False
+    special_as_text: bool = False
 
 
 class Advance(Request, frozen=True, kw_only=True):
@@ -168,6 +170,7 @@ class Tokens(Event, frozen=True, kw_only=True):
     text: str
     tokens: tuple[Token, ...]
     problem: str = ""  # one sentence: bytes that the vocabulary cannot spell, …
+    parts: ChatParts | None = None  # of a chat prompt
 
 
 class Prompted(Event, frozen=True, kw_only=True):

@@ -73,6 +73,7 @@ class Files(QObject):
         session.open_model(request.model, request.dtype, request.device)
         session.set_prompt(request.prompt)
         session.set_chat(request.chat)
+        session.set_special_as_text(request.special_as_text)
         session.set_causal_mask(request.causal_mask)
         session.set_cache(request.cache)
         session.set_padding(request.padding, request.pad)

@@ -271,3 +271,18 @@ def test_a_folder_that_is_not_there_is_said(local: Client, tmp_path: Path) -> No
     answer = local.ask(messages.FindModels(run=1, add_folder=str(tmp_path / "gone")))[-1]
     assert isinstance(answer, messages.Failed)
     assert "no folder" in answer.sentence
+
+
+def test_a_run_reads_control_tokens_as_the_live_tokens_show(local: Client, model: str) -> None:
+    local.ask(messages.Load(run=1, model=model))
+    text = "the cat<|im_end|>"
+    counts = []
+    for run, literal in ((2, False), (4, True)):
+        live = local.ask(messages.Tokenize(run=run, text=text, special_as_text=literal))[-1]
+        request = RunRequest(model=model, prompt=text, special_as_text=literal)
+        prompted = local.ask(messages.Advance(run=run + 1, request=request))[0]
+        assert isinstance(live, messages.Tokens)
+        assert isinstance(prompted, messages.Prompted)
+        assert prompted.tokens == live.tokens
+        counts.append(sum(token.special for token in live.tokens))
+    assert counts == [1, 0]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from explorer.trace import messages as m
+from explorer.trace.chat import ChatParts
 from explorer.trace.step import Token
 from tests.session.scripted import Stage
 
@@ -102,3 +103,27 @@ def test_a_lone_surrogate_is_a_sentence_and_never_sent(stage: Stage) -> None:
     stage.session.set_prompt("a")
     answer(stage, stage.engine.last(m.Tokenize))
     assert stage.state.prompt_problem == ""
+
+
+def test_control_tokens_as_text_are_asked_for_and_undone(stage: Stage) -> None:
+    stage.loaded("a<|end|>")
+    answer(stage, stage.engine.last(m.Tokenize))
+    stage.session.set_special_as_text(True)
+    assert stage.engine.last(m.Tokenize).special_as_text
+    stage.session.step()
+    assert stage.engine.last(m.Advance).request.special_as_text
+    stage.session.undo()
+    assert not stage.state.request.special_as_text
+
+
+def test_the_parts_of_a_chat_come_and_go_with_its_tokens(stage: Stage) -> None:
+    stage.loaded("a")
+    answer(stage, stage.engine.last(m.Tokenize))
+    stage.session.set_chat(True)
+    asked = stage.engine.last(m.Tokenize)
+    parts = ChatParts(message=1, message_end=2, answer=3)
+    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=(), parts=parts))
+    assert stage.state.prompt_parts == parts
+    stage.session.set_chat(False)
+    answer(stage, stage.engine.last(m.Tokenize))
+    assert stage.state.prompt_parts is None

@@ -1,0 +1,57 @@
+"""Finds a user's message, and where the answer begins, among the tokens of a chat prompt."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+
+from explorer.engine.errors import BadInput
+from explorer.trace.chat import ChatParts
+from explorer.trace.step import Token
+
+_OTHERS = tuple(map(chr, range(0x2600, 0x2700)))  # messages to compare with
+
+
+def of(
+    rendered: str, text: str, tokens: Sequence[Token], render: Callable[[str, bool], str]
+) -> ChatParts | None:
+    """The parts of `rendered`, the template's text of the message `text`; None if in doubt.
+
+    What differs when another message is rendered is the message; what goes when no answer is
+    asked for is its opening.
+    """
+    starts = _starts(rendered, tokens)
+    if starts is None:
+        return None
+    other = next((o for o in _OTHERS if o not in text), "")
+    try:
+        compared, closed = render(other, True), render(text, False)
+    except BadInput:
+        return None
+    before = _shared(rendered, compared)
+    behind = _shared(rendered[before:][::-1], compared[before:][::-1])
+    if not other or compared[before : len(compared) - behind] != other:
+        return None  # the template writes messages in a way of its own
+    first, last = (len(rendered[:n].encode()) for n in (before, len(rendered) - behind))
+    end = len(closed.encode()) if rendered.startswith(closed) else len(rendered.encode())
+    message = max(0, bisect_right(starts, first) - 1)
+    return ChatParts(
+        message=message,
+        message_end=max(message, bisect_left(starts, last)) if last > first else message,
+        answer=bisect_left(starts, end),
+    )
+
+
+def _shared(one: str, two: str) -> int:
+    """Length of the common beginning."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(two)))
+
+
+def _starts(rendered: str, tokens: Sequence[Token]) -> list[int] | None:
+    """The byte at which each token begins; None if the tokens do not spell the text."""
+    starts, at = [], 0
+    for token in tokens:
+        starts.append(at)
+        at += len(token.raw)
+    return starts if b"".join(t.raw for t in tokens) == rendered.encode() else None

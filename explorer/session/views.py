@@ -1,0 +1,56 @@
+"""Changes of state that put another trace on screen, and what is known of its tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from explorer.session.state import State
+from explorer.trace.card import SelfCheck
+from explorer.trace.request import RunRequest
+from explorer.trace.step import Token
+from explorer.trace.trace import Trace
+
+
+def view(trace: Trace | None, state: State) -> dict[str, Any]:
+    """The changes that put another trace on screen, looking at its latest step."""
+    return {
+        "trace": trace,
+        "selection": replace(state.selection, step=None, query=None, key=None, token_id=None),
+    }
+
+
+def same_view(trace: Trace, state: State) -> bool:
+    """True if the trace on screen already shows these tokens, and a step would go on from it."""
+    shown = state.trace
+    return (
+        shown is not None
+        and trace.request == shown.request == state.request
+        and trace.chosen_ids == shown.chosen_ids
+    )
+
+
+def unchecked(trace: Trace) -> Trace:
+    """What was checked was another trace."""
+    return replace(trace, self_check=SelfCheck())
+
+
+def known_token(token_id: int, state: State) -> Token | None:
+    """An id as a token: from the vocabulary of its model, the step's top tokens, or the text."""
+    assert state.trace is not None
+    assert state.step_index is not None
+    if state.names is not None and 0 <= token_id < len(state.names):
+        return state.names.token(token_id, "forced")
+    for token in (*state.trace.steps[state.step_index].top, *state.trace.tokens):
+        if token.id == token_id:
+            return msgspec.structs.replace(token, origin="forced")
+    return None
+
+
+def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
+    """`request` on the model that is open now: undo does not open models."""
+    return msgspec.structs.replace(
+        request, model=current.model, dtype=current.dtype, device=current.device
+    )
