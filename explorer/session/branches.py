@@ -58,11 +58,19 @@ class Branches:
             return grown.within(limit)
         if len(trace.steps) < len(home.trace.steps) or trace is home.trace:
             return self if self.current == home.number else replace(self, current=home.number)
-        more = sum(map(step_bytes, trace.steps[len(home.trace.steps) :]))
-        kept = replace(home, trace=trace, own_bytes=home.own_bytes + more)
+        kept = replace(home, trace=trace, own_bytes=self._own_bytes(home, trace))
         everyone = tuple(kept if b is home else b for b in self.all)
         found = replace(self, all=everyone, current=home.number)
-        return found.within(limit) if more else found
+        return found.within(limit) if kept.own_bytes > home.own_bytes else found
+
+    def _own_bytes(self, home: Branch, trace: Trace) -> int:
+        """What `home` holds alone once `trace` is its trace."""
+        if trace.request.uses_cache:
+            more = trace.steps[len(home.trace.steps) :]
+            return home.own_bytes + sum(map(step_bytes, more))
+        # Without a cache, older passes give their queries and keys up as the run goes on.
+        others = {id(step) for b in self.all if b is not home for step in b.trace.steps}
+        return sum(step_bytes(step) for step in trace.steps if id(step) not in others)
 
     def _home(self, trace: Trace) -> Branch | None:
         """The branch that `trace` is a beginning or a continuation of, the current one first."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from explorer.session import budget
 from explorer.session.branches import Branches, shared_steps, step_bytes
 from explorer.trace import messages as m
 from explorer.trace.request import RunRequest
@@ -69,6 +70,18 @@ def test_the_oldest_branches_go_when_there_is_no_room_but_never_the_one_on_scree
     assert tree.bytes <= room
     tiny = tree.seen(trace(50, 2, 3), 1)
     assert [b.trace.chosen_ids for b in tiny.all] == [(50, 2, 3)]
+
+
+def test_passes_that_gave_their_records_up_no_longer_count() -> None:
+    request = RunRequest(model="tiny", prompt="hello", cache=False)
+    one = Trace(request=request, card=card(), prompt=PROMPT)
+    for i in range(3):
+        one = one.appended(made_step(i, recompute=True), Token(i, b"t", "generated"))
+    tree = Branches().seen(one.truncated(2)).seen(one)
+    assert tree.bytes == sum(map(step_bytes, one.steps))
+    smaller = budget.within(one, 1)
+    assert smaller is not one
+    assert tree.seen(smaller).bytes == sum(map(step_bytes, smaller.steps)) < tree.bytes
 
 
 def test_names_are_given_once_and_can_be_changed() -> None:

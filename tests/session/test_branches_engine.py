@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from explorer import places
 from explorer import sampling as chain
 from explorer.engine.serve import LocalEngine
 from explorer.figures import tokens
@@ -19,6 +20,7 @@ from explorer.trace.trace import Trace
 from tests.engine import folders
 from tests.session.test_real_engine import Running
 
+REAL = sorted(places.models_folder().glob("smollm2/*.gguf"))  # before tests get their own home
 TEXT = "👩‍🚀 漢字"
 
 
@@ -48,7 +50,7 @@ def test_thirty_nodes_at_random_equal_fresh_runs(running: Running) -> None:
 @pytest.mark.slow
 @pytest.mark.smollm2
 def test_thirty_nodes_of_a_real_model_equal_fresh_runs() -> None:
-    running = Running(LocalEngine, Path("smollm2"))
+    running = Running(LocalEngine, REAL[0])
     running.until(lambda state: state.vocabulary is not None)
     require_thirty_nodes(running)
     running.session.close()
