@@ -22,7 +22,7 @@ from explorer.trace.trace import Trace
 
 LEVELS = 65533  # of a cell that is read: levels 2..65535; 0 says absent, 1 masked
 CELL = 64  # a thumbnail has at most this many cells a side
-_WEIGHTS_PER_ANSWER = 1 << 20  # between two answers of a long build: others get their turn
+_WEIGHTS_PER_ANSWER = 1 << 18  # between two answers of a long build: others get their turn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,10 +85,15 @@ def build(
     for members, group in groups(trace, step, nearest_first(layers, first_layer), start):
         for rows in row_slices(group[0], len(group) * heads[members[0]], stride):
             worked += _draw(group, rows, levels, members, stride)
-            if worked >= _WEIGHTS_PER_ANSWER:
+            if worked >= weights_per_answer(levels):
                 worked = 0
                 yield answer(complete=False)
     yield answer(complete=True)
+
+
+def weights_per_answer(levels: np.ndarray) -> int:
+    """After how many weights an answer is worth its copy of the levels."""
+    return max(_WEIGHTS_PER_ANSWER, levels.size // 4)
 
 
 def nearest_first(layers: int, first: int) -> Sequence[int]:

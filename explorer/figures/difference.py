@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from explorer.figures import blocks as parts
-from explorer.figures.atlas import CELL, Atlas, nearest_first, stride_for
+from explorer.figures.atlas import CELL, Atlas, nearest_first, stride_for, weights_per_answer
 from explorer.figures.attention import ROWS_AT_ONCE, Map
 from explorer.figures.blocks import READ
 from explorer.figures.layer_rows import LayerRows
@@ -90,7 +90,7 @@ def build_atlas(
             rows = slice(first // stride, -(-last // stride))
             drawn[layer, : heads[layer], rows] = _portion(*sides, first, last, stride)
             worked += heads[layer] * (last - first) * slots
-            if worked >= 1 << 20:
+            if worked >= weights_per_answer(drawn):
                 worked = 0
                 yield answer(complete=False)
     yield answer(complete=True)

@@ -15,7 +15,7 @@ from explorer.figures.blocks import Block
 from explorer.trace.attention import as_float32
 from explorer.trace.trace import Trace
 
-_WEIGHTS_AT_ONCE = 1 << 20  # per call: stays in the cache, and a new request need not wait long
+_WEIGHTS_AT_ONCE = 1 << 19  # per call: stays in the cache, and a new request need not wait long
 
 
 def groups(

@@ -10,7 +10,7 @@ from explorer.figures import blocks as parts
 from explorer.figures.head_weights import weights_of_heads
 from explorer.figures.sides import Side
 
-_WEIGHTS_AT_ONCE = 1 << 20
+_WEIGHTS_AT_ONCE = 1 << 18  # two sides at a time: a new request need not wait long
 
 
 class LayerRows:

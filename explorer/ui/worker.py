@@ -105,9 +105,11 @@ class Worker:
         work: Callable[[], Any],
         done: Callable[[Any], None],
         failed: Callable[[Exception], None] | None = None,
+        urgent: bool = False,
     ) -> None:
         """Run `work`; `done` gets its result in this thread, `failed` what it raised.
 
+        `urgent` work comes before all that waits.
         If `work` returns a generator, `done` gets each of its answers, except those that a newer
         one overtook.  Without `failed` an exception is raised in this thread.
         """
@@ -116,7 +118,7 @@ class Worker:
         self.drop(lane)
         job = _Job(work, done, failed, lambda job: self._ended(lane, job))
         self._jobs[lane] = job
-        _thread.add(job)
+        _thread.add(job, urgent)
 
     def drop(self, lane: str) -> None:
         """The lane's answer is no longer wanted."""
@@ -161,9 +163,12 @@ class _Thread:
             self._workers -= 1
             self._changed.notify_all()
 
-    def add(self, job: _Job) -> None:
+    def add(self, job: _Job, urgent: bool) -> None:
         with self._changed:
-            self._jobs.append(job)
+            if urgent:
+                self._jobs.appendleft(job)
+            else:
+                self._jobs.append(job)
             if self._thread is None:
                 # A daemon: a long row of numpy work must not hold up the end of the program.
                 self._thread = threading.Thread(target=self._run, name="figures", daemon=True)

@@ -39,6 +39,8 @@ class CompareBar(QWidget):
         self._line = QLabel()
         self._line.setWordWrap(True)
         self._line.setProperty("look", "small")
+        # Two lines always: another sentence must not move the maps.
+        self._line.setMinimumHeight(2 * self._line.fontMetrics().height())
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(6)

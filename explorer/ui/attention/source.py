@@ -94,7 +94,7 @@ class AttentionSource(QObject):
         def work() -> Iterator[float | Drawn]:
             return draw(wish, sides, known)
 
-        self._worker.ask("map", work, self._have_map, self._no_map)
+        self._worker.ask("map", work, self._have_map, self._no_map, urgent=True)
 
     def _have_map(self, part: float | Drawn) -> None:
         if isinstance(part, float):

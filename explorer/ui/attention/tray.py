@@ -131,6 +131,7 @@ class PrefixBox(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._found: Mapping[str, Any] | None = None
+        self._shown: tuple[int, bool] | None = None
         self.button = QPushButton(self.tr("Drop the last token"))
         self.button.setToolTip(
             self.tr("Prefix experiment: run with and without the last token, masked and unmasked")
@@ -154,7 +155,9 @@ class PrefixBox(QWidget):
 
     def show_figures(self, found: Mapping[str, Any] | None, current: bool) -> None:
         """Show the experiment's figures; not `current`: they are of another step."""
-        self._found = found
+        if self._shown == (id(found), current):
+            return
+        self._found, self._shown = found, (id(found), current)
         self._hint.setVisible(found is None)
         self.line.setVisible(found is not None)
         series = [] if found is None else list(self._series(found))

@@ -6,6 +6,7 @@ All arcs are one picture; hovering or walking to a token shows its own arcs alon
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
@@ -208,6 +209,7 @@ class ArcView(CursorMap):
             self.redraw()
 
 
+@lru_cache(maxsize=8)
 def _inks(theme: Theme, signed: bool) -> list[int]:
     """Colours of levels: 1 to 127 faint to strong; of a difference 129 to 255 for less weight."""
     table = [0] * 256

@@ -6,8 +6,9 @@ from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
 from explorer.figures.tokens import Label, plain
+from explorer.trace.chat import Part
 from explorer.trace.step import Token
-from explorer.ui.theme import Theme
+from explorer.ui.theme import Ink, Theme
 
 
 def paint_box(
@@ -18,9 +19,15 @@ def paint_box(
     text: str,
     theme: Theme,
     unit: float,
+    part: Part = "message",
 ) -> None:
-    """Prompt: a plain box; generated: a bar below; forced: a corner as well; padding: hatched."""
+    """Prompt: a plain box; generated: a bar below; forced: a corner as well; padding: hatched.
+
+    What a chat template put there has the accent's colour and a bar above.
+    """
     ink = theme.origin(token.origin)
+    if part != "message":
+        ink = Ink(theme.selection, theme.accent, theme.on_selection)
     padding = token.origin == "padding"
     inner = rect.adjusted(0.5, 0.5, -0.5, -0.5)
     line = Qt.PenStyle.DashLine if padding else Qt.PenStyle.SolidLine
@@ -34,6 +41,9 @@ def paint_box(
         painter.setBrush(QBrush(hatch, Qt.BrushStyle.BDiagPattern))
         painter.drawRoundedRect(inner, radius, radius)
     painter.setBrush(QColor(ink.edge))
+    if part != "message":
+        wide = max(rect.width() - 2 * radius, 1)
+        painter.drawRect(QRectF(rect.left() + radius, rect.top(), wide, 2 * unit))
     if token.origin in ("generated", "forced"):
         high = 2.5 * unit
         wide = max(rect.width() - 2 * radius, 1)
@@ -56,7 +66,15 @@ def paint_joint(
     painter.fillRect(QRectF(left, rect.top() - 2 * unit, right - left, 1.5 * unit), QColor(edge))
 
 
-def in_words(slot: int, token: Token, label: Label, read: bool) -> str:
+def paint_boundary(painter: QPainter, rect: QRectF, theme: Theme, unit: float) -> None:
+    """A line before the box at which the template opens the answer."""
+    x = rect.left() - 2 * unit
+    painter.fillRect(
+        QRectF(x, rect.top() - 2 * unit, 2 * unit, rect.height() + 4 * unit), QColor(theme.warning)
+    )
+
+
+def in_words(slot: int, token: Token, label: Label, read: bool, part: Part | None = None) -> str:
     """One slot in words: its text, id, bytes and origin, and what it spells with others."""
     origins = {
         "prompt": _tr("from the prompt"),
@@ -64,17 +82,23 @@ def in_words(slot: int, token: Token, label: Label, read: bool) -> str:
         "forced": _tr("chosen by you"),
         "padding": _tr("padding"),
     }
+    parts = {
+        "template": _tr("put there by the chat template"),
+        "message": _tr("of your message"),
+        "opening": _tr("with which the chat template opens the answer"),
+    }
     spells = _tr("tokens {0} to {1} spell {2}").format(label.first, label.last, plain(label.whole))
-    parts = [
+    said = [
         _tr("token {0} {1}").format(slot, label.quoted),
         _tr("special token") if token.special else "",
         _tr("id {0}").format(token.id),
         _tr("bytes {0}").format(token.raw.hex(" ").upper()) if token.raw else "",
         origins[token.origin],
+        parts[part] if part else "",
         spells if label.whole else "",
         "" if read else _tr("not read yet at this step"),
     ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(part for part in said if part)
 
 
 def _tr(text: str) -> str:

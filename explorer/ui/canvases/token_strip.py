@@ -7,10 +7,7 @@ that spell a character only together touch, and the last of them shows it.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from operator import attrgetter
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
@@ -32,23 +29,17 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from explorer.figures import tokens as figures
 from explorer.figures.tokens import Label, elide
+from explorer.trace.chat import ChatParts, Part
 from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.token_box import in_words, paint_box, paint_joint
+from explorer.ui.canvases.strip_layout import Box, moved, span_of_row
+from explorer.ui.canvases.token_box import in_words, paint_boundary, paint_box, paint_joint
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
 _MOST_CHARACTERS = 40  # a longer token is cut in the middle; its tip shows it whole
 _DIMMED = 0.45
 _DRAWN_AFRESH = 12  # with more boxes in view than this, rows are kept as pictures
-_row_of = attrgetter("row")
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    left: float
-    row: int
-    width: float
 
 
 class TokenStrip(QAbstractScrollArea):
@@ -66,8 +57,9 @@ class TokenStrip(QAbstractScrollArea):
         self._labels: tuple[Label, ...] = ()
         self._texts: list[str] = []
         self._widths: list[float] = []
-        self._boxes: list[_Box] = []
+        self._boxes: list[Box] = []
         self._read = 0
+        self._parts: ChatParts | None = None
         self._selected: int | None = None
         self._marked: int | None = None
         self._over: int | None = None
@@ -113,6 +105,12 @@ class TokenStrip(QAbstractScrollArea):
             self._selected, self._marked = selected, marked
             self._describe()
             self.viewport().update()
+
+    def set_parts(self, parts: ChatParts | None) -> None:
+        """Tell a chat template's tokens from the message; slots as they are shown."""
+        if parts != self._parts:
+            self._parts = parts
+            self._redraw(0)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -177,7 +175,7 @@ class TokenStrip(QAbstractScrollArea):
             width = min(width, right - 2 * gap)
             if x + width > right - gap and x > gap:
                 x, row = gap, row + 1
-            boxes.append(_Box(x, row, width))
+            boxes.append(Box(x, row, width))
             x += width + self._space_after(slot)
         self._boxes = boxes
         rows = row + 1 if boxes else 0
@@ -204,10 +202,7 @@ class TokenStrip(QAbstractScrollArea):
         return None
 
     def _span_of_row(self, row: int) -> tuple[int, int]:
-        return (
-            bisect_left(self._boxes, row, key=_row_of),
-            bisect_left(self._boxes, row + 1, key=_row_of),
-        )
+        return span_of_row(self._boxes, row)
 
     # -- painting
 
@@ -285,7 +280,10 @@ class TokenStrip(QAbstractScrollArea):
             self._texts[slot],
             self._theme,
             unit(self),
+            self._part(slot) or "message",
         )
+        if self._parts is not None and slot == self._parts.answer:
+            paint_boundary(painter, self._rect(slot), self._theme, unit(self))
         label = self._labels[slot]
         if label.first != label.last:
             ends = (slot == label.first, slot == label.last)
@@ -296,7 +294,13 @@ class TokenStrip(QAbstractScrollArea):
 
     def words(self, slot: int) -> str:
         """One slot in words: its text, id, bytes and origin."""
-        return in_words(slot, self._tokens[slot], self._labels[slot], slot < self._read)
+        read = slot < self._read
+        return in_words(slot, self._tokens[slot], self._labels[slot], read, self._part(slot))
+
+    def _part(self, slot: int) -> Part | None:
+        """What a prompt's token is for in a chat; None of any other token."""
+        chat = self._parts is not None and self._tokens[slot].origin == "prompt"
+        return self._parts.part(slot) if chat else None
 
     def _describe(self, aloud: bool = False) -> None:
         slot = self._over if self._over is not None else self._selected
@@ -355,19 +359,7 @@ class TokenStrip(QAbstractScrollArea):
             return None
         last = len(self._boxes) - 1
         at = self._over if self._over is not None else self._selected
-        start = last if at is None else min(at, last)
-        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
-            move = 1 if key == Qt.Key.Key_Right else -1
-            return min(max(start + move, 0), last)
-        if key in (Qt.Key.Key_Home, Qt.Key.Key_End):
-            return 0 if key == Qt.Key.Key_Home else last
-        if key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
-            box = self._boxes[start]
-            first, end = self._span_of_row(box.row + (1 if key == Qt.Key.Key_Down else -1))
-            if first == end:
-                return start
-            return min(range(first, end), key=lambda slot: abs(self._boxes[slot].left - box.left))
-        return None
+        return moved(self._boxes, last if at is None else min(at, last), key)
 
     def _scroll_to(self, slot: int) -> None:
         rect, bar = self._rect(slot), self.verticalScrollBar()

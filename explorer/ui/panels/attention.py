@@ -54,6 +54,7 @@ class AttentionPanel(Panel):
         self._query: int | None = None
         self._scores: HeadScores | None = None
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
+        self._view = ""
         self._alone = False  # compared without a second run, which this architecture refuses
         self._prefix_of: tuple[Any, ...] | None = None  # the moment the experiment was made at
         self._build()
@@ -243,6 +244,7 @@ class AttentionPanel(Panel):
         drawn, view = self._drawn, self.tools.chosen_view
         if drawn is None:
             return
+        self._view = view
         padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
         self.pages.show_drawn(view, drawn, self._labels, padding, self._query or 0)
         state = self.session.state
@@ -322,7 +324,7 @@ class AttentionPanel(Panel):
     # -- choices
 
     def _on_choice(self) -> None:
-        if self._drawn is not None:
+        if self._drawn is not None and self._view != self.tools.chosen_view:
             self._show_page()
         self._show_caveat()
         self.show_state(None, self.session.state)

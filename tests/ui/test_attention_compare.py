@@ -1,0 +1,249 @@
+"""Masked beside unmasked in the panel: real passes of a tiny model, and the same scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
+
+from explorer.figures import attention as figures
+from explorer.figures.sides import Side, without_mask
+from explorer.session.state import Comparison, State
+from explorer.trace.card import Capability
+from explorer.trace.trace import Trace
+from explorer.ui.attention.wish import Drawn
+from explorer.ui.panels.attention import AttentionPanel
+from explorer.ui.theme import DARK, LIGHT, apply
+from tests.engine import folders
+from tests.figures.runs import Run
+from tests.session.test_comparison import Owner
+from tests.ui.test_attention_panel import Board
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> State:
+    """A tiny Llama's run of three steps, its comparison and its prefix experiment."""
+    folder = Path(str(tmp_path_factory.mktemp("model"))) / "tiny"
+    owner = Owner(str(folders.write_folder(folder, folders.model(eos_token_id=None))))
+    try:
+        owner.step(3)
+        owner.session.compare(True)
+        owner.compared()
+        owner.session.measure_prefix()
+        return owner.until(lambda s: s.prefix is not None and s.status.activity == "idle")
+    finally:
+        owner.session.close()
+
+
+@pytest.fixture
+def board(qapp: QApplication) -> Iterator[Board]:
+    apply(qapp, LIGHT)
+    board = Board()
+    board.panel = AttentionPanel(board, LIGHT)  # type: ignore[arg-type]
+    board.panel.resize(620, 500)
+    board.panel.show()
+    board.panel.show_state(None, board.state)
+    yield board
+    board.panel.deleteLater()
+    qapp.sendPostedEvents(board.panel, QEvent.Type.DeferredDelete.value)
+
+
+def _show(board: Board, state: State) -> None:
+    board.show(
+        trace=state.trace,
+        card=state.card,
+        comparing=True,
+        comparison=state.comparison,
+        status=state.status,
+    )
+    board.settle()
+
+
+def _drawn(board: Board) -> Drawn:
+    assert board.panel._drawn is not None
+    return board.panel._drawn
+
+
+def _choose(board: Board, value: str) -> None:
+    choice = board.panel.compare_bar.choice
+    choice.setCurrentIndex(choice.findData(value))
+    board.settle()
+
+
+def test_three_maps_of_two_real_runs(board: Board, compared: State) -> None:
+    _show(board, compared)
+    masked, unmasked, change = _drawn(board).maps
+    trace, other = compared.trace, compared.comparison
+    assert trace is not None
+    assert other is not None
+    assert masked is not None
+    assert unmasked is not None
+    assert change is not None
+    np.testing.assert_array_equal(masked.map.weights, figures.full_map(trace, 2, 0, 0).weights)
+    record = other.step.layers[0]
+    assert record.keys is not None
+    from explorer.trace.attention import weights
+
+    real = weights(record, record.keys, 0)
+    np.testing.assert_allclose(unmasked.map.weights, real, atol=1e-6)
+    np.testing.assert_allclose(change.map.weights, real - masked.map.weights, atol=1e-6)
+    assert masked.top == unmasked.top
+    assert "real run" in board.panel.compare_bar.line
+    maps = board.panel.pages.maps.maps
+    assert all(one.isVisible() for one in maps)
+    assert len({(one._plot.width(), one._plot.height()) for one in maps}) == 1
+
+
+def test_the_same_scores_are_named_and_equal_in_the_first_layer_only(
+    board: Board, compared: State
+) -> None:
+    _show(board, compared)
+    for layer, same in ((0, True), (1, False)):
+        board.select(layer=layer, head=1)
+        _choose(board, "run")
+        real = _drawn(board).maps[1]
+        _choose(board, "scores")
+        dropped = _drawn(board).maps[1]
+        assert real is not None
+        assert dropped is not None
+        apart = float(np.abs(real.map.weights - dropped.map.weights).max())
+        assert (apart <= 1e-5) is same
+    assert "only the first layer equals" in board.panel.compare_bar.line
+
+
+def test_zoom_and_cursor_are_shared(board: Board, compared: State) -> None:
+    _show(board, compared)
+    first, second, third = board.panel.pages.maps.maps
+    second.zoom(3.0)
+    assert first.view is second.view is third.view
+    assert first._still is None, "the others are drawn anew"
+    second.go_to(1, 4)
+    assert first._cursor == third._cursor == (1, 4)
+    line = board.panel._readout.text()
+    assert "masked with the mask" in line
+    assert "% without" in line
+    assert "change +" in line
+    second._set_cursor(None)
+    assert first._cursor is None
+
+
+def test_the_atlas_shows_either_side_or_the_difference(board: Board, compared: State) -> None:
+    _show(board, compared)
+    heads = board.panel.heads
+    shown = {}
+    for which in ("difference", "masked", "unmasked"):
+        heads.side.setCurrentIndex(heads.side.findData(which))
+        board.settle()
+        assert heads.atlas._atlas is not None
+        assert heads.atlas._atlas.signed == (which == "difference")
+        shown[which] = heads.atlas._atlas.levels
+    assert shown["masked"][0, 0, 0, 3] == 1
+    assert shown["unmasked"][0, 0, 0, 3] > 1
+    board.show(comparing=False)
+    board.settle()
+    np.testing.assert_array_equal(heads.atlas._atlas.levels, shown["masked"])
+
+
+def test_while_the_other_run_is_missing_the_panel_says_so(board: Board, compared: State) -> None:
+    _show(board, replace(compared, comparison=None))
+    masked, unmasked, change = _drawn(board).maps
+    assert masked is not None
+    assert unmasked is None
+    assert change is None
+    assert board.panel.pages.maps.maps[1]._note
+    assert "Step" in board.panel.compare_bar.line
+    _show(board, compared)
+    assert all(_drawn(board).maps)
+    assert "real run" in board.panel.compare_bar.line
+
+
+def test_next_tokens_of_both_runs(board: Board, compared: State) -> None:
+    _show(board, compared)
+    box = board.panel.tray.next
+    assert "total variation 0." in box.line.text()
+    header, *rows = box.table()
+    assert header == ("id", "text", "probability_masked", "probability_unmasked")
+    trace = compared.trace
+    assert trace is not None
+    top = int(np.argmax(trace.steps[2].logits))
+    assert top in [row[0] for row in rows]
+
+
+def test_the_prefix_experiment_is_shown_and_says_when_it_is_old(
+    board: Board, compared: State
+) -> None:
+    _show(board, compared)
+    assert compared.card is not None
+    board.panel.tray.prefix.button.click()
+    assert board.measured
+    assert board.panel.tray.details.isChecked()
+    board.show(prefix=compared.prefix)
+    line = board.panel.tray.prefix.line.text()
+    assert line.startswith("With the mask nothing moves")
+    assert "without it: up to" in line
+    assert len(board.panel.tray.prefix.plot._series) == 2
+    assert "layer 0" in board.panel.tray.prefix._tip(0)
+    assert "logits" in board.panel.tray.prefix._tip(compared.card.layers)
+    board.select(step=0)
+    assert board.panel.tray.prefix.line.text().startswith("Of an earlier step")
+
+
+def test_a_model_that_refuses_is_told_in_its_own_words(board: Board, compared: State) -> None:
+    assert compared.card is not None
+    no = Capability(name="causal_off", offered=False, words="the switch changes nothing here")
+    card = msgspec.structs.replace(compared.card, capabilities=(no,))
+    asked: list[bool] = []
+    board.compare = asked.append  # type: ignore[method-assign]
+    board.show(trace=compared.trace, card=card)
+    board.panel.tools.compare.click()
+    board.settle()
+    assert asked == [], "no run is asked for"
+    assert "the switch changes nothing here" in board.panel.compare_bar.line
+    assert len(_drawn(board).maps) == 1
+    _choose(board, "scores")
+    assert len(_drawn(board).maps) == 3
+    assert "only the first layer" in board.panel.compare_bar.line
+
+
+def _windowed() -> tuple[Trace, Comparison]:
+    trace = Run(window=4).prefill(12)
+    dropped = without_mask(Side(trace, 0))
+    from explorer.session.state import other_side
+
+    return trace, Comparison((), other_side(trace.request), dropped.trace.steps[0])
+
+
+def test_a_sliding_window_is_named(board: Board) -> None:
+    trace, other = _windowed()
+    board.show(trace=trace, comparing=True, comparison=other)
+    board.settle()
+    assert "The window of 4 stays" in board.panel.compare_bar.line
+    unmasked = _drawn(board).maps[1]
+    assert unmasked is not None
+    assert unmasked.map.weights[0, 3] > 0
+    assert unmasked.map.weights[0, 4] == 0
+
+
+def test_every_view_of_a_comparison_can_be_drawn(board: Board, compared: State) -> None:
+    _show(board, compared)
+    tools = board.panel.tools
+    pictures = []
+    for view in ("arcs", "row", "maps"):
+        tools.view.setCurrentIndex(tools.view.findData(view))
+        board.settle()
+        assert board.panel.pages.currentWidget() is board.panel.pages.by_view[view]
+        for theme in (DARK, LIGHT):
+            board.panel.set_theme(theme)
+            pictures.append(board.panel.pages.grab().toImage())
+        names = board.panel.views()
+        table = next(iter(names.values())).table
+        assert table is not None
+        assert len(list(table())) > 5
+    assert all(a != b for a, b in pairwise(pictures))

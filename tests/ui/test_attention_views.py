@@ -1,0 +1,138 @@
+"""The other views of one run: arcs, rows, combined heads, go to token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from explorer.figures import attention as figures
+from explorer.ui.panels.attention import AttentionPanel
+from explorer.ui.theme import LIGHT, apply
+from tests.figures.runs import Run
+from tests.ui.test_attention_panel import Board
+
+
+@pytest.fixture
+def board(qapp: QApplication) -> Iterator[Board]:
+    apply(qapp, LIGHT)
+    board = Board()
+    board.panel = AttentionPanel(board, LIGHT)  # type: ignore[arg-type]
+    board.panel.resize(620, 460)
+    board.panel.show()
+    board.panel.show_state(None, board.state)
+    yield board
+    board.panel.deleteLater()
+    qapp.sendPostedEvents(board.panel, QEvent.Type.DeferredDelete.value)
+
+
+def _view(board: Board, name: str) -> None:
+    box = board.panel.tools.view
+    box.setCurrentIndex(box.findData(name))
+    board.settle()
+
+
+def _figure(board: Board, name: str) -> None:
+    box = board.panel.tools.figure
+    box.setCurrentIndex(box.findData(name))
+    board.settle()
+
+
+def test_arcs_isolate_the_token_under_the_cursor(board: Board) -> None:
+    board.show(trace=Run().prefill(12))
+    _view(board, "arcs")
+    row = board.panel.pages.arcs.rows[0]
+    assert row._arcs is not None
+    assert len(row._arcs.weights) == 12 * 13 // 2
+    whole = row.grab().toImage()
+    row.setFocus()
+    row.go_to(4, 4)
+    assert board.panel._readout.text().startswith("token 4 ")
+    assert board.state.selection.key == 4
+    assert row.grab().toImage() != whole
+    QTest.keyClick(row, Qt.Key.Key_Right)
+    assert row._cursor == (5, 5)
+    QTest.keyClick(row, Qt.Key.Key_Up)
+    assert row._cursor == (4, 4)
+
+
+def test_a_row_as_bars_reads_what_the_row_reads(board: Board) -> None:
+    trace = Run().prefill(10)
+    board.show(trace=trace)
+    _view(board, "row")
+    bars = board.panel.pages.row.bars_shown
+    read = figures.row(trace, 0, 0, 0, 9)
+    assert [row.key for row in bars._rows[:3]] == [key for key, _ in read.top_keys(3)]
+    board.select(query=3)
+    assert {row.key for row in board.panel.pages.row.bars_shown._rows if row.first > 0} <= {
+        -1, 0, 1, 2, 3
+    }  # fmt: skip
+    bars.hovered.emit(2)
+    assert "token 3" in board.panel._readout.text()
+    assert "token 2" in board.panel._readout.text()
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "caveat"),
+    [
+        ("sinkless", "Layer 1 · head 2", "first token"),
+        ("mean_heads", "Layer 1 · mean", "mean"),
+        ("max_heads", "Layer 1 · maximum", "largest"),
+        ("mean_layers", "All layers · mean", "mean"),
+        ("max_layers", "All layers · maximum", "largest"),
+        ("rollout", "Rollout to layer 1", "estimate"),
+    ],
+)
+def test_what_is_not_the_models_own_says_so(
+    board: Board, name: str, title: str, caveat: str
+) -> None:
+    board.show(trace=Run().prefill(8))
+    board.select(layer=1, head=2)
+    _figure(board, name)
+    assert board.panel.tools.name.text() == title
+    assert board.panel._caveat.isVisible()
+    assert caveat in board.panel._caveat.text()
+    drawn = board.panel._drawn
+    assert drawn is not None
+    assert drawn.maps[0] is not None
+    if name != "head" and not name.startswith("max"):
+        np.testing.assert_allclose(drawn.maps[0].map.weights[-1].sum(), 1, atol=1e-5)
+    _figure(board, "head")
+    assert not board.panel._caveat.isVisible()
+
+
+def test_go_to_a_token_by_number_or_text(board: Board) -> None:
+    words = [b" the", b" cat", b" saw", b" the", b" dog"]
+    board.show(trace=Run().prefill(5, words))
+    board.settle()
+    tools = board.panel.tools
+    tools.begin_go_to()
+    QTest.keyClicks(tools.go_to, "2")
+    QTest.keyClick(tools.go_to, Qt.Key.Key_Return)
+    assert board.state.selection.query == 2
+    assert board.panel.pages.maps.maps[0]._cursor == (2, 2)
+    assert tools._front.currentWidget() is tools.name
+    tools.wanted.emit("the")
+    assert board.state.selection.query == 3, "the next one, not the first"
+    tools.wanted.emit("the")
+    assert board.state.selection.query == 0
+    tools.wanted.emit("zebra")
+    assert "No token 'zebra' here" in board.panel._readout.text()
+
+
+def test_thousands_of_tokens_keep_every_hot_cell_in_a_difference() -> None:
+    from explorer.figures.difference import MIDDLE
+    from explorer.ui.canvases.cell_view import CellView, Pooled
+
+    levels = np.full((9000, 9000), MIDDLE, np.uint8)
+    levels[4321, 17], levels[8000, 8500] = 250, 5
+    view = CellView()
+    view.set_size(300, 300, 56)
+    view.set_cells(9000, 9000)
+    for pooled in (None, Pooled.of(levels, signed=True)):
+        shown = view.pixels(levels, 1.0, pooled, signed=True)
+        assert (int(shown.max()), int(shown.min())) == (250, 5)

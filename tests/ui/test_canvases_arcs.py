@@ -1,0 +1,70 @@
+"""Arcs in one picture: where they begin and end, what is over what, and how fast."""
+
+from __future__ import annotations
+
+from time import thread_time
+
+import numpy as np
+
+from explorer.ui.canvases.arc_raster import rasterise
+
+
+def _one(
+    start: float, end: float, width: int = 1, shape: tuple[int, int] = (60, 200)
+) -> np.ndarray:
+    return rasterise(
+        np.array([start]), np.array([end]), np.array([9], np.uint8), np.array([width], np.uint8),
+        shape,
+    )  # fmt: skip
+
+
+def test_an_arc_joins_its_tokens_without_a_gap() -> None:
+    image = _one(50, 150)
+    rows, columns = np.nonzero(image)
+    assert (columns.min(), columns.max()) == (50, 150)
+    assert set(columns) == set(range(50, 151))
+    assert rows.max() == 59
+    assert rows.min() >= 1
+    np.testing.assert_array_equal(image, _one(150, 50))
+
+
+def test_a_token_that_reads_itself_has_a_loop() -> None:
+    rows, columns = np.nonzero(_one(80, 80))
+    assert 76 <= columns.min() < 80 < columns.max() <= 84
+    assert rows.min() >= 50
+
+
+def test_wider_arcs_cover_more_and_leave_no_holes() -> None:
+    counts = [np.count_nonzero(_one(50, 150, width)) for width in (1, 2, 3)]
+    assert counts[0] < counts[1] < counts[2]
+    image = _one(50, 150, 3)
+    inside = image[:, 100]
+    lit = np.flatnonzero(inside)
+    assert list(lit) == list(range(lit[0], lit[-1] + 1))
+    assert len(lit) >= 3
+
+
+def test_the_later_arc_is_drawn_over_the_earlier() -> None:
+    image = rasterise(
+        np.array([50.0, 50.0]), np.array([150.0, 150.0]), np.array([3, 7], np.uint8),
+        np.array([1, 1], np.uint8), (60, 200),
+    )  # fmt: skip
+    assert set(np.unique(image)) == {0, 7}
+
+
+def test_arcs_beyond_the_picture_are_cut() -> None:
+    image = _one(-400, 150)
+    assert image[:, :100].any() or image[:, 100:].any()
+    assert _one(-500, -300).sum() == 0
+
+
+def test_two_thousand_arcs_cost_little() -> None:
+    rng = np.random.default_rng(0)
+    starts, ends = rng.random((2, 2000)) * 560 + 10
+    levels, widths = np.full(2000, 90, np.uint8), np.ones(2000, np.uint8)
+    costs = []
+    for _ in range(5):
+        begin = thread_time()
+        rasterise(starts, ends, levels, widths, (150, 600))
+        costs.append(thread_time() - begin)
+    assert min(costs) < 0.02
