@@ -10,7 +10,9 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QV
 
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
+from explorer.ui.control_choice import ControlChoice
 from explorer.ui.theme import Theme
 
 
@@ -157,6 +159,7 @@ class PromptBox(QWidget):
         self.edit.setAccessibleName(self.tr("Prompt"))
         self.edit.setPlaceholderText(self.tr("Type a prompt here, then press Step (Ctrl+Enter)"))
         self.edit.textChanged.connect(self._typed)
+        self.control = ControlChoice(session)
         self._count = QLabel()
         self._count.setProperty("look", "small")
         self._problem = QLabel()
@@ -171,6 +174,7 @@ class PromptBox(QWidget):
         column.setSpacing(4)
         column.addLayout(top)
         column.addWidget(self.edit, 1)
+        column.addWidget(self.control)
         column.addWidget(self._count)
         column.addWidget(self._problem)
 
@@ -201,7 +205,8 @@ class PromptBox(QWidget):
             else self.tr("This model has no chat template: it continues raw text")
         )
         tokens = _tokens_of(new)
-        self.edit.set_tokens(() if new.request.chat else tokens)
+        self.control.show_state(new)
+        self.edit.set_tokens(_message_of(new, tokens) if new.request.chat else tokens)
         self._count.setText(self._count_words(new, len(tokens)))
         self._problem.setText(new.prompt_problem)
         self._problem.setVisible(bool(new.prompt_problem))
@@ -227,9 +232,22 @@ def _differs(old: State, new: State) -> bool:
         old.request != new.request
         or old.card is not new.card
         or old.prompt_tokens != new.prompt_tokens
+        or old.prompt_parts != new.prompt_parts
+        or old.vocabulary is not new.vocabulary
         or old.prompt_problem != new.prompt_problem
         or (new.card is None and old.trace is not new.trace)
     )
+
+
+def _message_of(state: State, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    """Of a chat prompt's tokens those of the message itself; none where that is not known."""
+    parts = state.prompt_parts
+    return () if parts is None else tokens[parts.message : parts.message_end]
+
+
+def _reading(request: RunRequest) -> tuple[str, bool, bool]:
+    """What decides a prompt's tokens, beside the model."""
+    return request.prompt, request.chat, request.special_as_text
 
 
 def _tokens_of(state: State) -> tuple[Token, ...]:
@@ -237,6 +255,6 @@ def _tokens_of(state: State) -> tuple[Token, ...]:
     if state.prompt_tokens or state.card is not None or state.trace is None:
         return state.prompt_tokens
     made = state.trace.request
-    if (made.prompt, made.chat) != (state.request.prompt, state.request.chat):
+    if _reading(made) != _reading(state.request):
         return ()
     return tuple(token for token in state.trace.prompt if token.origin != "padding")

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QVBoxLayout, 
 
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.trace.chat import ChatParts
 from explorer.ui.canvases.token_strip import TokenStrip
 from explorer.ui.theme import Theme
 from explorer.ui.timeline import Timeline
@@ -62,6 +63,7 @@ class Sequence(QWidget):
             self.strip.set_tokens(state.trace.tokens)
         else:
             self.strip.set_tokens(state.prompt_tokens)
+        self.strip.set_parts(chat_parts(state))
         some = state.trace is not None or bool(state.prompt_tokens)
         self._pages.setCurrentIndex(int(some))
 
@@ -77,9 +79,27 @@ class Sequence(QWidget):
             self._session.select(step=None if last else step, query=None)
 
 
+def chat_parts(state: State) -> ChatParts | None:
+    """The parts of the chat prompt that is shown, padding counted in; None if not known of it."""
+    parts, trace = state.prompt_parts, state.trace
+    if parts is None or trace is None:
+        return parts
+    made = (trace.request.model, trace.request.prompt, trace.request.chat)
+    if made != (state.request.model, state.request.prompt, state.request.chat):
+        return None
+    before = next((i for i, t in enumerate(trace.prompt) if t.origin != "padding"), 0)
+    return ChatParts(
+        message=parts.message + before,
+        message_end=parts.message_end + before,
+        answer=parts.answer + before,
+    )
+
+
 def _differs(old: State, new: State) -> bool:
     return (
         old.trace is not new.trace
         or old.step_index != new.step_index
         or old.prompt_tokens != new.prompt_tokens
+        or old.prompt_parts != new.prompt_parts
+        or old.request is not new.request
     )

@@ -10,7 +10,9 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
 from explorer.trace import messages as m
+from explorer.trace.chat import ChatParts
 from explorer.trace.step import Token
+from explorer.trace.vocabulary import Vocabulary
 from explorer.ui.prompt import TokenEdit, spans
 from explorer.ui.theme import THEMES
 from tests.ui.stage import WindowStage
@@ -119,3 +121,83 @@ def test_tints_are_painted_behind_their_words(qapp: QApplication) -> None:
     line = edit.fontMetrics().height()
     assert len(rows) >= 1.5 * line  # both lines
     edit.close()
+
+
+def vocabulary(*names: str) -> Vocabulary:
+    special = [Token(i, name.encode(), special=True) for i, name in enumerate(names)]
+    return Vocabulary.of([*special, Token(len(names), b"the")])
+
+
+def test_a_control_token_in_the_text_brings_up_a_choice(stage: WindowStage) -> None:
+    stage.loaded("the cat")
+    run = stage.engine.last(m.ListVocabulary).run
+    stage.say(m.Spelled(run=run, vocabulary=vocabulary("<|end|>", "<id 7>", "")))
+    control = stage.window.prompt.control
+    assert not control.isVisible()
+    stage.window.prompt.edit.insertPlainText("<|end|>")
+    stage.paint()
+    assert control.isVisible()
+    assert control.which.text() == "<|end|>"
+    control.choice.setCurrentIndex(1)
+    control.choice.activated.emit(1)
+    assert stage.state.request.special_as_text
+    assert control.isVisible()  # the way back
+    stage.session.undo()
+    assert control.choice.currentIndex() == 0
+    stage.session.set_chat(True)
+    assert not control.isVisible()
+
+
+CHAT = (
+    Token(1, b"<|im_start|>", special=True), Token(2, b"user\n"), Token(3, b"The"),
+    Token(4, b" cat"), Token(5, b"<|im_end|>", special=True), Token(6, b"<|im_start|>"),
+)  # fmt: skip
+PARTS = ChatParts(message=2, message_end=4, answer=5)
+
+
+def chatting(stage: WindowStage) -> WindowStage:
+    stage.loaded("The cat")
+    stage.session.set_chat(True)
+    asked = stage.engine.last(m.Tokenize)
+    if not asked.chat:  # the question about raw text is answered first
+        stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=()))
+        asked = stage.engine.last(m.Tokenize)
+    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=CHAT, parts=PARTS))
+    return stage
+
+
+def test_in_a_chat_the_message_alone_is_coloured_and_the_strip_tells_the_parts(
+    stage: WindowStage,
+) -> None:
+    window = chatting(stage).window
+    assert window.prompt.edit._spans == [(0, 3), (3, 7)]
+    strip = window.sequence.strip
+    assert "put there by the chat template" in strip.words(0)
+    assert "of your message" in strip.words(2)
+    assert "opens the answer" in strip.words(5)
+    stage.session.set_chat(False)
+    asked = stage.engine.last(m.Tokenize)
+    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=CHAT[2:4]))
+    assert "template" not in strip.words(0)
+
+
+def test_template_tokens_and_the_boundary_are_painted(stage: WindowStage) -> None:
+    strip = chatting(stage).window.sequence.strip
+    image = strip.viewport().grab().toImage()
+    seen = {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(30)}
+    theme = stage.look.theme
+    assert {theme.selection, theme.warning, theme.prompt.fill} <= seen
+
+
+def test_padding_before_a_chat_shifts_its_parts(stage: WindowStage) -> None:
+    chatting(stage)
+    stage.session.set_padding("left", 2)
+    stage.session.step()
+    run = stage.engine.last(m.Advance).run
+    padding = (Token(0, b"<pad>", "padding", True),) * 2
+    stage.say(m.Prompted(run=run, tokens=(*padding, *CHAT)))
+    strip = stage.window.sequence.strip
+    assert "template" not in strip.words(0)
+    assert "put there by the chat template" in strip.words(2)
+    assert "of your message" in strip.words(4)
+    assert "opens the answer" in strip.words(7)
