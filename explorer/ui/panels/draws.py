@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QHBoxLayout,
-    QHeaderView,
-    QLabel,
-    QPushButton,
-    QSpinBox,
-    QTableWidget,
-    QTableWidgetItem,
-    QTabWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
 
 from explorer.figures import tokens
 from explorer.figures.next_token import percent
 from explorer.session.session import Session
 from explorer.session.state import Experiment, State
+from explorer.ui import forms
 from explorer.ui.canvases.bars import Bars, Row
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
@@ -51,32 +40,32 @@ class DrawsPanel(Panel):
         self._bars = Bars(theme, (self.tr("exact"), self.tr("drawn")))
         self._bars.setAccessibleName(self.tr("Next token: exact probability beside share drawn"))
         self._bars.capacityChanged.connect(self._show_draws)
-        self._drawn_table = _table(self.tr("Continuations drawn"), 2)
-        self._found_table = _table(self.tr("Greedy and the best sequence found"), 3)
-        self._drawn_words, self._found_words = _words(), _words()
+        self._drawn_table = forms.table(self.tr("Continuations drawn"), 2)
+        self._found_table = forms.table(self.tr("Greedy and the best sequence found"), 3)
+        self._drawn_words, self._found_words = forms.words(), forms.words()
         self._tabs = QTabWidget()
         self._tabs.addTab(self._build_draws(), self.tr("Draw many"))
         self._tabs.addTab(self._build_search(), self.tr("Better than greedy?"))
         self.content.addWidget(self._tabs, 1)
 
     def _build_draws(self) -> QWidget:
-        self._count = _spin(self.tr("Number of draws"), 1, 100_000, 50)
-        self._length = _spin(self.tr("Tokens per draw"), 1, 64, 5)
+        self._count = forms.spin(self.tr("Number of draws"), 1, 100_000, 50)
+        self._length = forms.spin(self.tr("Tokens per draw"), 1, 64, 5)
         self._draw = QPushButton(self.tr("Draw"))
         self._draw.setToolTip(self.tr("With the sampling settings of the controls"))
         self._draw.clicked.connect(
             lambda: self.session.draw_many(self._count.value(), self._length.value())
         )
-        row = _row(
+        row = forms.row(
             (self.tr("Draws"), self._count), (self.tr("of"), self._length),
             (self.tr("tokens"), None), ("", self._draw),
         )  # fmt: skip
-        return _page(row, self._drawn_words, self._bars, self._drawn_table)
+        return forms.page(row, self._drawn_words, self._bars, self._drawn_table)
 
     def _build_search(self) -> QWidget:
-        self._depth = _spin(self.tr("Depth: tokens of the sequence"), 1, 16, 4)
-        self._width = _spin(self.tr("Width of the beam"), 1, 64, 4)
-        self._passes = _spin(self.tr("Passes at most"), 1, 20_000, 200)
+        self._depth = forms.spin(self.tr("Depth: tokens of the sequence"), 1, 16, 4)
+        self._width = forms.spin(self.tr("Width of the beam"), 1, 64, 4)
+        self._passes = forms.spin(self.tr("Passes at most"), 1, 20_000, 200)
         self._search = QPushButton(self.tr("Search"))
         self._search.setToolTip(
             self.tr("A beam first, then the most probable beginnings, until nothing can be better")
@@ -86,11 +75,11 @@ class DrawsPanel(Panel):
                 self._depth.value(), self._width.value(), self._passes.value()
             )
         )
-        row = _row(
+        row = forms.row(
             (self.tr("Depth"), self._depth), (self.tr("beam"), self._width),
             (self.tr("passes"), self._passes), ("", self._search),
         )  # fmt: skip
-        return _page(row, self._found_words, self._found_table)
+        return forms.page(row, self._found_words, self._found_table)
 
     # -- showing
 
@@ -159,7 +148,7 @@ class DrawsPanel(Panel):
         )  # fmt: skip
         self._bars.set_rows(self._bar_rows(facts))
         rows = facts["continuations"][:_MOST_ROWS]
-        _fill(
+        forms.fill(
             self._drawn_table,
             (self.tr("continuation"), self.tr("times")),
             [(tokens.visible(row["raw"]), f"{row['drawn']:,}") for row in rows],
@@ -210,7 +199,7 @@ class DrawsPanel(Panel):
                 " {0} passes did not settle it: something of up to {1} may still be there."
             ).format(f"{facts['passes']:,}", percent(facts["bound"]))
         self._found_words.setText(text)
-        _fill(
+        forms.fill(
             self._found_table,
             ("", self.tr("sequence"), self.tr("probability")),
             [
@@ -249,68 +238,3 @@ def _miss(facts: dict[str, Any]) -> str:
     miss = [abs(row["drawn"] / count - row["exact"])
             for row in facts["first"] if row["exact"] * count >= 1]  # fmt: skip
     return percent(sum(miss) / len(miss)) if miss else "–"
-
-
-def _spin(name: str, least: int, most: int, value: int) -> QSpinBox:
-    spin = QSpinBox()
-    spin.setRange(least, most)
-    spin.setValue(value)
-    spin.setAccessibleName(name)
-    spin.setToolTip(name)
-    return spin
-
-
-def _row(*parts: tuple[str, QWidget | None]) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(5)
-    for text, widget in parts:
-        if text:
-            label = QLabel(text)
-            label.setBuddy(widget)
-            row.addWidget(label)
-        if widget is not None:
-            widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            row.addWidget(widget)
-    row.addStretch(1)
-    return row
-
-
-def _words() -> QLabel:
-    label = QLabel()
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label
-
-
-def _page(row: QHBoxLayout, *parts: QWidget) -> QWidget:
-    page = QWidget()
-    column = QVBoxLayout(page)
-    column.setContentsMargins(0, 4, 0, 0)
-    column.setSpacing(4)
-    column.addLayout(row)
-    for part in parts:
-        column.addWidget(part, 0 if isinstance(part, QLabel) else 1)
-    column.addStretch(0)
-    return page
-
-
-def _table(name: str, columns: int) -> QTableWidget:
-    table = QTableWidget(0, columns)
-    table.setAccessibleName(name)
-    table.verticalHeader().hide()
-    table.verticalHeader().setDefaultSectionSize(24)
-    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-    header = table.horizontalHeader()
-    header.setHighlightSections(False)
-    header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-    header.setSectionResizeMode(columns - 2, QHeaderView.ResizeMode.Stretch)
-    return table
-
-
-def _fill(table: QTableWidget, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    table.setHorizontalHeaderLabels(list(heads))
-    table.setRowCount(len(rows))
-    for i, row in enumerate(rows):
-        for column, text in enumerate(row):
-            table.setItem(i, column, QTableWidgetItem(text))

@@ -1,0 +1,89 @@
+"""Rows of labelled controls, and plain tables under them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QSpinBox,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+
+def spin(name: str, least: int, most: int, value: int) -> QSpinBox:
+    """A number, its name also its tool tip."""
+    spin = QSpinBox()
+    spin.setRange(least, most)
+    spin.setValue(value)
+    spin.setAccessibleName(name)
+    spin.setToolTip(name)
+    return spin
+
+
+def row(*parts: tuple[str, QWidget | None]) -> QHBoxLayout:
+    """Controls in a line, each after its label."""
+    row = QHBoxLayout()
+    row.setSpacing(5)
+    for text, widget in parts:
+        if text:
+            label = QLabel(text)
+            label.setBuddy(widget)
+            row.addWidget(label)
+        if widget is not None:
+            widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            row.addWidget(widget)
+    row.addStretch(1)
+    return row
+
+
+def words() -> QLabel:
+    """A label for sentences."""
+    label = QLabel()
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label
+
+
+def page(row: QHBoxLayout, *parts: QWidget) -> QWidget:
+    """A row of controls over what they give; labels as high as they need."""
+    page = QWidget()
+    column = QVBoxLayout(page)
+    column.setContentsMargins(0, 4, 0, 0)
+    column.setSpacing(4)
+    column.addLayout(row)
+    for part in parts:
+        column.addWidget(part, 0 if isinstance(part, QLabel) else 1)
+    column.addStretch(0)
+    return page
+
+
+def table(name: str, columns: int) -> QTableWidget:
+    """A table to read; the last column but one takes the room that is left."""
+    table = QTableWidget(0, columns)
+    table.setAccessibleName(name)
+    table.verticalHeader().hide()
+    table.verticalHeader().setDefaultSectionSize(24)
+    table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    header = table.horizontalHeader()
+    header.setHighlightSections(False)
+    header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+    header.setSectionResizeMode(columns - 2, QHeaderView.ResizeMode.Stretch)
+    return table
+
+
+def fill(table: QTableWidget, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Other rows, under these heads."""
+    table.setHorizontalHeaderLabels(list(heads))
+    table.setRowCount(len(rows))
+    for i, row in enumerate(rows):
+        for column, text in enumerate(row):
+            table.setItem(i, column, QTableWidgetItem(text))
