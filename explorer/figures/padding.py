@@ -42,7 +42,7 @@ def _block(result: BatchResult, number: int, row: BatchRow) -> Block:
         _read(f"at {LAST_SLOT}", row.at_last_slot, result.tolerance),
     )
     return Block(
-        title=f"Prompt {number}: {verdict_words(row)}, max |Δ logit| against itself alone "
+        title=f"Prompt {number}: {verdict_words(row)}, max |Δ logit| "
         f"{row.max_abs_diff_vs_alone:.2g}",
         mood="good" if row.verdict == "right" else "bad",
         lines=(
@@ -153,13 +153,19 @@ def finding(result: BatchResult) -> str:
             "Padding on the left: every row ends with its own last token, so "
             f"logits{LAST_SLOT} reads the right slot in every row, and {whole}."
         )
-    off = max(inside, key=lambda row: row.at_last_slot.max_abs_diff)
+    off = max(inside, key=_tells)
     ends = f"{len(inside)} of {len(result.rows)} rows {'ends' if len(inside) == 1 else 'end'}"
     return (
         f"Padding on the right: {ends} in padding. logits{LAST_SLOT} reads the last slot, so there "
         "it gets what follows padding, not what follows the prompt: "
         f"{_instead(result, off, off.at_last_slot)} Read at its last token, {whole}."
     )
+
+
+def _tells(row: BatchRow) -> tuple[bool, float]:
+    """The best example is the row whose answer changes, and was surest."""
+    right, wrong = row.alone[0], row.at_last_slot.top[0]
+    return right.token.id != wrong.token.id, right.probability
 
 
 def _instead(result: BatchResult, row: BatchRow, reading: Reading) -> str:

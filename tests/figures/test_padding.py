@@ -148,3 +148,9 @@ def test_the_table_has_a_line_a_slot() -> None:
 def test_the_padding_token_is_named_with_its_source() -> None:
     words = figures.padding_words(msgspec.structs.replace(result(row(2)), pad_note="EOS serves."))
     assert words == "Padding token: <|end|> (id 0). EOS serves."
+
+
+def test_the_example_in_the_finding_is_a_row_whose_answer_changes() -> None:
+    same = Reading(slot=3, top=RIGHT, max_abs_diff=99.0)
+    words = figures.finding(result(row(1, at_last_slot=same), row(2), row(4)))
+    assert "prompt 2 answers" in words

@@ -18,8 +18,8 @@ from explorer.trace.batch import MOST_ROWS
 
 EXAMPLES = (
     "The capital of France is",
-    "Once upon a time",
-    "The sun rises in the east and it sets in the",
+    "Thank you very",
+    "Thank you very much for your",
 )
 
 

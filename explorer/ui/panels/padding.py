@@ -130,7 +130,6 @@ class PaddingPanel(Panel):
         self._pad.setProperty("look", "small")
         self._pad.setWordWrap(True)
         self._look = QPushButton()
-        self._look.setProperty("look", "flat")
         self._look.clicked.connect(self._look_at_attention)
         self._look.setToolTip(
             self.tr(
