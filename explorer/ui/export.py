@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from PySide6.QtCore import QBuffer, QIODevice, QPoint, QRect, QSize
 from PySide6.QtGui import QImage, QPainter, QRegion
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
-Kind = Literal["png", "svg", "csv"]
+Kind = Literal["png", "svg", "csv", "npy"]
 PICTURE_SCALE = 2  # pixels per screen pixel in a PNG, so that it stays sharp in a document
 
 
@@ -22,11 +23,13 @@ PICTURE_SCALE = 2  # pixels per screen pixel in a PNG, so that it stays sharp in
 class View:
     """One exportable part of a panel: the widget as drawn, and its figures if it has any.
 
-    `table` gives rows of plain values, the first row being the header.
+    `table` gives rows of plain values, the first row being the header; `array` the same figures
+    in full, for numpy.
     """
 
     widget: QWidget
     table: Callable[[], Iterable[Sequence[object]]] | None = None
+    array: Callable[[], np.ndarray] | None = None
 
 
 def picture(widget: QWidget, scale: int = PICTURE_SCALE) -> QImage:
@@ -73,6 +76,10 @@ def write_view(view: View, title: str, path: Path, kind: Kind) -> None:
         assert view.table is not None
         # A byte-order mark: spreadsheets otherwise read the file in the local code page.
         path.write_text(csv_text(view.table()), encoding="utf-8-sig", newline="")
+    elif kind == "npy":
+        assert view.array is not None
+        with path.open("wb") as file:  # numpy.save would add to the name
+            np.save(file, view.array(), allow_pickle=False)
     elif not picture(view.widget).save(str(path), "PNG"):  # type: ignore[call-overload]
         raise OSError(f"The picture could not be written to {path}.")
 

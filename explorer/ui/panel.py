@@ -125,6 +125,10 @@ class Panel(QWidget):
                 part.addAction(
                     self.tr("Save table (CSV)…"), lambda n=name, v=view: self._save(n, v, "csv")
                 )
+            if view.array is not None:
+                part.addAction(
+                    self.tr("Save array (NPY)…"), lambda n=name, v=view: self._save(n, v, "npy")
+                )
         return menu
 
     def _build_header(self) -> QWidget:

@@ -6,6 +6,7 @@ import csv
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
@@ -100,3 +101,11 @@ def test_a_failed_save_is_one_sentence(
     entries["Save table (CSV)…"].trigger()
     assert len(said) == 1
     assert "out.csv could not be saved" in said[0]
+
+
+def test_an_array_is_saved_under_the_name_that_was_given(label: QLabel, tmp_path: Path) -> None:
+    figures = np.array([[0.25, np.nan], [0.75, 1.0]], np.float32)
+    path = tmp_path / "map.npy"
+    export.write_view(View(label, array=lambda: figures), "map", path, "npy")
+    np.testing.assert_array_equal(np.load(path), figures)
+    assert np.load(path).dtype == np.float32
