@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -20,9 +20,8 @@ class ControlChoice(QWidget):
         self._names: tuple[str, ...] = ()
         self.which = ElidedLabel()
         self.which.setTextFormat(Qt.TextFormat.PlainText)
-        read = QLabel(self.tr("read as"))
         self.choice = QComboBox()
-        self.choice.addItems([self.tr("control token"), self.tr("plain text")])
+        self.choice.addItems([self.tr("as control token"), self.tr("as plain text")])
         self.choice.setAccessibleName(self.tr("How control tokens in the prompt are read"))
         self.choice.setToolTip(
             self.tr(
@@ -35,7 +34,6 @@ class ControlChoice(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.which, 1)
-        row.addWidget(read)
         row.addWidget(self.choice)
         self.hide()
 
