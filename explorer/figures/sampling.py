@@ -15,7 +15,7 @@ from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
 CUTS: tuple[Link, ...] = ("top_k", "top_p", "min_p")
-POINTS = 400  # of a curve: more than a screen can tell apart on a logarithmic axis
+POINTS = 240  # of a curve: one for each pixel or two that a panel has
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,9 @@ class Orders:
         return one.kept != other.kept or not np.allclose(one.p, other.p, rtol=0, atol=1e-12)
 
 
-def orders(trace: Trace, index: int, sampling: Sampling) -> Orders | None:
-    """Both orders side by side, or None where there is nothing to put in order."""
+def orders(trace: Trace, index: int, known: Chain) -> Orders | None:
+    """Both orders of a chain side by side, or None where there is nothing to put in order."""
+    sampling = known.sampling
     cuts = sampling.top_p < 1 or sampling.min_p > 0
     if sampling.takes_best or sampling.temperature == 1 or not cuts:
         return None
@@ -141,7 +142,9 @@ def orders(trace: Trace, index: int, sampling: Sampling) -> Orders | None:
     last: tuple[Link, ...] = ("penalty", *rest, "temperature")
     logits, context = trace.steps[index].logits, trace.context_ids(index)
     both = [
-        stages(logits, msgspec.structs.replace(sampling, order=order), context)
+        known.stages
+        if order == sampling.order
+        else stages(logits, msgspec.structs.replace(sampling, order=order), context)
         for order in (first, last)
     ]
     return Orders(both[0], both[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -60,6 +61,12 @@ class Vocabulary:
         """One id as a token.  IndexError if there is no such id."""
         raw = self.raw(token_id)
         return Token(token_id, raw, origin, bool(self.special[token_id]))
+
+    def by_bytes(self) -> np.ndarray:
+        """(V,) ids in order of their bytes, equal ones by id."""
+        whole, ends = self.data.tobytes(), self.offsets.tolist()
+        raw = [whole[a:b] for a, b in pairwise(ends)]
+        return np.array(sorted(range(len(raw)), key=raw.__getitem__), np.int64)
 
     def spelled(self, raw: bytes) -> tuple[int, ...]:
         """Every id with exactly these bytes, in order."""

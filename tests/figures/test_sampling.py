@@ -78,11 +78,18 @@ def test_moving_a_link() -> None:
 
 
 def test_orders_are_only_told_apart_where_they_differ(trace: Trace) -> None:
-    assert figures.orders(trace, 0, Sampling()) is None
-    assert figures.orders(trace, 0, Sampling(greedy=False, top_p=0.5)) is None
-    same = figures.orders(trace, 0, Sampling(greedy=False, temperature=0.5, top_p=0.0))
+    def orders(**settings: float) -> figures.Orders | None:
+        sampling = Sampling(greedy=False, **settings)  # type: ignore[arg-type]
+        return figures.orders(trace, 0, figures.chain(trace, 0, sampling))
+
+    assert figures.orders(trace, 0, figures.chain(trace, 0, Sampling())) is None
+    assert orders(top_p=0.5) is None
+    same = orders(temperature=0.5, top_p=0.0)
     assert same is not None
     assert not same.differ
+    other = orders(temperature=0.3, top_p=0.7)
+    assert other is not None
+    assert other.differ
 
 
 def with_ids(trace: Trace, *ids: int) -> Trace:

@@ -209,6 +209,7 @@ def test_stages_keep_up_with_a_slider(size: int, per_second: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.smollm2
+@pytest.mark.timeout(1800)
 def test_real_logits_equal_transformers() -> None:
     from explorer.engine import loading
     from explorer.engine.runner import Runner

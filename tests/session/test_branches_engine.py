@@ -49,6 +49,7 @@ def test_thirty_nodes_at_random_equal_fresh_runs(running: Running) -> None:
 
 @pytest.mark.slow
 @pytest.mark.smollm2
+@pytest.mark.timeout(1800)
 def test_thirty_nodes_of_a_real_model_equal_fresh_runs() -> None:
     running = Running(LocalEngine, REAL[0])
     running.until(lambda state: state.vocabulary is not None)

@@ -37,6 +37,10 @@ def test_two_ids_of_one_spelling_are_both_found() -> None:
     assert vocabulary.spelled(b"b") == ()
 
 
+def test_ids_in_order_of_their_bytes() -> None:
+    assert Vocabulary.of(TOKENS).by_bytes().tolist() == [1, 5, 3, 0, 4, 2]
+
+
 @pytest.mark.parametrize("token_id", [-1, 6])
 def test_ids_that_do_not_exist(token_id: int) -> None:
     with pytest.raises(IndexError):

@@ -130,7 +130,7 @@ class SamplingPanel(Panel):
         if self._tabs.currentWidget() is self.token_view:
             self.token_view.show_chain(chain, state.names, self._known(state))
             return
-        orders = figures.orders(state.trace, state.step_index, chain.sampling)
+        orders = figures.orders(state.trace, state.step_index, chain)
         known = self._known(state)
 
         def label(token_id: int) -> str:

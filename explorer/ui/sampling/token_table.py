@@ -164,7 +164,10 @@ class TokenTable(QAbstractTableModel):
         assert self._listing is not None
         size = len(self._listing.raw)
         if self._by_text is None or len(self._by_text) != size:
-            spelled = [(t is None, t.raw if t else b"", i)
-                       for i in range(size) for t in (self.token(i),)]  # fmt: skip
-            self._by_text = np.array([i for *_, i in sorted(spelled)], np.int64)
+            if self._names is not None and len(self._names) == size:
+                self._by_text = self._names.by_bytes()
+            else:
+                known = [(token is None, token.raw if token else b"", i)
+                         for i in range(size) for token in (self.token(i),)]  # fmt: skip
+                self._by_text = np.array([i for *_, i in sorted(known)], np.int64)
         return self._by_text
