@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt, QTimer
+import numpy as np
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
 from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 
 from explorer.figures import blocks
 from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores
 from explorer.figures.tokens import Label, extended, find
-from explorer.session.state import Comparison, State
+from explorer.session.state import State
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from explorer.ui.attention import tables, words
-from explorer.ui.attention.compare_bar import CompareBar
+from explorer.ui.attention.comparing import Comparing, other_run
 from explorer.ui.attention.heads_side import HeadsSide
 from explorer.ui.attention.pages import Pages
 from explorer.ui.attention.source import AttentionSource
 from explorer.ui.attention.tools import Tools
-from explorer.ui.attention.tray import Tray
 from explorer.ui.attention.wish import Drawn, Look, Wish
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
@@ -55,8 +55,6 @@ class AttentionPanel(Panel):
         self._scores: HeadScores | None = None
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
         self._view = ""
-        self._alone = False  # compared without a second run, which this architecture refuses
-        self._prefix_of: tuple[Any, ...] | None = None  # the moment the experiment was made at
         self._build()
         self._connect()
 
@@ -64,7 +62,8 @@ class AttentionPanel(Panel):
 
     def _build(self) -> None:
         self.tools = Tools(self.theme)
-        self.compare_bar = CompareBar()
+        self.comparing = Comparing(self.session, self.theme, self)
+        self.compare_bar, self.tray = self.comparing.bar, self.comparing.tray
         self.heads = HeadsSide(self.theme, self._head_words)
         self.pages = Pages(
             self.theme,
@@ -72,7 +71,6 @@ class AttentionPanel(Panel):
             self._token_words,
             lambda key: self._cell_words(self._query or 0, key),
         )
-        self.tray = Tray(self.theme, self.session.measure_prefix)
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.addWidget(self.heads)
         self._split.addWidget(self.pages)
@@ -91,7 +89,7 @@ class AttentionPanel(Panel):
         self.content.addWidget(self.tray)
         self.content.addWidget(self._readout)
         self._caveat.setVisible(False)
-        self._set_comparing(False)
+        self._set_comparing(self.session.state)
 
     def _connect(self) -> None:
         source, tools = self.source, self.tools
@@ -122,10 +120,7 @@ class AttentionPanel(Panel):
 
     def show_state(self, old: State | None, new: State) -> None:
         trace, step = new.trace, new.step_index
-        refused = self._refusal(new)
-        self._give_up_runs(new, refused)
-        comparing = new.comparing or self._alone
-        self._set_comparing(comparing)
+        self._set_comparing(new)
         if trace is None or step is None:
             self._forget()
             self.show_empty()
@@ -135,76 +130,30 @@ class AttentionPanel(Panel):
         self._follow_tokens(trace)
         if before is None or (before.layer, before.head) != (look.layer, look.head):
             self.heads.atlas.set_selected(look.layer, look.head)
-        self.source.show(self._wish(look, new, comparing, refused))
+        self.source.show(self._wish(look, new))
         self._mark(new)
-        if comparing:
-            self._show_comparison(old, new, trace, step, refused)
+        self.comparing.show_state(new)
+        if self.comparing.on(new):
+            self.pages.set_note(self.comparing.missing(new) or self.tr("being worked out"))
         if self.empty:
             self.show_content()
 
-    def _wish(self, look: Look, state: State, comparing: bool, refused: str) -> Wish:
-        beside = self.compare_bar.beside if comparing else None
-        if beside == "run" and refused:
-            beside = None
+    def _wish(self, look: Look, state: State) -> Wish:
         return Wish(
             look=look,
             figure=self.tools.chosen_figure,
-            beside=beside,
-            other=_other(state),
+            beside=self.comparing.beside(state),
+            other=other_run(state),
             per_map=self.tools.per_map,
             arcs=self.tools.chosen_view == "arcs",
             which=self.heads.which,
         )
 
-    def _refusal(self, state: State) -> str:
-        """Why this architecture cannot run without the mask; empty if it can."""
-        card = state.trace.card if state.card is None and state.trace else state.card
-        if card is None or card.offers("causal_off"):
-            return ""
-        why = card.words("causal_off")
-        return self.tr("The mask can't be switched off here: {0}.").format(why) if why else ""
-
-    def _give_up_runs(self, state: State, refused: str) -> None:
-        """Never ask for a run that this architecture refuses; its scores can still be compared."""
-        if refused and state.comparing:
-            self._alone = True
-            QTimer.singleShot(0, self, lambda: self.session.compare(False))
-        elif self._alone and not refused and state.card is not None:
-            self._alone = False
-            QTimer.singleShot(0, self, lambda: self.session.compare(True))
-
-    def _show_comparison(
-        self, old: State | None, new: State, trace: Trace, step: int, refused: str
-    ) -> None:
-        other = _other(new)
-        waiting = "" if other is not None else self._waiting(new, refused)
-        self.compare_bar.show_trace(trace, waiting)
-        note = waiting or self.tr("being worked out")
-        self.pages.set_note(note)
-        own = trace.steps[step]
-        sides = (own, None if other is None else other.step)
-        masked, unmasked = sides if trace.request.causal_mask else sides[::-1]
-        self.tray.next.show_steps(masked, unmasked, waiting)
-        if old is None or old.prefix is not new.prefix:
-            self._prefix_of = (trace.request, trace.chosen_ids[:step]) if new.prefix else None
-        current = self._prefix_of == (trace.request, trace.chosen_ids[:step])
-        self.tray.prefix.show_figures(new.prefix, current)
-
-    def _waiting(self, state: State, refused: str) -> str:
-        """Why the other side is not there."""
-        if refused:
-            return refused
-        if state.card is None:
-            return self.tr("The other run needs the model: open it, then it starts by itself.")
-        if state.status.text:
-            return state.status.text
-        return self.tr("The other run has not been made yet; press Step.")
-
-    def _set_comparing(self, on: bool) -> None:
+    def _set_comparing(self, state: State) -> None:
+        self.comparing.follow(state)
+        on = self.comparing.on(state)
         if self.tools.compare.isChecked() != on:
             self.tools.compare.setChecked(on)
-        for part in (self.compare_bar, self.tray):
-            part.setVisible(on)
         self.heads.set_comparing(on)
 
     def _forget(self) -> None:
@@ -248,8 +197,8 @@ class AttentionPanel(Panel):
         padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
         self.pages.show_drawn(view, drawn, self._labels, padding, self._query or 0)
         state = self.session.state
-        if (state.comparing or self._alone) and _other(state) is None:
-            self.pages.set_note(self._waiting(state, self._refusal(state)))
+        if self.comparing.on(state) and other_run(state) is None:
+            self.pages.set_note(self.comparing.missing(state))
 
     def _show_caveat(self, progress: str = "") -> None:
         said = progress or words.caveat(self.tools.chosen_figure)
@@ -330,12 +279,7 @@ class AttentionPanel(Panel):
         self.show_state(None, self.session.state)
 
     def _on_compared(self, on: bool) -> None:
-        if on and self._refusal(self.session.state):
-            self._alone = True
-            self.show_state(None, self.session.state)
-            return
-        self._alone = False
-        self.session.compare(on)
+        self.comparing.switch(on)
         self.show_state(None, self.session.state)
 
     def _on_coloured(self) -> None:
@@ -376,13 +320,20 @@ class AttentionPanel(Panel):
         names = {"maps": self.tr("Attention map"), "arcs": self.tr("Arcs"), "row": self.tr("Row")}
         view = self.tools.chosen_view
         shown = {
-            names[view]: View(self.pages.by_view[view], self._table),
+            names[view]: View(self.pages.by_view[view], self._table, self._array),
             self.tr("All heads"): View(self.heads.atlas),
         }
-        if self.session.state.comparing or self._alone:
+        if self.comparing.on(self.session.state):
             shown[self.tr("Next token, both runs")] = View(self.tray.next, self.tray.next.table)
             shown[self.tr("Prefix experiment")] = View(self.tray.prefix, self.tray.prefix.table)
         return shown
+
+    def _array(self) -> np.ndarray:
+        """The whole map, or with, without and difference; of the row view its row alone."""
+        if self._drawn is None:
+            return np.zeros((0, 0), np.float32)
+        whole = tables.array(self._drawn)
+        return whole[..., self._query or 0, :] if self.tools.chosen_view == "row" else whole
 
     def _table(self) -> Iterator[Sequence[object]]:
         """The figures of what is shown; in a comparison one block for each side."""
@@ -391,12 +342,6 @@ class AttentionPanel(Panel):
         if self.tools.chosen_view == "row":
             return tables.row(self._drawn, self._labels, self._query or 0)
         return tables.maps(self._drawn, self._labels)
-
-
-def _other(state: State) -> Comparison | None:
-    """The other side of the step on screen, if its pass has run."""
-    found = state.comparison
-    return found if found is not None and found.fits(state.trace, state.step_index) else None
 
 
 def _clamped(state: State, trace: Trace, step: int) -> Look:
