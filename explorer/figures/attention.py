@@ -8,7 +8,7 @@ sliding window).  Zero weight, masked and absent are three different things on s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from explorer.figures.blocks import MASKED, READ, Block, blocks, reason, record_
 from explorer.figures.blocks import kinds as kinds_of
 from explorer.figures.tokens import Label, elide
 from explorer.trace import attention
+from explorer.trace.attention import Mask
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
@@ -133,11 +134,28 @@ def _record(trace: Trace, step: int, layer: int, head: int) -> attention.LayerRe
 
 def _fill(block: Block, head: int, weights: np.ndarray, kinds: np.ndarray) -> None:
     """Work a block out into views of the result, some rows at a time."""
+    record = block.record
+    triangle = record.mask is not None and record.mask.kind == "causal" and record.bias is None
     for first in range(0, block.count, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, block.count)
         rows = slice(block.rows.start + first, block.rows.start + last)
-        weights[first:last] = attention.weights(block.record, block.keys, head, rows)
         kinds[first:last] = kinds_of(block, rows, head)
+        if triangle and record.kind == "qk":
+            columns = min(rows.stop, block.columns)  # beyond, all is masked
+            mask = Mask("causal", rows.stop, columns)
+            part = replace(record, mask=mask)
+            found = attention.weights(part, block.keys[:columns], head, rows)
+            weights[first:last, :columns] = found
+        else:
+            hidden = bool((kinds[first:last] != READ).any())
+            weights[first:last] = attention.weights(
+                record, block.keys, head, rows, masked=hidden or _valued(record)
+            )
+
+
+def _valued(record: attention.LayerRecord) -> bool:
+    """True if the mask does more than allow or forbid."""
+    return record.mask is not None and record.mask.kind == "values"
 
 
 def _finished(

@@ -32,9 +32,13 @@ class LayerRows:
                 continue
             shift = block.rows.start - block.first_query
             rows = slice(begin + shift, end + shift)
-            columns = slice(block.first_key, block.first_key + block.columns)
-            found = weights_of_heads([block], rows, slice(0, block.columns))[0]
+            mask = block.record.mask
+            triangle = mask is not None and mask.kind == "causal"
+            count = min(block.columns, rows.stop) if triangle else block.columns  # beyond: masked
+            found = weights_of_heads([block], rows, slice(0, count))[0]
+            columns = slice(block.first_key, block.first_key + count)
             weights[:, begin - first : end - first, columns] = found
+            columns = slice(block.first_key, block.first_key + block.columns)
             kinds[begin - first : end - first, columns] = parts.kinds(block, rows)
         return weights, kinds
 
