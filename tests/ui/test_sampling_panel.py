@@ -105,6 +105,25 @@ def test_three_logits_show_both_orders_and_why_they_differ(stage: WindowStage) -
     assert "Order matters" not in words(shown)
 
 
+def test_the_number_drawn_is_on_the_curve_once_nothing_changes_any_more(
+    stage: WindowStage,
+) -> None:
+    stage.loaded().ran(1)
+    shown = panel_of(stage)
+    stage.session.set_sampling(Sampling(greedy=False, temperature=0.5, top_k=3, min_p=1e-9))
+    drawn = []
+    for row in range(6):
+        shown.chain_view.table.selectRow(row)
+        data = shown.chain_view.curves._data
+        assert data is not None
+        drawn.append(data.u is not None)
+    assert drawn == [False, False, False, True, True, True]
+    last = shown._chain
+    assert last is not None
+    below = last.stages[-1].p[: last.landed].sum()
+    assert below <= (last.u or 0) < below + last.stages[-1].p[last.landed or 0]
+
+
 def test_a_step_of_the_past_is_shown_as_it_was_picked(stage: WindowStage) -> None:
     stage.loaded().ran(3)
     shown = panel_of(stage)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
+import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
@@ -222,7 +223,8 @@ class ChainView(QWidget):
             return
         row = max(self._table.currentRow(), 0)
         stage, before = chain.stages[row], chain.stages[max(row - 1, 0)]
-        last = row == len(chain.stages) - 1 or all(not s.active for s in chain.stages[row + 1 :])
+        # The number is drawn on the final distribution: shown wherever that is already reached.
+        last = np.array_equal(stage.p, chain.stages[-1].p)
         data = Curves(
             before=figures.curve(before.p),
             after=figures.curve(stage.p),
