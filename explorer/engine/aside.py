@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from explorer.engine import hub_errand
 from explorer.engine.errors import BadInput
 from explorer.trace import messages
 from explorer.trace.messages import AnyRequest
 
-_KINDS = (messages.Inspect, messages.FindModels)
+Progress = Callable[[str, float | None], None]
+Question = messages.Inspect | messages.FindModels | messages.LookOnHub | messages.Download
+_ERRANDS = {messages.LookOnHub: "look", messages.Download: "get"}
 
 
 class Aside:
@@ -28,7 +31,7 @@ class Aside:
 
     def takes(self, request: AnyRequest) -> bool:
         """True if the question is answered here; then its thread has been started."""
-        if not isinstance(request, _KINDS):
+        if not isinstance(request, Question):
             return False
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         thread = threading.Thread(target=self._work, args=(request,), name="aside", daemon=True)
@@ -37,6 +40,9 @@ class Aside:
         return True
 
     def _work(self, request: AnyRequest) -> None:
+        if type(request) in _ERRANDS:  # in a process of its own, and it may take hours
+            self._answer(request)
+            return
         self.ready.wait()
         with self._one_at_a_time:
             self._answer(request)
@@ -47,8 +53,12 @@ class Aside:
         for thread in self._threads:
             thread.join()
 
-    def facts(self, request: messages.Inspect | messages.FindModels) -> dict[str, Any]:
+    def facts(
+        self, request: Question, progress: Progress, cancelled: Callable[[], bool]
+    ) -> dict[str, Any]:
         """What was asked for; BadInput with a next step if it can't be had."""
+        if isinstance(request, (messages.LookOnHub, messages.Download)):
+            return hub_errand.run(_ERRANDS[type(request)], request.repo, progress, cancelled)
         if isinstance(request, messages.Inspect):
             from explorer.engine import recipe
 
@@ -75,4 +85,5 @@ def _library(request: messages.FindModels) -> dict[str, Any]:
         "folders": [str(folder) for folder in stores.added_folders()],
         "available_bytes": memory.available_bytes(),
         "conversions_bytes": gguf_cache.size_bytes(),
+        "offline": hub_errand.offline_reason(),
     }

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from explorer.engine.aside import Aside
+from explorer.engine.aside import Aside, Question
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.trace import messages, wire
 from explorer.trace.messages import AnyRequest, Event
@@ -141,8 +141,9 @@ class Desk:
                 self._batch(request)
             case messages.Bench():
                 self._bench(request)
-            case messages.Inspect() | messages.FindModels():
-                facts = self._aside.facts(request)
+            case _ if isinstance(request, Question):
+                watch = self._progress(request.run), self._stop(request)
+                facts = self._aside.facts(request, *watch)
                 self._say(messages.Facts(run=request.run, facts=facts))
         return None
 

@@ -26,6 +26,16 @@ class Library(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()  # added by the user
     available_bytes: int | None = None  # memory that can be had now
     conversions_bytes: int = 0  # of GGUF files, kept on the disk
+    offline: str = ""  # why nothing can be downloaded, as one sentence; empty if it can
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a download of one model would fetch."""
+
+    repo: str
+    files: tuple[tuple[str, int], ...] = ()  # name, bytes
+    bytes: int = 0
+    free_bytes: int = 0  # on the disk where it would go
 
 
 class Predecessor(msgspec.Struct, frozen=True, kw_only=True):

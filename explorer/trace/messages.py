@@ -132,6 +132,18 @@ class FindModels(Request, frozen=True, kw_only=True):
     clear_conversions: bool = False
 
 
+class LookOnHub(Request, frozen=True, kw_only=True):
+    """What a download would fetch; answered by Facts with the fields of `library.Offer`."""
+
+    repo: str
+
+
+class Download(Request, frozen=True, kw_only=True):
+    """Fetch a model from the Hub; answered by Progress…, Facts, also during a run."""
+
+    repo: str
+
+
 class Cancel(Request, frozen=True, kw_only=True):
     """End the run of this number within one layer's time; it answers Finished("cancelled")."""
 
@@ -239,6 +251,8 @@ AnyRequest = (
     | Bench
     | Inspect
     | FindModels
+    | LookOnHub
+    | Download
     | Cancel
     | Quit
 )
