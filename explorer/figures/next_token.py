@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.sampling import distribution
+from explorer.sampling import check, distribution, leading, softmax
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
@@ -52,26 +52,40 @@ def chart(trace: Trace, index: int, sampling: Sampling, rows: int) -> NextToken:
     SamplingError with a sentence if logits or settings give no distribution.
     """
     step = trace.steps[index]
-    dist = distribution(step.logits, sampling, trace.context_ids(index))
-    ids = [int(i) for i in dist.order[: max(rows, 1)]]
     chosen = trace.chosen[index]
+    known = {token.id: token for token in (*step.top, chosen)}
+    leaders, raw, final, kept = _shares(trace, index, sampling, max(rows, 1))
+    ids = [int(i) for i in leaders]
     if chosen.id not in ids:
         ids[-1] = chosen.id
-    known = {token.id: token for token in (*step.top, chosen)}
-    bars = tuple(
-        Bar(i, known.get(i), float(dist.raw[i]), float(dist.final[i]), i == chosen.id) for i in ids
-    )
-    others = np.ones(len(dist.raw), bool)
+    bars = tuple(Bar(i, known.get(i), float(raw[i]), float(final[i]), i == chosen.id) for i in ids)
+    others = np.ones(len(raw), bool)
     others[ids] = False
     return NextToken(
         step=step,
         sampling=sampling,
         bars=bars,
         rest_count=int(np.count_nonzero(others)),
-        rest_raw=float(dist.raw[others].sum()),
-        rest_final=float(dist.final[others].sum()),
-        kept=int(np.count_nonzero(dist.final)),
+        rest_raw=float(raw[others].sum()),
+        rest_final=float(final[others].sum()),
+        kept=kept,
     )
+
+
+def _shares(
+    trace: Trace, index: int, sampling: Sampling, rows: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """The `rows` leading ids, raw and final (V,) probabilities, and how many tokens are left."""
+    logits = trace.steps[index].logits
+    if not (sampling.takes_best and sampling.repetition_penalty == 1):
+        dist = distribution(logits, sampling, trace.context_ids(index))
+        return dist.order[:rows], dist.raw, dist.final, int(np.count_nonzero(dist.final))
+    check(sampling)
+    raw = softmax(logits)
+    leaders = leading(logits, rows)  # nothing else needs the order of them all
+    final = np.zeros(len(raw))
+    final[leaders[0]] = 1
+    return leaders, raw, final, 1
 
 
 def percent(p: float) -> str:

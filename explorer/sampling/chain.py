@@ -14,6 +14,7 @@ import numpy as np
 from explorer.sampling.ranked import (
     SamplingError,
     entropy_bits,
+    leading,
     moved,
     ranked,
     ranking,
@@ -28,6 +29,7 @@ __all__ = [
     "check",
     "distribution",
     "entropy_bits",
+    "leading",
     "ranking",
     "softmax",
     "stages",

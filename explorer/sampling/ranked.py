@@ -20,7 +20,11 @@ class Ranked:
     ids: np.ndarray  # (V,) int64
     values: np.ndarray  # (V,) float64 logits, descending
     raw: np.ndarray  # (V,) float64 softmax, in the same order
-    entropy_bits: float  # of `raw`
+
+    @property
+    def entropy_bits(self) -> float:
+        """Of `raw`; worked out each time, for few ask."""
+        return entropy_bits(self.raw)
 
 
 _KEPT = 4
@@ -40,7 +44,7 @@ def ranked(logits: np.ndarray) -> Ranked:
     values = np.asarray(logits, np.float64)[ids]
     raw = np.exp(values - values[0])
     raw /= raw.sum()
-    found = Ranked(ids, values, raw, entropy_bits(raw))
+    found = Ranked(ids, values, raw)
     if not logits.flags.writeable:
         for array in (found.ids, found.values, found.raw):
             array.flags.writeable = False
@@ -71,6 +75,15 @@ def ranking(values: np.ndarray) -> np.ndarray:
     keys = (descending.astype(np.uint64) << np.uint64(32)) | np.arange(len(bits), dtype=np.uint64)
     keys.sort()
     return (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def leading(values: np.ndarray, count: int) -> np.ndarray:
+    """The first `count` of `ranking(values)`, without sorting the rest."""
+    if count >= len(values):
+        return ranking(values)
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    ids = np.flatnonzero(values >= least)
+    return np.asarray(ids[ranking(values[ids])][:count])
 
 
 def moved(

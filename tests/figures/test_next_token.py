@@ -47,6 +47,17 @@ def test_shares_are_those_of_the_sampling_chain() -> None:
     assert [bar.kept for bar in figure.bars[:6]].count(True) == 5
 
 
+def test_the_most_probable_token_alone_is_left_where_nothing_is_drawn() -> None:
+    greedy = next_token.chart(trace(), 0, Sampling(), 4)
+    dist = distribution(trace().steps[0].logits, Sampling())
+    wanted = set(dist.order[:3].tolist())
+    assert wanted <= {bar.token_id for bar in greedy.bars}
+    for bar in greedy.bars:
+        assert bar.raw == pytest.approx(dist.raw[bar.token_id])
+        assert bar.final == dist.final[bar.token_id]
+    assert (greedy.kept, greedy.rest_final) == (1, 0)
+
+
 def test_the_chosen_token_has_a_row_even_if_it_is_the_least_probable() -> None:
     made = trace()
     worst = int(np.argmin(made.steps[0].logits))

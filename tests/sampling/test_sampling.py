@@ -140,3 +140,5 @@ def test_ranking_of_floats_equals_a_stable_sort() -> None:
     values[:5] = [0.0, -0.0, -np.inf, np.float32(1e-45), 3e38]
     expected = np.argsort(-values.astype(np.float64), kind="stable")
     np.testing.assert_array_equal(sampling.ranking(values), expected)
+    for count in (1, 2, 7, len(values) - 1, len(values), len(values) + 3):
+        np.testing.assert_array_equal(sampling.leading(values, count), expected[:count])
