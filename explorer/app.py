@@ -35,6 +35,8 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
     if problem:
         return _refuse(problem)
     _start_log()
+    # A painter waits this long whenever another thread runs Python; 5 ms, the usual, are felt.
+    sys.setswitchinterval(0.001)
     app, window, session, close = compose(engine_command)
     _catch_surprises(window)
     _close_on_signals(app, window)

@@ -259,7 +259,9 @@ def _font(families: tuple[str, ...], scale: float) -> QFont:
 
 def unit(widget: QWidget) -> float:
     """The zoom a widget is drawn at, read from its own font; sizes are multiplied by it."""
-    return widget.fontInfo().pixelSize() / BASE_FONT_PX
+    # Asked for at every paint: what the font really is costs twenty times what it was set to.
+    size = widget.font().pixelSize()
+    return (size if size > 0 else widget.fontInfo().pixelSize()) / BASE_FONT_PX
 
 
 def palette(theme: Theme) -> QPalette:
