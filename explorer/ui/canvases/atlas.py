@@ -22,6 +22,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QPixmap,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
@@ -76,6 +77,7 @@ class AtlasView(QAbstractScrollArea):
         self._selected: tuple[int, int] | None = None
         self._over: tuple[int, int] | None = None
         self._image: QImage | None = None
+        self._numbers: tuple[object, QPixmap] | None = None
         self._layout = AtlasLayout()
         self._note = ""
 
@@ -93,7 +95,7 @@ class AtlasView(QAbstractScrollArea):
 
     def set_order(self, order: Sequence[tuple[int, int]] | None) -> None:
         """Put heads in this order, row by row; None = layers down, heads across."""
-        self._order = order
+        self._order, self._numbers = order, None
         self._lay_out()
 
     def set_selected(self, layer: int, head: int) -> None:
@@ -179,7 +181,10 @@ class AtlasView(QAbstractScrollArea):
         if self._order is None:
             self._paint_absent(painter)
         painter.setClipping(False)
-        self._paint_labels(painter)
+        if abs(painter.deviceTransform().m11() - ratio) < 1e-3:
+            painter.drawPixmap(0, 0, self._numbers_picture(ratio))
+        else:  # for a document: text stays text
+            self._paint_labels(painter)
         painter.setClipRect(inside.adjusted(-3, -3, 0, 0))
         self._paint_marks(painter)
 
@@ -188,7 +193,7 @@ class AtlasView(QAbstractScrollArea):
         assert self._atlas is not None
         step = (self._layout.cell * ratio).toSize()
         size = step - QSize(1, 1) * round(self._layout.gap * ratio)
-        levels = self._atlas.levels
+        levels, signed = self._atlas.levels, self._atlas.signed
         if self._order is not None:
             levels = reordered(levels, self._order, self._layout.shape)
         drawn = sheet(
@@ -196,9 +201,8 @@ class AtlasView(QAbstractScrollArea):
             (size.height(), size.width()),
             (step.height(), step.width()),
             per_head=self._per_head,
-            signed=self._atlas.signed,
+            signed=signed,
         )
-        signed = self._atlas.signed
         colours = difference(self._theme.dark) if signed else self._colours
         table = colour_table(self._theme, colours)
         table[0] = 0  # clear: gaps, absent cells and absent heads show the surface beneath
@@ -225,6 +229,23 @@ class AtlasView(QAbstractScrollArea):
                 painter.fillRect(box.adjusted(-4, 0, 4, 0), QColor(self._theme.card))
                 painter.setPen(QColor(self._theme.muted))
                 painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
+
+    def _numbers_picture(self, ratio: float) -> QPixmap:
+        """The labels, which stay as they are while thumbnails change with every step."""
+        place, size = self._layout, self.viewport().size()
+        shape = (place.shape, place.cell.width(), place.cell.height(), place.left, place.top)
+        look = (self._theme.name, self._small.toString(), self._order is None, ratio)
+        marked = self._over or self._selected
+        key = (size.width(), size.height(), self._offset().toTuple(), shape, look, marked)
+        if self._numbers is None or self._numbers[0] != key:
+            picture = QPixmap(size * ratio)
+            picture.setDevicePixelRatio(ratio)
+            picture.fill(Qt.GlobalColor.transparent)
+            painter = QPainter(picture)
+            self._paint_labels(painter)
+            painter.end()
+            self._numbers = (key, picture)
+        return self._numbers[1]
 
     def _paint_labels(self, painter: QPainter) -> None:
         rows, columns = self._layout.shape

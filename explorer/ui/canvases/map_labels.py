@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPixmap
 
 from explorer.figures.tokens import Label, elide
 from explorer.ui.canvases.cell_view import CellView
@@ -15,6 +15,7 @@ from explorer.ui.theme import Theme
 
 Axis = Literal["query", "key"]
 _LONGEST = 16  # characters
+_PICTURES = 4096  # kept at most
 _LEAST_ROOM = 20  # pixels beside the plot; with less, the map beside this one has the labels
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -29,6 +30,7 @@ class MapLabels:
         self._texts: list[str] = []
         self._padding: Sequence[tuple[int, int]] = ()
         self._fits: dict[tuple[str, int], tuple[str, float]] = {}
+        self._pictures: dict[tuple[str, str, bool, float], QPixmap] = {}
         self._font = QFont()
         self._unit = 1.0
         self._line = 1.0
@@ -47,6 +49,7 @@ class MapLabels:
         if small != self._font:
             self._font, self._unit = small, unit
             self._fits.clear()
+            self._pictures.clear()
         metrics = QFontMetricsF(small)
         self._line = metrics.height()
         return metrics
@@ -105,17 +108,69 @@ class MapLabels:
                 return
             middle = plot.top() + view.y_of(slot + 0.5)
             if plot.top() <= middle <= plot.bottom():
+                end = QPointF(plot.left() - 4 * self._unit, middle)
+                if not mark and self._paint_picture(painter, end, theme, slot, False):
+                    return
                 rect = QRectF(0, middle - line / 2, plot.left() - 4 * self._unit, line)
                 self._paint(painter, rect, theme, slot, mark, _RIGHT)
             return
         middle = plot.left() + view.x_of(slot + 0.5)
         if plot.left() <= middle <= plot.right():
+            room = plot.top() - 4 * self._unit
+            if not mark and self._paint_picture(painter, QPointF(middle, room), theme, slot, True):
+                return
             painter.save()
             painter.translate(QPointF(middle, plot.top() - 4 * self._unit))
             painter.rotate(-90)
             rect = QRectF(0, -line / 2, plot.top() - 4 * self._unit, line)
             self._paint(painter, rect, theme, slot, mark, _LEFT)
             painter.restore()
+
+    def _paint_picture(
+        self, painter: QPainter, end: QPointF, theme: Theme, slot: int, turned: bool
+    ) -> bool:
+        """Paint a label as a picture of it that is kept; False where it must be painted as text.
+
+        Setting text is by far the dearest part of painting a map that grows with every step.
+        """
+        device = painter.device()
+        ratio = device.devicePixelRatioF()
+        if not isinstance(device, QPixmap) or painter.deviceTransform().m11() != ratio:
+            return False
+        text, width = self._fitted(self._texts[slot], end.y() if turned else end.x())
+        colour = theme.muted if self._is_padding(slot) else theme.text
+        key = (text, colour, turned, ratio)
+        if key not in self._pictures:
+            if len(self._pictures) >= _PICTURES:
+                self._pictures.clear()
+            self._pictures[key] = self._picture(text, width, colour, turned, ratio)
+        line = self._line
+        x, y = (end.x() - line / 2, end.y()) if turned else (end.x() - width, end.y() - line / 2)
+        if turned:
+            y -= self._pictures[key].height() / ratio
+        # On whole pixels, or it would be blurred.
+        at = QPointF(round(x * ratio) / ratio, round(y * ratio) / ratio)
+        painter.drawPixmap(at, self._pictures[key])
+        return True
+
+    def _picture(self, text: str, width: float, colour: str, turned: bool, ratio: float) -> QPixmap:
+        across, line = int(np.ceil(width)) + 2, int(np.ceil(self._line))
+        size = QSize(line, across) if turned else QSize(across, line)
+        picture = QPixmap(size * ratio)
+        picture.setDevicePixelRatio(ratio)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        painter.setFont(self._font)
+        painter.setPen(QColor(colour))
+        if turned:
+            painter.translate(QPointF(0, across))
+            painter.rotate(-90)
+        painter.drawText(QRectF(0, 0, across, line), _LEFT, text)
+        painter.end()
+        return picture
+
+    def _is_padding(self, slot: int) -> bool:
+        return any(first <= slot <= last for first, last in self._padding)
 
     def _paint(
         self,
@@ -135,8 +190,7 @@ class MapLabels:
             on = {"accent": theme.on_accent, "selection": theme.on_selection}[mark]
             painter.setPen(QColor(on))
         else:
-            padded = any(first <= slot <= last for first, last in self._padding)
-            painter.setPen(QColor(theme.muted if padded else theme.text))
+            painter.setPen(QColor(theme.muted if self._is_padding(slot) else theme.text))
         painter.drawText(rect, align, text)
 
     def _fitted(self, text: str, width: float) -> tuple[str, float]:
