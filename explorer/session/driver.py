@@ -13,6 +13,7 @@ from dataclasses import replace
 from explorer.session import budget
 from explorer.session.background import Background
 from explorer.session.batches import Batches
+from explorer.session.downloads import Downloads
 from explorer.session.experiments import Experiments
 from explorer.session.history import History
 from explorer.session.job import Desk, Job, model_key
@@ -42,6 +43,7 @@ class Driver:
         self.experiments = Experiments(self._desk)
         self.batches = Batches(self._desk, self.background)
         self.models = Models(self._desk)
+        self.downloads = Downloads(self._desk)
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
         self._spelling = 0  # run number of the newest question for the vocabulary
@@ -76,6 +78,7 @@ class Driver:
         self._after_load = None
         self.background.forget()
         self.models.forget()
+        self.downloads.forget()
         self.prompt.stop()
 
     # -- wishes
@@ -192,6 +195,8 @@ class Driver:
         match event:
             case m.Lost():
                 self._on_lost(event)
+            case _ if self.downloads.answered(event):
+                pass
             case m.Hello():
                 if self._desk.store.state.status.activity == "starting":
                     self._desk.store.set(status=Status(activity="idle"))

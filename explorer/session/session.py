@@ -107,6 +107,18 @@ class Session:
             clear_conversions=clear_conversions,
         )
 
+    def look_on_hub(self, repo: str) -> None:
+        """Ask what downloading a model would fetch: `state.download`."""
+        self._driver.downloads.look(repo)
+
+    def download(self) -> None:
+        """Fetch what was offered, or go on with it, beside whatever runs."""
+        self._driver.downloads.fetch()
+
+    def cancel_download(self) -> None:
+        """Stop it; what has arrived is kept."""
+        self._driver.downloads.cancel()
+
     def describe_model(self) -> None:
         """Ask how the open model is built, once: `state.recipe`."""
         self._driver.models.describe()

@@ -11,7 +11,7 @@ from explorer.session.branches import Branches
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
-from explorer.trace.library import Library, Recipe
+from explorer.trace.library import Library, Offer, Recipe
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
@@ -89,6 +89,22 @@ class Experiment:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One repository of the Hub, as far as it was asked about."""
+
+    repo: str = ""
+    stage: str = ""  # "", looking, offered, fetching, done
+    text: str = ""  # what is being fetched
+    fraction: float | None = None
+    offer: Offer | None = None
+    problem: str = ""  # one sentence
+
+    @property
+    def busy(self) -> bool:
+        return self.stage in ("looking", "fetching")
+
+
 def other_side(request: RunRequest) -> RunRequest:
     """The same run with the causal mask switched, every pass over the whole sequence."""
     return msgspec.structs.replace(request, causal_mask=not request.causal_mask, cache=False)
@@ -110,6 +126,7 @@ class State:
     library: Library | None = None  # models found on the engine's disk
     finding: bool = False  # they are being looked for
     library_problem: str = ""
+    download: Download = field(default_factory=Download)
     branches: Branches = field(default_factory=Branches)
     status: Status = field(default_factory=Status)
     error: str = ""  # one sentence with a next step; empty = none

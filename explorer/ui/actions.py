@@ -71,6 +71,15 @@ ACTIONS: tuple[Action, ...] = (
         locked_when_presenting=True,
     ),
     Action(
+        id="download",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Download from the Hub…"),
+        tip=QT_TRANSLATE_NOOP("actions", "Fetch a model by its name on the Hugging Face Hub"),
+        icon="save",
+        wish=lambda w: w.download_model(),
+        locked_when_presenting=True,
+    ),
+    Action(
         id="open-file",
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Open file…"),

@@ -23,6 +23,7 @@ from explorer.ui.files import Files
 from explorer.ui.look import Look
 from explorer.ui.memory import Memory
 from explorer.ui.menus import Actions, fill
+from explorer.ui.models.hub import HubDialog
 from explorer.ui.models.picker import ModelPicker
 from explorer.ui.notices import Notices
 from explorer.ui.prompt import PromptBox
@@ -44,6 +45,7 @@ class Window(QMainWindow):
         self.look = look
         self._memory = memory
         self._picker: ModelPicker | None = None  # made when it is first asked for
+        self._hub: HubDialog | None = None
         self.files = Files(session, memory, self)
         self.setWindowTitle(self.tr("Decoder Explorer"))
         self.setAcceptDrops(True)
@@ -180,8 +182,17 @@ class Window(QMainWindow):
         if self._picker is None:
             self._picker = ModelPicker(self.session, self)
             self._picker.chosen.connect(self.files.open)
+            self._picker.download.connect(self.download_model)
         self._picker.show()
         self._picker.activateWindow()
+
+    def download_model(self) -> None:
+        """Fetch a model from the Hub, beside the window."""
+        if self._hub is None:
+            self._hub = HubDialog(self.session, self)
+            self._hub.chosen.connect(self.files.open)
+        self._hub.show()
+        self._hub.activateWindow()
 
     def toggle_presenter(self) -> None:
         """Full screen, larger, with a visible way out."""
@@ -264,8 +275,8 @@ class Window(QMainWindow):
         self._memory.put("split", self._split.saveState())
         self._memory.remember_session(self.session.state)
         self._memory.sync()
-        if self._picker is not None:
-            self._picker.close()
+        for dialog in filter(None, (self._picker, self._hub)):
+            dialog.close()
         self._unsubscribe()
         self.look.needs = None
         event.accept()

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 from explorer.trace import messages as m
 from explorer.trace.card import Capability
 from explorer.ui.actions import ACTIONS, MENUS
+from explorer.ui.models.hub import HubDialog
 from explorer.ui.theme import THEMES
 from tests.ui.stage import WindowStage
 
@@ -83,6 +84,14 @@ def try_choose_model(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pa
     trigger(stage, "choose-model")
     assert stage.engine.count(m.FindModels) == 1
     assert stage.state.finding
+
+
+def try_download(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    asked = len(stage.engine.asked)
+    trigger(stage, "download")
+    assert stage.window.findChild(HubDialog).isVisible()  # type: ignore[union-attr]
+    assert len(stage.engine.asked) == asked  # nothing before a button is pressed
 
 
 def try_open_folder(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class ModelPicker(QDialog):
     """Stays open beside the window; what it shows is the session's library."""
 
     chosen = Signal(str, str)  # what to open, dtype
+    download = Signal()
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -96,6 +97,8 @@ class ModelPicker(QDialog):
         self.folders.setMenu(self._folder_menu)
         self.again = QPushButton(self.tr("Look again"))
         self.again.clicked.connect(lambda: self._session.find_models())
+        self.hub = QPushButton(self.tr("Download from the Hub…"))
+        self.hub.clicked.connect(self.download)
         self.clear = QPushButton(self.tr("Clear"))
         self.clear.setAccessibleName(self.tr("Clear converted GGUF files"))
         self.clear.clicked.connect(lambda: self._session.find_models(clear_conversions=True))
@@ -110,7 +113,7 @@ class ModelPicker(QDialog):
     def _lay_out(self) -> None:
         top, middle, bottom = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
         top.addWidget(self.filter, 1)
-        for button in (self.add, self.folders, self.again):
+        for button in (self.add, self.folders, self.again, self.hub):
             top.addWidget(button)
         middle.addWidget(self.needs, 1)
         middle.addWidget(QLabel(self.tr("Open as")))
@@ -162,11 +165,15 @@ class ModelPicker(QDialog):
                 self.view.setColumnWidth(column, self.view.columnWidth(column) + 16)
         self._select(kept)
         looking = self.tr("Looking for models…") if state.finding else ""
-        nothing = self.tr("No models were found: add the folder that holds yours.")
+        nothing = self.tr(
+            "No models were found: add the folder that holds yours, or download one from the Hub."
+        )
         empty = "" if self.table.models or state.library is None else nothing
         self.note.setText(state.library_problem or looking or empty)
         self.note.setVisible(bool(self.note.text()))
         self.again.setEnabled(not state.finding)
+        self.hub.setEnabled(not self._library.offline)
+        self.hub.setToolTip(self._library.offline)
         self._show_places()
         self._weigh()
 

@@ -1,0 +1,166 @@
+"""Download from the Hub: a name is looked up, what would come is told, then it is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QDialog,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures.cache import short_bytes
+from explorer.session.session import Session
+from explorer.session.state import Download, State
+from explorer.ui.elided import ElidedLabel
+
+
+class HubDialog(QDialog):
+    """May be closed while a download goes on; opened again, it shows how far that is."""
+
+    chosen = Signal(str)  # the repository to open
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._unsubscribe: Callable[[], None] | None = None
+        self.setWindowTitle(self.tr("Download from the Hub"))
+        self.resize(560, 250)
+        about = self._label("muted")
+        about.setText(
+            self.tr(
+                "Nothing is contacted before you press a button here. Only weights as safetensors, "
+                "configuration and tokenizer are fetched, into the Hugging Face cache."
+            )
+        )
+        self.repo = QLineEdit()
+        self.repo.setPlaceholderText(self.tr("owner/name, such as HuggingFaceTB/SmolLM2-135M"))
+        self.repo.setAccessibleName(self.tr("Name of the model on the Hub"))
+        self.repo.returnPressed.connect(self._look)
+        self.repo.textChanged.connect(lambda: self._show(session.state))
+        self.look = self._button(self.tr("Look up"), self._look)
+        self.fetch = self._button(self.tr("Download"), session.download)
+        self.fetch.setProperty("look", "primary")
+        self.stop = self._button(self.tr("Stop"), session.cancel_download)
+        self.open = self._button(self.tr("Open it"), self._open)
+        self.open.setProperty("look", "primary")
+        self.leave = self._button(self.tr("Close"), self.close)
+        self.offer = self._label("")
+        self.problem = self._label("error")
+        self.file = ElidedLabel()
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName(self.tr("Progress of the download"))
+        self._lay_out(about)
+
+    def _label(self, look: str) -> QLabel:
+        label = QLabel()
+        label.setWordWrap(True)
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setProperty("look", look)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        return label
+
+    def _button(self, text: str, act: Callable[[], object]) -> QPushButton:
+        button = QPushButton(text)
+        button.setAutoDefault(False)
+        button.clicked.connect(lambda: act())
+        return button
+
+    def _lay_out(self, about: QLabel) -> None:
+        top, bottom = QHBoxLayout(), QHBoxLayout()
+        top.addWidget(self.repo, 1)
+        top.addWidget(self.look)
+        bottom.addStretch(1)
+        for button in (self.stop, self.leave, self.fetch, self.open):
+            bottom.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setSpacing(8)
+        column.addWidget(about)
+        column.addLayout(top)
+        for widget in (self.offer, self.problem, self.file, self.bar):
+            column.addWidget(widget)
+        column.addStretch(1)
+        column.addLayout(bottom)
+
+    # -- what is shown
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._unsubscribe is None:
+            self._unsubscribe = self._session.subscribe(self._follow)
+            if not self.repo.text():
+                self.repo.setText(self._session.state.download.repo)
+            self._show(self._session.state)
+        self.repo.setFocus()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _follow(self, old: State, new: State) -> None:
+        if old.download != new.download or old.library is not new.library:
+            self._show(new)
+
+    def _show(self, state: State) -> None:
+        now = state.download
+        same = self.repo.text().strip() == now.repo
+        offline = "" if state.library is None else state.library.offline
+        self.repo.setReadOnly(now.busy)
+        self.look.setEnabled(not now.busy and not offline and bool(self.repo.text().strip()))
+        self.offer.setText(self._offer_words(now) if same else "")
+        self.problem.setText(offline or (now.problem if same else ""))
+        self.file.setText(self._file_words(now))
+        self._show_bar(now)
+        self.fetch.setVisible(now.stage != "done" or not same)
+        self.fetch.setEnabled(
+            same and now.stage == "offered" and now.offer is not None and not offline
+        )
+        self.fetch.setText(self.tr("Go on") if now.fraction else self.tr("Download"))
+        self.stop.setVisible(now.busy)
+        self.open.setVisible(now.stage == "done" and same)
+        for label in (self.offer, self.problem):
+            label.setVisible(bool(label.text()))
+
+    def _show_bar(self, now: Download) -> None:
+        self.file.setVisible(now.stage == "fetching")
+        self.bar.setVisible(now.busy or now.stage == "done")
+        if now.fraction is None:
+            self.bar.setRange(0, 0 if now.busy else 1)
+        else:
+            self.bar.setRange(0, 1000)
+            self.bar.setValue(round(now.fraction * 1000))
+
+    def _offer_words(self, now: Download) -> str:
+        offer = now.offer
+        if now.stage == "done":
+            return self.tr("{0} is in the Hugging Face cache now.").format(now.repo)
+        if offer is None:
+            return self.tr("Looking it up…") if now.busy else ""
+        return self.tr("{0} files, {1}; {2} are free on the disk of the cache.").format(
+            len(offer.files), short_bytes(offer.bytes), short_bytes(offer.free_bytes)
+        )
+
+    def _file_words(self, now: Download) -> str:
+        share = "" if now.fraction is None else f"{now.fraction:.0%} · "
+        return f"{share}{now.text or self.tr('Starting the download…')}"
+
+    # -- wishes
+
+    def _look(self) -> None:
+        if self.look.isEnabled():
+            self._session.look_on_hub(self.repo.text().strip())
+
+    def _open(self) -> None:
+        self.chosen.emit(self._session.state.download.repo)
+        self.close()
