@@ -46,9 +46,7 @@ class StopControls(QWidget):
         self._text.setPlaceholderText(self.tr("at this text"))
         self._text.setAccessibleName(self.tr("Stop at this text"))
         self._text.setToolTip(
-            self.tr(
-                "Stops once the new text holds it; \\n is a line break, | separates several"
-            )
+            self.tr("Stops once the new text holds it; \\n is a line break, | separates several")
         )
         self._text.editingFinished.connect(lambda: self._wish(strings=parsed(self._text.text())))
         grid = QGridLayout(self)
