@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,6 +38,21 @@ class _Pass:
     slots: int  # that exist after the pass: the kernel's last key is slot `slots - 1`
     row: int  # of the batch
     masks: dict[tuple[int, ...], Mask] = field(default_factory=dict)
+    copies: dict[int, np.ndarray] = field(default_factory=dict)  # by id of a call's tensor
+
+    def copy_together(self) -> None:
+        """One copy for all layers of a pass that reads one slot, instead of two for each."""
+        if self.recorder.rows != 1:
+            return
+        groups: dict[Any, list[torch.Tensor]] = {}
+        for call in self.recorder.calls:
+            for tensor in (call.query, call.key):
+                kind = (tensor.shape[1], tensor.shape[3], tensor.dtype, tensor.device)
+                groups.setdefault(kind, []).append(tensor)
+        for group in groups.values():
+            last = torch.stack([tensor[self.row, :, -1:].transpose(0, 1) for tensor in group])
+            copied, _ = to_numpy(last)
+            self.copies |= {id(tensor): copied[i] for i, tensor in enumerate(group)}
 
     @property
     def cached(self) -> bool:
@@ -62,6 +78,7 @@ def records(
     too.
     """
     this = _Pass(recorder, slots, row)
+    this.copy_together()
     return tuple(_site_record(site, this, proven) for site in sites(recorder))
 
 
@@ -104,8 +121,10 @@ def rebuildable(call: Call) -> bool:
 
 def _record(layer: int, call: Call, this: _Pass) -> LayerRecord:
     row = this.row
-    queries, dtype = to_numpy(_copied(call.query[row]))
-    keys, _ = to_numpy(_copied(call.key[row, :, -call.query.shape[2] :]))
+    queries, keys = this.copies.get(id(call.query)), this.copies.get(id(call.key))
+    if queries is None or keys is None:
+        queries, _ = to_numpy(_copied(call.query[row]))
+        keys, _ = to_numpy(_copied(call.key[row, :, -call.query.shape[2] :]))
     sinks = call.options.get("s_aux")
     if sinks is None:
         sinks = call.options.get("sinks")
@@ -113,7 +132,7 @@ def _record(layer: int, call: Call, this: _Pass) -> LayerRecord:
     return LayerRecord(
         layer=layer,
         kind="qk",
-        dtype=dtype,
+        dtype=str(call.query.dtype).removeprefix("torch."),
         queries=queries,
         keys=keys,
         scaling=call.scaling,
@@ -127,8 +146,11 @@ def _record(layer: int, call: Call, this: _Pass) -> LayerRecord:
 
 
 def _copied(heads_first: torch.Tensor) -> torch.Tensor:
-    """(H, Q, d) as (Q, H, d) in memory of its own: a view would keep a whole cache alive."""
-    return heads_first.transpose(0, 1).clone(memory_format=torch.contiguous_format)
+    """(H, Q, d) as (Q, H, d) that keeps nothing else alive: a view of a whole cache is copied."""
+    flipped = heads_first.transpose(0, 1)
+    if flipped.untyped_storage().nbytes() == flipped.numel() * flipped.element_size():
+        return flipped
+    return flipped.clone(memory_format=torch.contiguous_format)
 
 
 def _call_map(layer: int, call: Call, this: _Pass) -> LayerRecord:

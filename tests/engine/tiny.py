@@ -46,7 +46,7 @@ KINDS: dict[str, dict[str, Any]] = {
 class SpelledIds:
     """A tokenizer whose text is ids with spaces between."""
 
-    def encode(self, text: str, chat: bool = False) -> Encoded:
+    def encode(self, text: str, chat: bool = False, special_as_text: bool = False) -> Encoded:
         return Encoded(tuple(self.token(int(word)) for word in text.split()), "")
 
     def token(self, token_id: int, origin: Origin = "prompt") -> Token:
