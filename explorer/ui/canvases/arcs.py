@@ -50,6 +50,7 @@ class ArcView(CursorMap):
         self._note = ""
         self._names = MapLabels()
         self._images: tuple[QImage, QImage] | None = None
+        self.hasty = False  # one of several views: they must all follow the mouse
         self._of: int | None = None  # the token whose arcs the images hold
         self.hovered.connect(lambda cell: self.moved.emit(None if cell is None else cell[1]))
         self._place()
@@ -162,7 +163,8 @@ class ArcView(CursorMap):
 
     def _picture(self, arcs: Arcs, which: np.ndarray, height: float, ratio: float) -> QImage:
         # Few arcs are drawn twice as large and made smaller, which smooths them.
-        fine = 2 if np.count_nonzero(which) <= 400 else 1
+        few = np.count_nonzero(which) <= 400 and not (self.hasty and self._of is not None)
+        fine = 2 if few else 1
         scale = ratio * fine
         x = (np.arange(self.view.columns) + 0.5 - self.view.left) * self.view.scale
         x = (x + self._plot.left()) * scale
