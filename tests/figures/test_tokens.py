@@ -150,3 +150,14 @@ def test_extending_is_labelling_anew(known: int, now: int) -> None:
 def test_extending_notices_a_replaced_token() -> None:
     before, after = _tokens(b"a", b"b", b"c"), _tokens(b"a", b"x", b"c", b"d")
     assert figures.extended(before, labels(before), after) == labels(after)
+
+
+def test_a_token_is_found_by_number_or_by_what_it_shows() -> None:
+    written = figures.labels([Token(i, raw) for i, raw in enumerate((b" a", b"7", b" a", b"\n"))])
+    assert figures.find("2", written) == 2
+    assert figures.find("7", written) == 1, "no slot 7: looked for as text"
+    assert figures.find(" a", written, after=0) == 2
+    assert figures.find("a", written, after=2) == 0
+    assert figures.find("\n", written) == 3
+    assert figures.find("zebra", written) is None
+    assert figures.find("a", ()) is None

@@ -5,8 +5,15 @@ from __future__ import annotations
 from time import thread_time
 
 import numpy as np
+from PySide6.QtWidgets import QApplication
 
+from explorer.figures.arcs import strongest
+from explorer.figures.attention import full_map
+from explorer.figures.tokens import labels as labelled
 from explorer.ui.canvases.arc_raster import rasterise
+from explorer.ui.canvases.arcs import ArcView
+from explorer.ui.theme import LIGHT, apply
+from tests.figures.runs import Run
 
 
 def _one(
@@ -68,3 +75,38 @@ def test_two_thousand_arcs_cost_little() -> None:
         rasterise(starts, ends, levels, widths, (150, 600))
         costs.append(thread_time() - begin)
     assert min(costs) < 0.02
+
+
+def test_views_side_by_side_follow_quickly_and_a_lone_one_is_smoothed(qapp: QApplication) -> None:
+    apply(qapp, LIGHT)
+    whole = full_map(Run().prefill(30), 0, 0, 0)
+    labels = labelled(Run().prefill(30).tokens)
+    colours = []
+    for hasty in (False, True):
+        view = ArcView(LIGHT)
+        view.hasty = hasty
+        view.resize(400, 160)
+        view.set_arcs(whole, strongest(whole), labels, (), 1.0)
+        view.follow((12, 12))
+        view.grab()
+        assert view._images is not None
+        image = view._images[0]
+        colours.append(
+            {image.pixel(x, y) for x in range(image.width()) for y in range(image.height())}
+        )
+    assert len(colours[0]) > 2 * len(colours[1]), "smoothed edges have many shades"
+
+
+def test_a_view_without_the_mask_has_room_below(qapp: QApplication) -> None:
+    apply(qapp, LIGHT)
+    for causal in (True, False):
+        trace = Run(causal=causal, bits=True).prefill(10)
+        whole = full_map(trace, 0, 0, 0)
+        view = ArcView(LIGHT)
+        view.resize(400, 160)
+        view.set_arcs(whole, strongest(whole), labelled(trace.tokens), (), 1.0)
+        view.grab()
+        assert view._images is not None
+        assert view._images[1].isNull() is causal
+        top, room = view._strip()
+        assert (top + room < 150) is not causal
