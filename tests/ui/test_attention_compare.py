@@ -15,7 +15,8 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.figures import attention as figures
 from explorer.figures.sides import Side, without_mask
-from explorer.session.state import Comparison, State
+from explorer.session.state import Comparison, State, other_side
+from explorer.trace.attention import weights
 from explorer.trace.card import Capability
 from explorer.trace.trace import Trace
 from explorer.ui.attention.wish import Drawn
@@ -89,8 +90,6 @@ def test_three_maps_of_two_real_runs(board: Board, compared: State) -> None:
     np.testing.assert_array_equal(masked.map.weights, figures.full_map(trace, 2, 0, 0).weights)
     record = other.step.layers[0]
     assert record.keys is not None
-    from explorer.trace.attention import weights
-
     real = weights(record, record.keys, 0)
     np.testing.assert_allclose(unmasked.map.weights, real, atol=1e-6)
     np.testing.assert_allclose(change.map.weights, real - masked.map.weights, atol=1e-6)
@@ -215,8 +214,6 @@ def test_a_model_that_refuses_is_told_in_its_own_words(board: Board, compared: S
 def _windowed() -> tuple[Trace, Comparison]:
     trace = Run(window=4).prefill(12)
     dropped = without_mask(Side(trace, 0))
-    from explorer.session.state import other_side
-
     return trace, Comparison((), other_side(trace.request), dropped.trace.steps[0])
 
 
@@ -251,3 +248,29 @@ def test_every_view_of_a_comparison_can_be_drawn(board: Board, compared: State) 
         count = _drawn(board).wish.look.slots
         assert array().shape == ((3, count) if view == "row" else (3, count, count))
     assert all(a != b for a, b in pairwise(pictures))
+
+
+def test_a_run_without_the_mask_has_the_masked_one_beside_it(board: Board) -> None:
+    trace = Run(causal=False, bits=True).prefill(9)
+    masked_step = Run(seed=1).prefill(9).steps[0]
+    other = Comparison((), other_side(trace.request), masked_step)
+    board.show(trace=trace, comparing=True, comparison=other)
+    board.settle()
+    masked, unmasked, _ = _drawn(board).maps
+    assert masked is not None
+    assert unmasked is not None
+    assert masked.map.weights[0, 1] == 0
+    np.testing.assert_array_equal(unmasked.map.weights, figures.full_map(trace, 0, 0, 0).weights)
+    _choose(board, "scores")
+    dropped = _drawn(board).maps[1]
+    assert dropped is not None
+    assert dropped.map.weights[0, 1] > 0
+    part = dropped.map.weights[4, :5]
+    np.testing.assert_allclose(part / part.sum(), masked.map.weights[4, :5], atol=1e-5)
+
+
+def test_the_line_on_top_says_what_the_colours_mean(board: Board, compared: State) -> None:
+    _show(board, compared)
+    assert "orange: more without" in board.panel._explanation.text()
+    board.show(comparing=False)
+    assert "brighter is more" in board.panel._explanation.text()

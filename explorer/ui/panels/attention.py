@@ -155,6 +155,8 @@ class AttentionPanel(Panel):
         if self.tools.compare.isChecked() != on:
             self.tools.compare.setChecked(on)
         self.heads.set_comparing(on)
+        beside = self.tr("With the mask beside without it; orange: more without, blue: less")
+        self.set_explanation(beside if on else self.tr(self.EXPLANATION))
 
     def _forget(self) -> None:
         self.source.forget()
