@@ -185,7 +185,7 @@ def _sentence(repo: str, error: Exception) -> str:
     from huggingface_hub import constants
     from huggingface_hub import errors as hub
 
-    place = constants.ENDPOINT
+    place = constants.ENDPOINT or "The Hub"
     if isinstance(error, errors.EngineError):
         return error.sentence
     if isinstance(error, hub.HFValidationError):
@@ -212,16 +212,16 @@ def main(arguments: list[str]) -> int:
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")  # plain ranges can be gone on with
     out, sys.stdout = sys.stdout, sys.stderr
     kind, repo = arguments
-    said = 0.0
+    said, last = 0.0, ""
 
     def say(**what: Any) -> None:
         out.write(json.dumps(what) + "\n")
         out.flush()
 
     def tell(text: str, fraction: float | None) -> None:
-        nonlocal said
-        if time.monotonic() - said >= _EVERY_S:
-            said = time.monotonic()
+        nonlocal said, last
+        if text != last or time.monotonic() - said >= _EVERY_S:
+            said, last = time.monotonic(), text
             say(progress=text, fraction=fraction)
 
     threading.Thread(target=_end_with_stdin, daemon=True).start()

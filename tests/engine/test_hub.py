@@ -61,7 +61,7 @@ def test_a_download_is_a_model_of_the_cache_with_the_same_bytes(
     path = Path(get(lambda *what: said.append(what))["path"])
     assert {f.name for f in path.iterdir()} == set(hub.files) - set(EXTRA)
     assert all((path / n).read_bytes() == hub.files[n] for n in set(hub.files) - set(EXTRA))
-    assert said
+    assert {text.rsplit(": ", 1)[1] for text, _ in said} == set(hub.files) - set(EXTRA)
     assert all(fraction is not None and 0 <= fraction <= 1 for _, fraction in said)
     cache = str(tmp_path / "hf" / "hub")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", cache)
