@@ -20,6 +20,7 @@ from explorer.ui.theme import Theme, unit
 
 _BESIDE = 4  # pixels left of or above a map whose labels stand at another one
 _GAP = 3
+_EDGE = 4  # pixels right of a plot, where marks may overhang
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,13 @@ class Arrangement:
 
 def in_a_row(width: int, height: int, room: int, title: int, key: int) -> Arrangement:
     """All three in one row, the key under them."""
-    side = min((width - room - 2 * (_BESIDE + _GAP)) // 3, height - room - title - key)
+    side = min((width - room - 2 * (_BESIDE + _GAP) - _EDGE) // 3, height - room - title - key)
     side = max(side, 20)
     maps, titles = [], []
     x = 0
     for place in range(3):
         left = _BESIDE if place else room
-        maps.append(QRect(x, title, left + side + 4, room + side + 3))
+        maps.append(QRect(x, title, left + side + _EDGE, room + side + 3))
         titles.append(QRect(x + left, 0, side, title))
         x += left + side + _GAP
     frames = (Frame(room, room), Frame(_BESIDE, room), Frame(_BESIDE, room))
@@ -51,13 +52,13 @@ def in_a_row(width: int, height: int, room: int, title: int, key: int) -> Arrang
 
 def in_a_square(width: int, height: int, room: int, title: int) -> Arrangement:
     """Two over one, the key in the fourth corner."""
-    side = (width - room - _BESIDE - 2 * _GAP) // 2
+    side = (width - room - _BESIDE - _GAP - _EDGE) // 2
     side = max(min(side, (height - 2 * title - room - _BESIDE - 8) // 2), 20)
     right, below = room + side + _GAP, title + room + side + 3
     maps = (
-        QRect(0, title, room + side + 4, room + side + 3),
-        QRect(right, title, _BESIDE + side + 4, room + side + 3),
-        QRect(0, below + title, room + side + 4, _BESIDE + side + 3),
+        QRect(0, title, room + side + _EDGE, room + side + 3),
+        QRect(right, title, _BESIDE + side + _EDGE, room + side + 3),
+        QRect(0, below + title, room + side + _EDGE, _BESIDE + side + 3),
     )
     titles = (
         QRect(room, 0, side, title),

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtGui import (
+    QAction,
+    QActionGroup,
+    QKeyEvent,
+    QKeySequence,
+    QResizeEvent,
+    QShortcut,
+)
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -23,6 +30,7 @@ from explorer.ui.icons import icon
 from explorer.ui.theme import Theme, unit
 
 GO_TO_KEY = "Ctrl+G"
+_WIDE = 500  # pixels at a zoom of 1 from which the compare button has its words
 
 
 class GoTo(QLineEdit):
@@ -227,6 +235,14 @@ class Tools(QWidget):
             button.setIconSize(QSize(size, size))
         for act, name in self._acts:
             act.setIcon(icon(name, self._theme))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """In a narrow panel the name of what is shown needs the room more than a button's."""
+        super().resizeEvent(event)
+        worded = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        icon_only = Qt.ToolButtonStyle.ToolButtonIconOnly
+        wide = self.width() >= _WIDE * unit(self)
+        self.compare.setToolButtonStyle(worded if wide else icon_only)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

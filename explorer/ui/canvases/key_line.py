@@ -88,11 +88,15 @@ class KeyLine(QWidget):
         """Draw a scale and return where it ends; nothing if it does not fit."""
         u, line = unit(self), metrics.height()
         before = metrics.horizontalAdvance(low) + 4 * u
-        end = at.x() + before + _BAR * u + 4 * u + metrics.horizontalAdvance(high)
+        words = before + 4 * u + metrics.horizontalAdvance(high)
+        long = _BAR * u
+        if at.x() <= 2:  # alone in its row: shorter if it must be
+            long = max(min(long, self.width() - at.x() - words), 10 * u)
+        end = at.x() + words + long
         if end > self.width() and at.x() > 2:
             return end
         self._words(painter, at, low)
-        bar = QRectF(round(at.x() + before), self._middle(at, line), _BAR * u, line * 0.7)
+        bar = QRectF(round(at.x() + before), self._middle(at, line), long, line * 0.7)
         painter.drawImage(bar, picture(shown[None, :], colour_table(self._theme, name)))
         painter.setPen(QPen(QColor(self._theme.border), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
