@@ -42,6 +42,7 @@ class TopBar(QWidget):
         super().__init__(parent)
         self._session = session
         self._actions = actions
+        self._theme = theme
         self._recent: list[str] = []
         self.setProperty("look", "bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -108,6 +109,9 @@ class TopBar(QWidget):
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         if primary:
             button.setProperty("look", "primary")
+            self._primary = button
+            # The action's own picture is for the menu; after each change of it Qt takes that one.
+            self._actions.by_id[action].changed.connect(self._tint_primary)
         button.setAccessibleName(self._actions.by_id[action].text())
         return button
 
@@ -143,7 +147,12 @@ class TopBar(QWidget):
             button.setIconSize(QSize(size, size))
         self.pad.setFixedWidth(round(64 * unit(self)))
         self._model.setIcon(icon("model", theme))
+        self._theme = theme
+        self._tint_primary()
         self._model.setMaximumWidth(round(230 * unit(self)))
+
+    def _tint_primary(self) -> None:
+        self._primary.setIcon(icon("step", self._theme, "on_accent"))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(round(_LEAST * unit(self)), super().minimumSizeHint().height())
