@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QLabel, QSizePolicy, QToolTip, QWidget
 
 
 class ElidedLabel(QLabel):
     """Shows as much of its text as fits; the whole text is its tool tip while it does not."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None, tip: str = "") -> None:
-        super().__init__(text, parent)
+        super().__init__(parent)
         self._tip = tip
-        self._shown = text
+        self._text = self._shown = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.setMinimumWidth(8)
+        self.setText(text)
+
+    def text(self) -> str:
+        return self._text
 
     def setText(self, text: str) -> None:
-        if text != self.text():
-            super().setText(text)
-            self._follow()
+        """Show another text; the room it takes never changes, so nothing is laid out anew.
+
+        QLabel's own setText would have the whole panel laid out again.
+        """
+        if text == self._text:
+            return
+        if self.accessibleName() in ("", self._text):
+            self.setAccessibleName(text)
+        self._text = text
+        self._follow()
+        self.update()
 
     def sizeHint(self) -> QSize:
         return self.minimumSizeHint()
@@ -41,6 +53,23 @@ class ElidedLabel(QLabel):
         if event.type() == QEvent.Type.FontChange:
             self._follow()
 
+    def toolTip(self) -> str:
+        """What is cut off, and what the label always tells.
+
+        Made when it is asked for: to set one costs a millisecond, and some labels change with
+        every step.
+        """
+        cut = "" if self._shown == self.text() else self.text()
+        return "\n".join(filter(None, [cut, self._tip]))
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            tip = self.toolTip()
+            if tip:
+                QToolTip.showText(event.globalPos(), tip, self)
+                return True
+        return super().event(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))
@@ -50,7 +79,3 @@ class ElidedLabel(QLabel):
         mode = Qt.TextElideMode.ElideRight
         width = self.contentsRect().width()
         self._shown = self.fontMetrics().elidedText(self.text(), mode, width)
-        cut = "" if self._shown == self.text() else self.text()
-        tip = "\n".join(filter(None, [cut, self._tip]))
-        if tip != self.toolTip():
-            self.setToolTip(tip)
