@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,7 @@ def chart(trace: Trace, index: int) -> TimingFigure:
     passes = tuple(_pass(step) for step in trace.steps)
     selected = trace.steps[index]
     later = [p.forward_ms for p in passes[1:] if not p.warm_up]
-    median = float(np.median(later)) if later else None
+    median = statistics.median(later) if later else None
     first = passes[0]
     return TimingFigure(
         passes=passes,

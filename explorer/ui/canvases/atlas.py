@@ -95,8 +95,9 @@ class AtlasView(QAbstractScrollArea):
 
     def set_order(self, order: Sequence[tuple[int, int]] | None) -> None:
         """Put heads in this order, row by row; None = layers down, heads across."""
-        self._order, self._numbers = order, None
-        self._lay_out()
+        if order is not self._order:
+            self._order, self._numbers = order, None
+            self._lay_out()
 
     def set_selected(self, layer: int, head: int) -> None:
         """Mark the head that is looked at."""
@@ -175,8 +176,7 @@ class AtlasView(QAbstractScrollArea):
         inside = QRectF(self.viewport().rect()).adjusted(self._layout.left, self._layout.top, 0, 0)
         painter.setClipRect(inside)
         ratio = self.devicePixelRatioF()
-        if self._image is None:
-            self._image = self._painted(ratio)
+        self._image = self._painted(ratio) if self._image is None else self._image
         painter.drawImage(self._offset(), self._image)
         if self._order is None:
             self._paint_absent(painter)

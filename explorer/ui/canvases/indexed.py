@@ -12,6 +12,7 @@ from explorer.ui.colormaps import lut
 from explorer.ui.theme import Theme
 
 FIRST_LEVEL = 2  # of a cell that is read
+_FASTEST = QImage.Format.Format_ARGB32_Premultiplied
 
 
 def picture(levels: np.ndarray, table: list[int]) -> QImage:
@@ -19,11 +20,10 @@ def picture(levels: np.ndarray, table: list[int]) -> QImage:
     height, width = levels.shape
     if not height or not width:
         return QImage()
-    whole = np.ascontiguousarray(levels)
-    image = QImage(whole.data, width, height, width, QImage.Format.Format_Indexed8)
-    image.setColorTable(table)
-    # A copy, for Qt does not keep the array alive; in the format that is painted fastest.
-    return image.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
+    # In the format that is painted fastest; every colour is either opaque or clear black.
+    pixels = np.array(table, np.uint32)[levels]
+    image = QImage(pixels.data, width, height, 4 * width, _FASTEST)
+    return image.copy()  # for Qt does not keep the array alive
 
 
 @lru_cache(maxsize=32)
@@ -40,6 +40,7 @@ def colour_table(theme: Theme, map_name: str, *, masked_clear: bool = False) -> 
     return list(_table(theme, map_name, masked_clear))
 
 
+@lru_cache(maxsize=8)
 def masked_brush(theme: Theme, ratio: float) -> QBrush:
     """Masked cells: one flat colour with fine slanted lines, so that it is no colour of a map."""
     size = 7
