@@ -96,6 +96,15 @@ def test_done_is_opened_with_a_click(stage: WindowStage) -> None:
     assert not shown.isVisible()
 
 
+def test_what_has_arrived_is_looked_for_at_once(stage: WindowStage) -> None:
+    shown = offered(stage)
+    shown.fetch.click()
+    assert not shown.fetch.isVisible()
+    stage.say(m.Facts(run=stage.engine.last(m.Download).run, facts={"repo": REPO, "path": "/x"}))
+    assert stage.engine.count(m.FindModels) == 1
+    assert shown.open.isVisible()
+
+
 def test_what_went_wrong_is_said_there_and_can_be_tried_again(stage: WindowStage) -> None:
     shown = offered(stage)
     shown.fetch.click()

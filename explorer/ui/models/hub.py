@@ -111,6 +111,8 @@ class HubDialog(QDialog):
     def _follow(self, old: State, new: State) -> None:
         if old.download != new.download or old.library is not new.library:
             self._show(new)
+        if new.download.stage == "done" != old.download.stage:
+            self._session.find_models()  # a list that is open shows it at once
 
     def _show(self, state: State) -> None:
         now = state.download
@@ -122,7 +124,7 @@ class HubDialog(QDialog):
         self.problem.setText(offline or (now.problem if same else ""))
         self.file.setText(self._file_words(now))
         self._show_bar(now)
-        self.fetch.setVisible(now.stage != "done" or not same)
+        self.fetch.setVisible(not now.busy and (now.stage != "done" or not same))
         self.fetch.setEnabled(
             same and now.stage == "offered" and now.offer is not None and not offline
         )

@@ -41,7 +41,7 @@ class ModelPicker(QDialog):
         self._unsubscribe: Callable[[], None] | None = None
         self._library = Library()
         self.setWindowTitle(self.tr("Models on this computer"))
-        self.resize(860, 500)
+        self.resize(1000, 520)
         self.table = ModelTable(self)
         self.rows = ModelFilter(self.table, self)
         self.filter = QLineEdit()
@@ -82,8 +82,9 @@ class ModelPicker(QDialog):
         view.setWordWrap(False)
         view.verticalHeader().hide()
         view.horizontalHeader().setHighlightSections(False)
-        view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        view.horizontalHeader().setStretchLastSection(True)
+        view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        view.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        view.setStyleSheet("QTableView::item { padding: 0 8px; }")
         view.activated.connect(self._open)
         view.selectionModel().currentRowChanged.connect(self._weigh)
         return view
@@ -155,14 +156,9 @@ class ModelPicker(QDialog):
             self._show(new)
 
     def _show(self, state: State) -> None:
-        first = not self.table.models
         kept = self.current()
         self._library = state.library or Library()
         self.table.set_models(self._library.models)
-        if first and self.table.models:
-            self.view.resizeColumnsToContents()
-            for column in range(self.table.columnCount()):
-                self.view.setColumnWidth(column, self.view.columnWidth(column) + 16)
         self._select(kept)
         looking = self.tr("Looking for models…") if state.finding else ""
         nothing = self.tr(

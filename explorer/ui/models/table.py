@@ -32,9 +32,9 @@ class ModelTable(QAbstractTableModel):
             self.tr("Name"),
             self.tr("Architecture"),
             self.tr("Parameters"),
-            self.tr("Size on disk"),
+            self.tr("Size"),
             self.tr("Stored as"),
-            self.tr("Fits now"),
+            self.tr("Fits"),
             self.tr("Found in"),
         )
 
