@@ -314,7 +314,7 @@ class Driver:
             trace = replace(trace, self_check=SelfCheck(passed=passed, checks=checks))
         self._desk.store.set(trace=trace, status=Status(activity="idle"))
         self.background.go_on()
-        if job.kind == "advance" and job.endless:
+        if job.kind == "advance":
             self.background.check()
 
     def _on_failed(self, event: m.Failed) -> None:

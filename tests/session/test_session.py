@@ -93,7 +93,7 @@ def test_first_step_is_a_prefill_and_the_next_names_the_whole_context(stage: Sta
     assert stage.engine.last(m.Advance).chosen == ()
     assert stage.state.trace is not None
     assert stage.state.trace.prompt == PROMPT
-    assert stage.state.status.activity == "idle"
+    assert stage.state.status.activity == "checking"  # gives way to the next wish
     stage.session.step()
     again = stage.engine.last(m.Advance)
     assert (again.chosen, again.steps) == ((10,), 1)

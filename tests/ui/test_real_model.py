@@ -69,7 +69,8 @@ def steps(state: State) -> int:
 
 
 def idle(state: State) -> bool:
-    return state.status.activity == "idle"
+    """Nothing that the user asked for is under way; the self-check may be."""
+    return state.status.activity in ("idle", "checking")
 
 
 def shown(program: Program, name: str) -> bool:
