@@ -108,9 +108,8 @@ def test_sampling_is_seeded_and_zero_means_greedy(trace: Trace) -> None:
     first, again, other = (trace(*hot, seed, steps=6) for seed in (1, 1, 2))
     assert column(first, "chosen_id") == column(again, "chosen_id")
     assert column(first, "chosen_id") != column(other, "chosen_id")
-    assert first["sampling"] == {
-        "greedy": False, "temperature": 5.0, "top_k": 50, "top_p": 1.0, "seed": 1,
-    }  # fmt: skip
+    drawn = {"greedy": False, "temperature": 5.0, "top_k": 50, "top_p": 1.0, "seed": 1}
+    assert drawn.items() <= first["sampling"].items()
     assert column(trace("--temperature", 0), "chosen_id") == greedy
     narrow = trace("--top-p", 0)
     assert column(narrow, "chosen_id") == greedy
