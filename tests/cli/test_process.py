@@ -84,6 +84,8 @@ def test_interrupted_is_130_with_nothing_half_written(tmp_path: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "explorer", *words, "--engine", command],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # as from a terminal, even where the tests run in the background and ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     while not (heard.exists() and heard.read_text()):
         assert child.poll() is None
