@@ -12,11 +12,20 @@ from PySide6.QtGui import (
     QDropEvent,
     QGuiApplication,
 )
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMessageBox, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QMainWindow,
+    QMenu,
+    QMessageBox,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer import __version__, places
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui import samples
 from explorer.ui.controls import SamplingControls
 from explorer.ui.docks import Docks
 from explorer.ui.files import Files
@@ -71,6 +80,10 @@ class Window(QMainWindow):
 
     def _build_menus(self) -> None:
         self._menus = fill(self.menuBar(), self.actions_table)
+        help_menu = self._menus["help"]
+        prompts = QMenu(self.tr("Sample prompts"), help_menu)
+        help_menu.insertMenu(help_menu.actions()[0] if help_menu.actions() else None, prompts)
+        samples.fill(prompts, self.take_sample)
         view = self._menus["view"]
         view.addSeparator()
         for dock in self.docks.docks:
@@ -185,6 +198,12 @@ class Window(QMainWindow):
             self._picker.download.connect(self.download_model)
         self._picker.show()
         self._picker.activateWindow()
+
+    def take_sample(self, sample: samples.Sample) -> None:
+        """Put a sample prompt in place, on the model it was made for."""
+        if self.session.state.request.model != sample.model:
+            self.files.open(sample.model)
+        self.session.set_prompt(sample.prompt)
 
     def download_model(self) -> None:
         """Fetch a model from the Hub, beside the window."""

@@ -1,0 +1,38 @@
+"""Sample prompts: well-formed, offered in a menu, taken onto their own model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication, QMenu
+
+from explorer.ui.files import BUNDLED
+from explorer.ui.samples import samples
+from tests.ui.stage import WindowStage
+
+
+@pytest.fixture
+def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.close()
+
+
+def test_every_sample_names_a_bundled_model_and_what_to_look_at() -> None:
+    found = samples()
+    assert {sample.model for sample in found} == set(BUNDLED)
+    assert all(sample.prompt and sample.title and sample.look_at for sample in found)
+
+
+def test_a_sample_opens_its_model_with_its_prompt(stage: WindowStage) -> None:
+    stage.loaded()
+    menu = next(
+        m for m in stage.window.menuBar().findChildren(QMenu) if m.title() == "Sample prompts"
+    )
+    sample = samples()[0]
+    menu.actions()[0].trigger()
+    assert stage.state.request.model == sample.model
+    assert stage.state.request.prompt == sample.prompt
+    assert menu.actions()[0].toolTip() == sample.look_at
