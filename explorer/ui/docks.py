@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QToolButton, QWidget
 
@@ -13,6 +13,8 @@ from explorer.ui.panels import PANELS
 from explorer.ui.theme import Theme
 
 LAYOUT_VERSION = 1
+_AT_ONCE = 2  # panels that show a step of a run at once; the others in a later turn of the loop
+_LATER_MS = 12
 
 
 class PanelDock(QDockWidget):
@@ -33,6 +35,10 @@ class PanelDock(QDockWidget):
         self._shown: State | None = None
         self._latest: State | None = None
         self._seen = True
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(_LATER_MS)
+        self._later.timeout.connect(lambda: self._seen and self._catch_up())
         self.visibilityChanged.connect(self._on_visibility)
 
     def _button(self, text: str, tip: str) -> QToolButton:
@@ -47,11 +53,13 @@ class PanelDock(QDockWidget):
         layout.addWidget(button)
         return button
 
-    def show_state(self, new: State) -> None:
-        """Draw, or only remember while nobody sees it."""
+    def show_state(self, new: State, later: bool = False) -> None:
+        """Draw, now or in a moment, or only remember while nobody sees it."""
         self._latest = new
-        if self._seen:
+        if self._seen and not later:
             self._catch_up()
+        elif self._seen and not self._later.isActive():
+            self._later.start()
 
     def _on_visibility(self, visible: bool) -> None:
         self._seen = visible
@@ -59,6 +67,7 @@ class PanelDock(QDockWidget):
             self._catch_up()
 
     def _catch_up(self) -> None:
+        self._later.stop()
         if self._latest is not None and self._latest is not self._shown:
             old, self._shown = self._shown, self._latest
             self.panel.show_state(old, self._latest)
@@ -99,8 +108,10 @@ class Docks(QMainWindow):
         return [dock for dock in self.docks if dock.panel.BESIDE]
 
     def show_state(self, new: State) -> None:
-        for dock in self.docks:
-            dock.show_state(new)
+        running = new.status.activity == "running"
+        for place, dock in enumerate(self.docks):
+            # All of them drawn in one turn would hold the mouse up for as long.
+            dock.show_state(new, later=running and place >= _AT_ONCE)
 
     def set_theme(self, theme: Theme) -> None:
         for panel in self.panels:
