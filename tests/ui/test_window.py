@@ -136,6 +136,8 @@ def check_of(passed: bool) -> Check:
 def test_the_light_tells_and_gives_its_figures(stage: WindowStage, passed: bool, word: str) -> None:
     stage.loaded().ran(1)
     light = stage.window.status.light
+    assert light.text() == "Self-check running…"  # it begins by itself
+    stage.session.cancel()
     assert light.text() == "Not checked yet"
     stage.session.run_self_check()
     assert light.text() == "Self-check running…"
