@@ -85,7 +85,11 @@ def compose(
     bridge = Bridge(app)
     command = shlex.split(engine_command) if engine_command else None
     session = Session(lambda: EngineProcess(command), bridge.post)
+    # Under a style sheet every addWidget polishes its whole subtree anew: half of the start.
+    sheet = app.styleSheet()
+    app.setStyleSheet("")
     window = Window(session, look, memory)
+    app.setStyleSheet(sheet)
 
     def close() -> None:
         session.close()
