@@ -138,8 +138,10 @@ class StatusBar(QWidget):
 
     def _show_activity(self, state: State) -> None:
         status = state.status
-        self._text.setText(status.text or self._idle_words(state))
-        busy = status.activity in ("loading", "checking")
+        # The light tells of the self-check, which begins by itself; the words stay the run's.
+        checking = status.activity == "checking"
+        self._text.setText(status.text if status.text and not checking else self._idle_words(state))
+        busy = status.activity == "loading"
         busy = busy or (status.activity == "starting" and bool(status.text))
         # The steps themselves are the progress of a run: a bar that moves costs repaints.
         busy = busy or (status.activity == "running" and status.fraction is not None)

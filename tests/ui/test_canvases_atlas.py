@@ -18,6 +18,7 @@ from explorer.ui.canvases.atlas import AtlasView
 from explorer.ui.colormaps import lut
 from explorer.ui.theme import LIGHT, THEMES, apply
 from tests.figures.runs import Run
+from tests.ui import pointer
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_hovering_reports_and_reads(view: AtlasView) -> None:
     view.set_atlas(_atlas(3, 3))
     seen: list[object] = []
     view.hovered.connect(seen.append)
-    QTest.mouseMove(view.viewport(), _point(view, 2, 1))
+    pointer.move(view.viewport(), _point(view, 2, 1))
     QApplication.sendEvent(view.viewport(), QEvent(QEvent.Type.Leave))
     assert seen == [(2, 1), None]
     assert view.accessibleDescription() == "layer 2 head 1"

@@ -18,6 +18,7 @@ from explorer.ui import export
 from explorer.ui.canvases.heatmap import Heatmap
 from explorer.ui.colormaps import COLOUR_MAPS, lut
 from explorer.ui.theme import DARK, LIGHT, THEMES, apply
+from tests.ui import pointer
 
 
 def _labels(count: int) -> tuple[Label, ...]:
@@ -120,9 +121,9 @@ def test_hovering_reports_the_cell_and_leaving_reports_none(heatmap: Heatmap) ->
     heatmap.set_map(_causal(8), _labels(8))
     seen: list[object] = []
     heatmap.hovered.connect(seen.append)
-    QTest.mouseMove(heatmap, _point(heatmap, 5, 2))
-    QTest.mouseMove(heatmap, _point(heatmap, 5, 2) + QPoint(1, 1))
-    QTest.mouseMove(heatmap, _point(heatmap, 6, 2))
+    pointer.move(heatmap, _point(heatmap, 5, 2))
+    pointer.move(heatmap, _point(heatmap, 5, 2) + QPoint(1, 1))
+    pointer.move(heatmap, _point(heatmap, 6, 2))
     QApplication.sendEvent(heatmap, QEvent(QEvent.Type.Leave))
     assert seen == [(5, 2), (6, 2), None]
 
@@ -137,8 +138,8 @@ def test_a_click_picks_and_a_drag_does_not(heatmap: Heatmap) -> None:
     left = heatmap.view.left
     start = heatmap.rect().center()
     QTest.mousePress(heatmap, Qt.MouseButton.LeftButton, pos=start)
-    QTest.mouseMove(heatmap, start + QPoint(30, 0))
-    QTest.mouseMove(heatmap, start + QPoint(60, 0))
+    pointer.move(heatmap, start + QPoint(30, 0), Qt.MouseButton.LeftButton)
+    pointer.move(heatmap, start + QPoint(60, 0), Qt.MouseButton.LeftButton)
     QTest.mouseRelease(heatmap, Qt.MouseButton.LeftButton, pos=start + QPoint(60, 0))
     assert picked == [(4, 3)]
     assert heatmap.view.left < left

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.trace.step import Origin, Token
 from explorer.ui.canvases.token_strip import TokenStrip
 from explorer.ui.theme import HIGH_CONTRAST, LIGHT, apply
+from tests.ui import pointer
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_hover_and_click(strip: TokenStrip) -> None:
     picked: list[int] = []
     strip.hovered.connect(hovered.append)
     strip.picked.connect(picked.append)
-    QTest.mouseMove(strip.viewport(), strip._rect(2).center().toPoint())
+    pointer.move(strip.viewport(), strip._rect(2).center().toPoint())
     QTest.mouseClick(
         strip.viewport(), Qt.MouseButton.LeftButton, pos=strip._rect(1).center().toPoint()
     )

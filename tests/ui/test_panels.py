@@ -16,6 +16,7 @@ from explorer.ui.canvases.bars import Bars
 from explorer.ui.canvases.columns import ColumnChart, Columns
 from explorer.ui.panel import Panel
 from explorer.ui.theme import THEMES
+from tests.ui import pointer
 from tests.ui.stage import WindowStage
 
 
@@ -92,7 +93,7 @@ def test_a_click_on_a_bar_forces_that_token(stage: WindowStage) -> None:
     named = {10 + i for i in range(20)} - {11}  # what the scripted step knows the bytes of
     row = next(i for i, values in enumerate(table) if values[0] in named)
     place = QPoint(bars.width() // 2, round(17 + 21 * (row + 0.5)))
-    QTest.mouseMove(bars, place)
+    pointer.move(bars, place)
     wanted = stage.state.selection.token_id
     assert wanted == table[row][0]
     QTest.mouseClick(bars, Qt.MouseButton.LeftButton, pos=place)
