@@ -76,10 +76,15 @@ class Look(QObject):
         return max(1.0, self._applied * fits * ROUNDING)
 
     def _apply(self) -> None:
-        scale = self.whole_scale
-        themes.apply(self._app, self.theme, scale)
-        self._applied = scale
-        self.changed.emit()
+        # What the window needs does not grow exactly with the zoom: measured again, it may be
+        # that a little less fits.
+        for _ in range(3):
+            scale = self.whole_scale
+            themes.apply(self._app, self.theme, scale)
+            self._applied = scale
+            self.changed.emit()
+            if self.whole_scale >= scale:
+                break
 
 
 def _system_theme() -> Theme:
