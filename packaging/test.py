@@ -1,6 +1,7 @@
 """Sets up what the tests need and runs all checks; extra arguments go to pytest."""
 
 import os
+import pathlib
 import sys
 
 import setup_env
@@ -62,8 +63,19 @@ def checks(python, screen, arguments):
         ("ruff format", [python, "-m", "ruff", "format", "--check"]),
         ("types", [python, "-m", "mypy"]),
         ("import rules", [python, "-c", LINT_IMPORTS]),
-        ("tests", [*screen, python, "-m", "pytest", "-q", *arguments]),
+        *(tests(python, screen, arguments)),
     ]
+
+
+def tests(python, screen, arguments):
+    """The tests of the window run in a process for each file: what Qt objects of one file leave
+    behind is then collected with it, and cannot crash another."""
+    pytest = [*screen, python, "-m", "pytest", "-q"]
+    if arguments:
+        return [("tests", [*pytest, *arguments])]
+    windows = sorted(pathlib.Path(setup_env.ROOT, "tests", "ui").glob("test_*.py"))
+    apart = [("tests", [*pytest, "tests", "--ignore=tests/ui"])]
+    return apart + [(f"tests of the window: {path.name}", [*pytest, str(path)]) for path in windows]
 
 
 def has_virtual_screen():
