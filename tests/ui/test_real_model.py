@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from explorer.session.remote import EngineProcess
@@ -91,6 +92,7 @@ def test_open_step_back_and_go_on_after_the_engine_was_killed(program: Program) 
     program.until(lambda s: steps(s) == 1 and idle(s))
     actions["step"].trigger()
     state = program.until(lambda s: steps(s) == 2 and idle(s))
+    QTest.qWait(100)  # the lower panels are drawn in a later turn of the loop
     for panel in ("attention", "next-token", "kv-cache", "timings"):
         assert shown(program, panel), panel
     assert state.trace is not None
