@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -66,7 +66,6 @@ class PrefixCache:
     live: Any = None  # the transformers cache, None = nothing held
     ids: tuple[int, ...] = ()
     mask: tuple[int, ...] = ()
-    steps_from: int = field(default=0)
 
     @property
     def slots(self) -> int:
