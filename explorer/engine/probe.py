@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +22,7 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from explorer.engine.errors import Cancelled
+from explorer.engine.watch import Times, Watch
 
 SDPA = "sdpa"
 EAGER = "eager"
@@ -48,7 +48,7 @@ class Call:
 
 @dataclass(slots=True)
 class Recorder:
-    """What one forward pass did: attention calls and time, layer by layer."""
+    """What one forward pass did: attention calls, layer by layer, and the clocks' readings."""
 
     cancelled: Callable[[], bool] = lambda: False
     keep_outputs: bool = False
@@ -60,21 +60,16 @@ class Recorder:
     own: tuple[Any, ...] | None = None  # the model's own (B, H, Q, K) maps, where asked for
     calls: list[Call] = field(default_factory=list)
     visited: list[int] = field(default_factory=list)  # decoder layers in the order they ran
-    layer_seconds: dict[int, float] = field(default_factory=dict)
+    times: Times | None = None
     hidden: torch.Tensor | None = None  # (B, Q, d) after the final norm
     layer: int = -1
-    _entered: float = 0.0
 
     def enter(self, layer: int) -> None:
-        """A decoder layer begins."""
+        """A decoder layer begins; Cancelled if the pass is to end."""
+        if self.cancelled():
+            raise Cancelled
         self.layer = layer
         self.visited.append(layer)
-        self._entered = time.perf_counter()
-
-    def leave(self, layer: int) -> None:
-        """A decoder layer ends."""
-        spent = time.perf_counter() - self._entered
-        self.layer_seconds[layer] = self.layer_seconds.get(layer, 0.0) + spent
 
 
 _active: Recorder | None = None  # set exactly while our functions are in the registry
@@ -156,10 +151,10 @@ def own_eager(module: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
 
 
 @contextlib.contextmanager
-def recording(model: Any, layers: list[Any], recorder: Recorder) -> Iterator[Recorder]:
+def recording(model: Any, layers: int, watch: Watch, recorder: Recorder) -> Iterator[Recorder]:
     """While inside, passes of `model` are written to `recorder`; nothing stays behind."""
     global _active
-    recorder.layers = len(layers)
+    recorder.layers = layers
     handles = []
     decoder = getattr(model, "get_decoder", lambda: None)()
     if decoder is not None and decoder is not model:
@@ -168,39 +163,15 @@ def recording(model: Any, layers: list[Any], recorder: Recorder) -> Iterator[Rec
     stock = dict(registry)
     before, _active = _active, recorder
     registry.update({SDPA: _sdpa, EAGER: _eager})
-    forwards = [layer.__dict__.get("forward") for layer in layers]
     try:
-        for index, layer in enumerate(layers):
-            layer.__dict__["forward"] = _watched(recorder, index, layer.forward)
-        yield recorder
+        with watch.running(recorder) as recorder.times:
+            yield recorder
     finally:
-        for layer, own in zip(layers, forwards, strict=True):
-            layer.__dict__.pop("forward", None)
-            if own is not None:
-                layer.__dict__["forward"] = own
         _active = before
         registry.clear()
         registry.update(stock)
         for handle in handles:
             handle.remove()
-
-
-def _watched(recorder: Recorder, index: int, forward: Callable[..., Any]) -> Callable[..., Any]:
-    """A layer's forward between two clock readings.
-
-    Not a module hook: those send every call through torch's slow path, which took 4 % of a
-    decode step.
-    """
-
-    def watched(*args: Any, **kwargs: Any) -> Any:
-        if recorder.cancelled():
-            raise Cancelled
-        recorder.enter(index)
-        output = forward(*args, **kwargs)
-        recorder.leave(index)
-        return output
-
-    return watched
 
 
 def _finishing(recorder: Recorder) -> Callable[..., None]:

@@ -19,7 +19,8 @@ from explorer.engine.capture import Capture, routes, set_attention
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.layout import Layout, lay_out
 from explorer.engine.loading import LoadedModel
-from explorer.engine.structure import decoder_layers
+from explorer.engine.parts import parts_of
+from explorer.engine.watch import Watch
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Phase, Step, Token
 
@@ -47,7 +48,9 @@ class Runner:
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
         self.model: Any = loaded.model
-        self.layers = decoder_layers(self.model)
+        parts = parts_of(self.model)
+        self.layers = list(parts.layers)
+        self._watch = Watch(parts, self.model.device)
         self.cache = PrefixCache(self.model.config)
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.capture = Capture(routes(self.model)[0])
@@ -116,12 +119,13 @@ class Runner:
         most = min(filter(None, (request.max_tokens, stops.tokens)), default=0)
         text = b"".join(self.loaded.tokenizer.token(i).raw for i in ids)
         for _ in range(steps):
+            began = time.perf_counter()
             if most and len(ids) >= most:
                 return "length"
             layout = self.layout(request, ids) if not ids else self._grown(request, ids, limit)
             if layout is None:
                 return "context"
-            step = self.step(request, layout, len(ids), sampling(), cancelled)
+            step = self.step(request, layout, len(ids), sampling(), cancelled, began)
             token = self.loaded.tokenizer.token(step.draw.token_id, "generated")
             ids.append(token.id)
             emit(step, token)
@@ -148,20 +152,27 @@ class Runner:
         index: int,
         sampling: Sampling,
         cancelled: Stop = lambda: False,
+        began: float | None = None,
     ) -> Step:
-        """The pass that reads all of `layout`, as step `index`, and the token picked from it."""
+        """The pass that reads all of `layout`, as step `index`, and the token picked from it.
+
+        `began`: when work on this step began (time.perf_counter); now, unless given.
+        """
+        began = time.perf_counter() if began is None else began
         _refuse(sampling)
         done, rebuilt, phase = self._pass(request, layout, index, cancelled)
         started = time.perf_counter()
         kept = records.records(done.recorder, done.slots, proven=self.capture.proven)
         hidden = self._hidden(done)
-        capture_ms = (time.perf_counter() - started) * 1e3
+        captured = time.perf_counter()
         first = phase not in self._kinds_seen
         self._kinds_seen.add(phase)
         try:
             draw = chain.pick(done.logits, sampling, index, self.context_ids(layout))
         except chain.SamplingError as error:
             raise BadInput(str(error)) from error
+        top = self._top(done.logits)
+        picked = time.perf_counter()
         return Step(
             index=index,
             phase=phase,
@@ -172,18 +183,19 @@ class Runner:
             logits=done.logits,
             draw=draw,
             sampling=sampling,
-            forward_ms=done.seconds * 1e3,
-            layer_ms=self._layer_ms(done.recorder),
-            capture_ms=capture_ms,
+            capture_ms=(captured - started) * 1e3,
+            pick_ms=(picked - captured) * 1e3,
+            engine_ms=(picked - began) * 1e3,
             warm_up=first,
             cache_tokens=self.cache.slots if self.caches(request) else 0,
             cache_bytes_per_layer=self._cache_bytes(request),
-            top=self._top(done.logits),
+            top=top,
             layers=kept,
             hidden=hidden,
             keys_from=0 if self.caches(request) else index,
             rebuilt_tokens=rebuilt,
             note=f"cache rebuilt by prefill of {rebuilt} tokens" if rebuilt else "",
+            **self._times(done),
         )
 
     def logits_after(
@@ -266,7 +278,7 @@ class Runner:
         arguments = self.arguments(layout, first, cache, wanted) | self.capture.arguments
         set_attention(self.model, self.capture.implementation)
         off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(self.model)
-        with torch.inference_mode(), off, probe.recording(self.model, self.layers, recorder):
+        with torch.inference_mode(), off, self._recording(recorder):
             self._sync()
             started = time.perf_counter()
             try:
@@ -313,15 +325,26 @@ class Runner:
         offset = self.first_position or 0
         return tuple(position + offset for position in layout.position_ids[first:])
 
+    def _recording(self, recorder: probe.Recorder) -> contextlib.AbstractContextManager[Any]:
+        return probe.recording(self.model, len(self.layers), self._watch, recorder)
+
     def _sync(self) -> None:
         if self.model.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def _layer_ms(self, recorder: probe.Recorder) -> np.ndarray:
-        times = np.zeros(len(self.layers), np.float32)
-        for layer, seconds in recorder.layer_seconds.items():
-            times[layer] = seconds * 1e3
-        return times
+    def _times(self, done: Pass) -> dict[str, Any]:
+        """The fields of a Step that tell where the time of the pass went."""
+        times, layers = done.recorder.times, len(self.layers)
+        assert times is not None
+        return {
+            "forward_ms": done.seconds * 1e3,
+            "layer_ms": times.per_layer("layer", layers, 0.0),
+            "attention_ms": times.per_layer("attention", layers, np.nan),
+            "mlp_ms": times.per_layer("mlp", layers, np.nan),
+            "embedding_ms": times.ms("embedding"),
+            "norm_ms": times.ms("norm"),
+            "head_ms": times.ms("head"),
+        }
 
     def _hidden(self, done: Pass) -> np.ndarray | None:
         hidden = done.recorder.hidden

@@ -17,6 +17,7 @@ from explorer.trace.request import Sampling
 from explorer.trace.step import Draw, Phase, Step, Token
 
 STACKED_BYTES = 1 << 16
+_OPTIONAL = ("attention_ms", "mlp_ms", "hidden")
 _PER_LAYER = ("queries", "keys", "sinks", "bias", "weights")
 
 
@@ -60,6 +61,12 @@ class StepHeader(msgspec.Struct, frozen=True, kw_only=True):
     top: tuple[Token, ...]
     masks: tuple[MaskHeader, ...]
     layers: tuple[LayerHeader, ...]
+    # Older files lack these.
+    embedding_ms: float | None = None
+    norm_ms: float | None = None
+    head_ms: float | None = None
+    pick_ms: float = 0.0
+    engine_ms: float | None = None
 
 
 _SHARED = tuple(
@@ -70,8 +77,9 @@ _SHARED = tuple(
 def pack_step(step: Step) -> tuple[StepHeader, dict[str, np.ndarray]]:
     """A step as its header and named arrays."""
     arrays: dict[str, np.ndarray] = {"logits": step.logits, "layer_ms": step.layer_ms}
-    if step.hidden is not None:
-        arrays["hidden"] = step.hidden
+    for name in _OPTIONAL:
+        if (array := getattr(step, name)) is not None:
+            arrays[name] = array
     masks: list[Mask] = []
     groups: dict[tuple[Any, ...], list[np.ndarray]] = {}
     names: dict[tuple[Any, ...], str] = {}
@@ -138,12 +146,15 @@ def unpack_step(header: StepHeader, arrays: Mapping[str, np.ndarray]) -> Step:
         ]
         layers = tuple(_unpack_layer(layer, masks, arrays) for layer in header.layers)
         phase: Phase = header.phase  # type: ignore[assignment]
+        optional: dict[str, Any] = {
+            name: _read_only(arrays[name]) for name in _OPTIONAL if name in arrays
+        }
         return Step(
             phase=phase,
             logits=_read_only(arrays["logits"]),
             layer_ms=_read_only(arrays["layer_ms"]),
-            hidden=_read_only(arrays["hidden"]) if "hidden" in arrays else None,
             layers=layers,
+            **optional,
             **{name: getattr(header, name) for name in _SHARED},
         )
     except (KeyError, IndexError) as missing:

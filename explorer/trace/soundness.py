@@ -48,7 +48,9 @@ def _require_step(step: Step, trace: Trace) -> None:
     _require(len(logits) == len(trace.steps[0].logits), "has another vocabulary")
     _require(0 <= step.draw.token_id < len(logits), "picked no token of the vocabulary")
     _require(all(0 <= token.id < len(logits) for token in step.top), "has odd top tokens")
-    _require(step.layer_ms.ndim == 1, "has odd layer times")
+    times = [step.layer_ms, step.attention_ms, step.mlp_ms]
+    shapes = {array.shape for array in times if array is not None}
+    _require(step.layer_ms.ndim == 1 and len(shapes) == 1, "has odd layer times")
     hidden = step.hidden
     _require(hidden is None or (hidden.ndim == 2 and len(hidden) == rows), "has odd hidden states")
 

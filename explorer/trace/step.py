@@ -56,7 +56,16 @@ class Step:
     sampling: Sampling  # in force when the token was picked
     forward_ms: float
     layer_ms: np.ndarray  # (L,) float32
+    # Inside layer_ms, (L,) float32; NaN where the layer has no such module of its own.
+    attention_ms: np.ndarray | None = None
+    mlp_ms: np.ndarray | None = None
+    # Beside the layers; None where the model has no such module of its own.
+    embedding_ms: float | None = None
+    norm_ms: float | None = None  # the final norm
+    head_ms: float | None = None
     capture_ms: float = 0.0  # copying Q and K out, outside forward_ms
+    pick_ms: float = 0.0  # picking the token and naming the most probable, likewise
+    engine_ms: float | None = None  # the whole step in the engine; None = not measured
     warm_up: bool = False  # first pass after loading: not the model's own speed
     cache_tokens: int = 0  # slots in the cache after the pass
     cache_bytes_per_layer: tuple[int, ...] = ()  # measured on the cache's tensors
@@ -71,6 +80,13 @@ class Step:
     def positions_processed(self) -> int:
         """Slots this pass ran through the model."""
         return len(self.token_ids)
+
+    @property
+    def rest_ms(self) -> float:
+        """Of forward_ms: masks, positions and what else is in no part that has a clock."""
+        parts = (self.embedding_ms, self.norm_ms, self.head_ms)
+        known = float(self.layer_ms.sum(dtype=np.float64)) + sum(ms or 0.0 for ms in parts)
+        return max(0.0, self.forward_ms - known)
 
     @property
     def cache_bytes(self) -> int:

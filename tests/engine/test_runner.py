@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,12 @@ import torch
 from explorer.engine import scrutiny, selftest
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.layout import lay_out
+from explorer.engine.parts import parts_of
 from explorer.engine.runner import Runner
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
-from tests.engine.tiny import KINDS, tiny_runner
+from tests.engine.architectures import tiny
+from tests.engine.tiny import KINDS, runner_on, tiny_runner
 
 PROMPT = " ".join(str(3 + 5 * i % 89) for i in range(8))
 
@@ -206,19 +210,81 @@ def explode(module: Any, args: Any) -> None:
     raise RuntimeError("boom")
 
 
-def test_time_planted_in_one_layer_shows_in_that_layer() -> None:
-    import time
-
+@pytest.mark.parametrize(
+    ("plant", "bar"),
+    [
+        (lambda layer: layer.self_attn.o_proj, "attention_ms"),
+        (lambda layer: layer.mlp.up_proj, "mlp_ms"),
+        (lambda layer: layer.input_layernorm, None),
+    ],
+)
+def test_time_planted_in_one_layer_shows_in_that_layer_and_part(
+    plant: Callable[[Any], Any], bar: str | None
+) -> None:
     runner = tiny_runner("llama")
     steps_of(runner, RunRequest(prompt=PROMPT), 1)
-    runner.layers[1].mlp.register_forward_pre_hook(lambda m, a: time.sleep(0.05))
-    # the least of several passes: the machine may be busy with something else in one of them
-    passes = [steps_of(runner, RunRequest(prompt=PROMPT), 1)[0][0] for _ in range(5)]
-    least = np.min([step.layer_ms for step in passes], axis=0)
-    assert least[1] > 50
-    assert least[0] < 50
-    assert least[2] < 50
+    plant(runner.layers[1]).register_forward_pre_hook(lambda m, a: time.sleep(0.05))
+    least = least_of(runner)
+    np.testing.assert_array_equal(least["layer_ms"] > 50, [False, True, False])
+    for name in ("attention_ms", "mlp_ms"):
+        np.testing.assert_array_equal(least[name] > 50, [False, name == bar, False])
+    for name in ("embedding_ms", "norm_ms", "head_ms", "rest_ms"):
+        assert least[name] < 50
+
+
+def least_of(runner: Runner) -> dict[str, Any]:
+    """Of several passes, part by part: the machine may be busy with something else in some."""
+    passes = [steps_of(runner, RunRequest(prompt=PROMPT), 1)[0][0] for _ in range(6)]
     assert all(step.forward_ms >= step.layer_ms.sum() for step in passes)
+    assert all((s.layer_ms >= s.attention_ms + s.mlp_ms).all() for s in passes)
+    inside, beside = ("layer_ms", "attention_ms", "mlp_ms"), ("embedding_ms", "norm_ms", "head_ms")
+    names = (*inside, *beside, "rest_ms")
+    return {name: np.min([getattr(step, name) for step in passes], axis=0) for name in names}
+
+
+@pytest.mark.parametrize("part", ["embedding", "norm", "head"])
+def test_time_planted_beside_the_layers_shows_there(part: str) -> None:
+    runner = tiny_runner("llama")
+    steps_of(runner, RunRequest(prompt=PROMPT), 1)
+    module = getattr(parts_of(runner.model), part)
+    wait = module.forward
+    module.forward = lambda *a: (time.sleep(0.05), wait(*a))[1]
+    least = least_of(runner)
+    slow = {name for name, ms in least.items() if np.max(ms) > 50}
+    assert slow == {f"{part}_ms"}
+
+
+def test_parts_that_are_no_module_of_their_own_are_not_known() -> None:
+    runner = runner_on(tiny("dbrx"))  # norm and attention in one module
+    step = steps_of(runner, RunRequest(prompt=PROMPT), 1)[0][0]
+    assert step.attention_ms is not None
+    assert step.mlp_ms is not None
+    assert np.isnan(step.attention_ms).all()
+    assert (step.mlp_ms > 0).all()
+
+
+def test_a_step_is_its_pass_its_capture_its_picking_and_little_else() -> None:
+    runner = tiny_runner("llama")
+    steps_of(runner, RunRequest(prompt=PROMPT), 2)
+    for step, _ in steps_of(runner, RunRequest(prompt=PROMPT), 5):
+        assert step.engine_ms is not None
+        assert step.capture_ms > 0
+        assert step.pick_ms > 0
+        parts = step.forward_ms + step.capture_ms + step.pick_ms
+        assert parts <= step.engine_ms
+
+
+def test_watching_leaves_nothing_behind() -> None:
+    runner = tiny_runner("llama")
+
+    def own(layer: Any) -> set[str]:
+        return {name for name, module in layer.named_modules() if "forward" in vars(module)}
+
+    forward = runner.layers[0].forward
+    runner.layers[0].forward = forward  # a replacement by somebody else stays
+    steps_of(runner, RunRequest(prompt=PROMPT), 1)
+    assert vars(runner.layers[0])["forward"] is forward
+    assert own(runner.model) == {"model.layers.0"}
 
 
 def test_hidden_states_read_out_to_the_same_logits(runner: Runner) -> None:

@@ -102,7 +102,13 @@ def made_step(index: int) -> Step:
         sampling=Sampling(greedy=False, temperature=0.7, top_k=3, top_p=0.9, seed=2**62 + index),
         forward_ms=12.345,
         layer_ms=RNG.random(7).astype(np.float32),
+        attention_ms=np.array([0.5] * 6 + [np.nan], np.float32) if index != 1 else None,
+        mlp_ms=RNG.random(7).astype(np.float32) if index != 1 else None,
+        embedding_ms=0.25,
+        head_ms=1.5 if index != 1 else None,
         capture_ms=0.5,
+        pick_ms=0.75,
+        engine_ms=15.5,
         warm_up=index == 0,
         cache_tokens=first + rows,
         cache_bytes_per_layer=(1, 2, 3, 4, 0, 0, 7),
@@ -369,6 +375,7 @@ DAMAGE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "type of another size": _array("0/logits", dtype="F64"),
     "integers for logits": _array("0/logits", dtype="I32"),
     "array missing": lambda head, body: head.pop("0/logits"),
+    "times of other layers": _array("0/mlp_ms", shape=[1, 7]),
     "hidden of other length": _array("0/hidden", shape=[2, 32]),
     "name without a step": lambda head, body: head.update(logits=head.pop("0/logits")),
     "step number too long": lambda head, body: head.update(
@@ -436,6 +443,8 @@ def test_files_of_earlier_versions_still_open() -> None:
     assert [token.origin for token in trace.chosen] == ["generated", "forced", "generated"]
     assert trace.request.prompt == "😀 \x00\u200b"
     assert trace.weights(2, 3, 0).shape == (1, 6)
+    assert trace.steps[0].attention_ms is None
+    assert trace.steps[0].engine_ms is None
 
 
 def test_model_weights_are_told_apart(tmp_path: Path) -> None:
