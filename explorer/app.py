@@ -70,6 +70,7 @@ def compose(
     from explorer.session.remote import EngineProcess
     from explorer.session.session import Session
     from explorer.ui.bridge import Bridge
+    from explorer.ui.garbage import Garbage
     from explorer.ui.keys import KeyGuard
     from explorer.ui.look import Look
     from explorer.ui.memory import Memory
@@ -80,6 +81,7 @@ def compose(
     assert isinstance(app, QApplication)
     app.setApplicationName("Decoder Explorer")
     KeyGuard(app)
+    garbage = Garbage(app)
     memory = Memory(settings)
     look = Look(app, memory, app)
     bridge = Bridge(app)
@@ -94,6 +96,7 @@ def compose(
     def close() -> None:
         session.close()
         bridge.close()
+        garbage.stop()
 
     return app, window, session, close
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -112,12 +112,21 @@ class ScriptedEngine:
 class Stage:
     """A session, its queue of posted calls, and its engines, the newest last."""
 
+    made: ClassVar[list[Stage]] = []  # those of the running test; its threads end with it
+
     def __init__(self) -> None:
+        Stage.made.append(self)
         self.posted: deque[Callable[[], None]] = deque()
         self.engines: list[ScriptedEngine] = []
         self.session = Session(self._engine, self.posted.append)
         self.states: list[tuple[State, State]] = []
         self.session.subscribe(lambda old, new: self.states.append((old, new)))
+
+    def close(self) -> None:
+        """End the session's threads; more than once is once."""
+        self.session.close()
+        if self in Stage.made:
+            Stage.made.remove(self)
 
     def _engine(self) -> ScriptedEngine:
         self.engines.append(ScriptedEngine())

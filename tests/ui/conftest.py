@@ -12,6 +12,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
+from explorer.ui.garbage import Garbage
+
 _HARMLESS = ("propagateSizeHints", "Could not load font", "could not connect to display")
 
 
@@ -21,6 +23,7 @@ def qapp() -> QApplication:
     app = QApplication.instance() or QApplication(["decoder-explorer"])
     assert isinstance(app, QApplication)
     app.setQuitOnLastWindowClosed(False)
+    Garbage(app)  # as in the program: a widget of an earlier test dies in this thread or not at all
     return app
 
 

@@ -37,7 +37,7 @@ class WindowStage(Stage):
 
     def close(self) -> None:
         self.window.close()
-        self.session.close()
+        super().close()
         self._guard.deleteLater()
         self.window.deleteLater()
         # Not by processEvents: windows that pile up make every later one slower.
