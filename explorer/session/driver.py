@@ -22,6 +22,7 @@ from explorer.session.models import Models
 from explorer.session.ports import Engine
 from explorer.session.prompt import LiveTokens, encoding_problem
 from explorer.session.state import Status
+from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace import messages as m
 from explorer.trace.card import SelfCheck
@@ -44,6 +45,7 @@ class Driver:
         self.batches = Batches(self._desk, self.background)
         self.models = Models(self._desk)
         self.downloads = Downloads(self._desk)
+        self.stopwatch = Stopwatch()
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
         self._spelling = 0  # run number of the newest question for the vocabulary
@@ -138,6 +140,7 @@ class Driver:
         trace = state.trace
         fresh = trace is None or trace.request != state.request or not self._desk.same_model(trace)
         chosen = () if fresh or trace is None else trace.chosen_ids
+        self.stopwatch.begin()
         run = self._desk.link.ask(
             m.Advance(
                 request=state.request,
@@ -286,6 +289,7 @@ class Driver:
         if job.kind in ("recapture", "compare"):
             self.background.on_stepped(event.step, job, trace)
         elif job.kind == "advance" and event.step.index == len(trace.steps):
+            self.stopwatch.arrived(event.step, self._desk.link.arrived_at)
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
             keep = budget.looked_at(state.selection.step)
             limit = self.background.budget_bytes

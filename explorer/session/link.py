@@ -6,6 +6,7 @@ has been replaced are dropped on the way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -27,6 +28,7 @@ class Link:
         self._receive = receive
         self._engine: Engine | None = None
         self._run = 0
+        self.arrived_at = 0.0  # perf_counter at which the event in hand reached this process
 
     @property
     def alive(self) -> bool:
@@ -41,7 +43,12 @@ class Link:
             self._receive(Lost(sentence=f"The engine could not be started: {error}"))
             return
         self._engine = engine
-        engine.start(lambda event: self._post(lambda: self._arrived(engine, event)))
+
+        def on_event(event: Event) -> None:
+            at = time.perf_counter()
+            self._post(lambda: self._arrived(engine, event, at))
+
+        engine.start(on_event)
 
     def ask(self, request: AnyRequest) -> int:
         """Send with a new run number, and return it."""
@@ -59,6 +66,7 @@ class Link:
         if engine is not None:
             engine.close()
 
-    def _arrived(self, engine: Engine, event: Event) -> None:
+    def _arrived(self, engine: Engine, event: Event, at: float) -> None:
         if engine is self._engine:
+            self.arrived_at = at
             self._receive(event)

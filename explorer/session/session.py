@@ -22,6 +22,7 @@ from explorer.session.files import Files
 from explorer.session.history import History
 from explorer.session.ports import Engine
 from explorer.session.state import Saved, State
+from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace import dxt
 from explorer.trace.batch import BatchRequest
@@ -62,6 +63,19 @@ class Session:
     @budget_bytes.setter
     def budget_bytes(self, count: int) -> None:
         self._driver.background.budget_bytes = count
+
+    @property
+    def stopwatch(self) -> Stopwatch:
+        """How long each step took, from the wish to the picture."""
+        return self._driver.stopwatch
+
+    def painted(self, at: float) -> None:
+        """Everything of the newest step is on screen since `at`, in seconds of perf_counter.
+
+        During a run nobody is told: the next step brings the figure along.
+        """
+        if self._driver.stopwatch.painted(at) and self.state.status.activity != "running":
+            self._store.set(painted=self.state.painted + 1)
 
     # -- the engine and the model
 

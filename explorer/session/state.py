@@ -141,6 +141,7 @@ class State:
     draws: Experiment | None = None  # many draws (engine.draws)
     found: Experiment | None = None  # the search for a better sequence (engine.search)
     self_check: SelfCheck = field(default_factory=SelfCheck)
+    painted: int = 0  # counts up when the display time of a step becomes known (stopwatch)
     saved: Saved | None = None
     can_undo: bool = False
     can_redo: bool = False

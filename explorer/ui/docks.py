@@ -61,6 +61,11 @@ class PanelDock(QDockWidget):
         elif self._seen and not self._later.isActive():
             self._later.start()
 
+    @property
+    def settled(self) -> bool:
+        """True if nothing of the newest state is still to be drawn here."""
+        return not self._seen or (self._latest is self._shown and not self.panel.busy)
+
     def _on_visibility(self, visible: bool) -> None:
         self._seen = visible
         if visible:
@@ -96,6 +101,11 @@ class Docks(QMainWindow):
     @property
     def panels(self) -> list[Panel]:
         return [dock.panel for dock in self.docks]
+
+    @property
+    def settled(self) -> bool:
+        """True if every panel that is seen shows the newest state."""
+        return all(dock.settled for dock in self.docks)
 
     @property
     def _standing(self) -> list[PanelDock]:

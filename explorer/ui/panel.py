@@ -91,6 +91,11 @@ class Panel(QWidget):
         """True while the empty page is shown."""
         return self._pages.currentIndex() == 0
 
+    @property
+    def busy(self) -> bool:
+        """True while something is worked out that this panel has still to draw."""
+        return False
+
     def show_empty(self, why: str = "") -> None:
         """Show one sentence in place of the content: what to do, or why nothing is drawn."""
         self._empty.setText(why or self.tr(self.EMPTY))

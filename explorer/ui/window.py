@@ -35,6 +35,7 @@ from explorer.ui.menus import Actions, fill
 from explorer.ui.models.hub import HubDialog
 from explorer.ui.models.picker import ModelPicker
 from explorer.ui.notices import Notices
+from explorer.ui.paint_watch import PaintWatch
 from explorer.ui.prompt import PromptBox
 from explorer.ui.sequence import Sequence
 from explorer.ui.status import StatusBar
@@ -68,6 +69,7 @@ class Window(QMainWindow):
         self.sequence = Sequence(session, theme)
         self.docks = Docks(session, theme, self)
         self.status = StatusBar(theme)
+        self._paint_watch = PaintWatch(session, self.docks)
         self._build_menus()
         self._lay_out()
         self._connect()
@@ -275,6 +277,12 @@ class Window(QMainWindow):
         self.session.dismiss_error()
 
     # -- Qt
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() == QEvent.Type.UpdateRequest:  # all that was to be painted is now
+            self._paint_watch.on_painted()
+        return done
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if self.files.droppable(event.mimeData()):

@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from explorer.trace.request import Sampling
 from explorer.ui.canvases.bars import Bars
-from explorer.ui.canvases.columns import ColumnChart, Columns
+from explorer.ui.canvases.column_parts import Columns, Part
+from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.panel import Panel
 from explorer.ui.theme import THEMES
 from tests.ui import pointer
@@ -214,6 +215,16 @@ def test_columns_are_as_high_as_their_values(qapp: QApplication) -> None:
     assert heights[1] == pytest.approx(heights[0] / 2, abs=1)
     assert heights[2] == pytest.approx(heights[0] / 4, abs=1)
     assert heights[3] == 0
+
+
+def test_parts_stand_on_one_another_in_their_own_colours(qapp: QApplication) -> None:
+    values = np.array([100.0, 50.0])
+    parts = (Part(values * 0.75), Part(values * 0.25, "rest"))
+    image = chart_image(qapp, Columns(values, ("decode",), parts))
+    for x in (50, 150):
+        below, above = height_of(image, x, COLOURS["decode"]), height_of(image, x, "#c9d0dc")
+        assert below == pytest.approx(3 * above, abs=2)
+    assert height_of(image, 50, COLOURS["decode"]) > height_of(image, 150, COLOURS["decode"])
 
 
 def test_kinds_of_pass_have_their_colours(qapp: QApplication) -> None:

@@ -12,7 +12,8 @@ from explorer.figures.tokens import Label
 from explorer.ui.attention import words
 from explorer.ui.attention.wish import Drawn
 from explorer.ui.canvases.bars import Bars, Row
-from explorer.ui.canvases.columns import ColumnChart, Columns
+from explorer.ui.canvases.column_parts import Columns
+from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.theme import Theme
 
 

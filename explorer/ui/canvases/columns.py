@@ -1,12 +1,11 @@
-"""Upright columns over an index (layers, steps), stacked in two parts; a click picks one."""
+"""Upright columns over an index (layers, steps), stacked in parts; a click picks one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -21,25 +20,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.column_parts import Columns, Part
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
 _TOP = 16  # pixels at a zoom of 1: room for the axis figure above the columns
 _BOTTOM = 19
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """What is drawn.  `kinds` picks a colour (theme attribute) and a shape for each column."""
-
-    values: np.ndarray  # (N,) float64
-    kinds: Sequence[str] = ()  # (N,) theme colour names; shorter = the first for all
-    above: np.ndarray | None = None  # (N,) float64 stacked on top, in `above_colour`
-    above_colour: str = "rest"
-    hollow: frozenset[int] = frozenset()  # drawn as outlines: not to be compared with the others
-    cap: float | None = None  # higher columns are cut there, visibly
-    level: float | None = None  # a line across, in the colour of computed figures
-    names: Sequence[str] = field(default=())  # (N,) under the columns; empty = their numbers
 
 
 class ColumnChart(QWidget):
@@ -97,10 +83,11 @@ class ColumnChart(QWidget):
 
     def _top_value(self) -> float:
         data = self._data
-        whole = data.values if data.above is None else data.values + data.above
-        top = float(whole.max(initial=0.0))
+        top = float(data.values.max(initial=0.0))
         if data.cap is not None:
             top = min(top, data.cap)
+        if data.marks is not None:
+            top = max(top, float(np.nan_to_num(data.marks).max(initial=0.0)))
         return max(top, data.level or 0.0) or 1.0
 
     def _index_at(self, x: float) -> int | None:
@@ -152,49 +139,56 @@ class ColumnChart(QWidget):
             painter.drawText(below, Qt.AlignmentFlag.AlignHCenter, self._axis)
 
     def _paint_columns(self, painter: QPainter, plot: QRectF, top: float, step: float) -> None:
-        """Columns of one kind go to Qt in one call."""
+        """Parts of one colour go to Qt in one call."""
         data = self._data
         gap = 1.0 if step >= 4 else 0.0
         width = min(step - gap, 34 * unit(self))
-        scale = plot.height() / top
         left, bottom = plot.left() + (step - gap - width) / 2, plot.bottom()
-        groups: dict[str, list[QRectF]] = {}
-        for i, value in enumerate(data.values.tolist()):
-            high = min(value, top) * scale
-            rect = QRectF(left + i * step, bottom - high, width, high)
-            if i in data.hollow:
-                self._paint_hollow(painter, rect, self._kind(i))
-            else:
-                groups.setdefault(self._kind(i), []).append(rect)
+        scale = plot.height() / top
         painter.setPen(Qt.PenStyle.NoPen)
-        for kind, rects in groups.items():
-            painter.setBrush(self._brush(kind))
-            painter.drawRects(rects)
-        if data.above is not None:
-            self._paint_above(painter, plot, data.above, scale, left, step, width)
+        for kind, columns in self._by_kind().items():
+            base = np.zeros(len(columns))
+            for part in data.parts or (Part(data.values),):
+                ends = np.minimum(base + part.heights[columns], top)
+                painter.setBrush(self._brush(kind, part))
+                tall = zip(columns, (base * scale).tolist(), (ends * scale).tolist(), strict=True)
+                painter.drawRects(
+                    [
+                        QRectF(left + i * step, bottom - high, width, high - low)
+                        for i, low, high in tall
+                        if high > low
+                    ]
+                )
+                base = ends
+        for i in data.hollow:
+            high = min(float(data.values[i]), top) * scale
+            rect = QRectF(left + i * step, bottom - high, width, high)
+            self._paint_hollow(painter, rect, self._kind(i))
         if data.cap is not None:
             for i in np.flatnonzero(data.values > data.cap).tolist():
                 self._paint_break(painter, QRectF(left + i * step, plot.top(), width, 20))
+        if data.marks is not None:
+            self._paint_dashes(painter, data.marks, plot, step, scale)
 
-    def _paint_above(
-        self,
-        painter: QPainter,
-        plot: QRectF,
-        above: np.ndarray,
-        scale: float,
-        left: float,
-        step: float,
-        width: float,
+    def _by_kind(self) -> dict[str, list[int]]:
+        """The filled columns of each kind."""
+        groups: dict[str, list[int]] = {}
+        for i in range(len(self._data.values)):
+            if i not in self._data.hollow:
+                groups.setdefault(self._kind(i), []).append(i)
+        return groups
+
+    def _paint_dashes(
+        self, painter: QPainter, marks: np.ndarray, plot: QRectF, step: float, scale: float
     ) -> None:
-        """What is stacked on the columns, cut where the axis ends."""
-        rects = []
-        for i, (value, more) in enumerate(zip(self._data.values, above, strict=True)):
-            base = max(plot.bottom() - float(value) * scale, plot.top())
-            high = min(float(more) * scale, base - plot.top())
-            if high > 0:
-                rects.append(QRectF(left + i * step, base - high, width, high))
-        painter.setBrush(QColor(getattr(self._theme, self._data.above_colour)))
-        painter.drawRects(rects)
+        """What was computed for each column, across it; neighbours of one height join."""
+        painter.setPen(QPen(QColor(self._theme.formula), 2))
+        lines = [
+            QLineF(plot.left() + i * step, y, plot.left() + (i + 1) * step, y)
+            for i, y in enumerate((plot.bottom() - marks * scale).tolist())
+            if y == y  # not NaN
+        ]
+        painter.drawLines(lines)
 
     def _kind(self, index: int) -> str:
         kinds = self._data.kinds
@@ -202,10 +196,10 @@ class ColumnChart(QWidget):
             return "decode"
         return kinds[index] if index < len(kinds) else kinds[0]
 
-    def _brush(self, kind: str) -> QBrush:
+    def _brush(self, kind: str, part: Part) -> QBrush:
         """Kinds of pass differ in pattern too, so that colour is never the only sign."""
-        colour = QColor(getattr(self._theme, kind))
-        if kind == "recompute":
+        colour = part.ink(self._theme, kind)
+        if kind == "recompute" and not part.colour:
             return QBrush(colour, Qt.BrushStyle.Dense3Pattern)
         return QBrush(colour)
 
@@ -260,6 +254,18 @@ class ColumnChart(QWidget):
         y = round(plot.bottom() - self._data.level / top * plot.height())
         painter.setPen(QPen(QColor(self._theme.formula), 2, Qt.PenStyle.DashLine))
         painter.drawLine(round(plot.left()), y, round(plot.right()), y)
+        if self._data.level_words:
+            self._paint_level_words(painter, plot, y)
+
+    def _paint_level_words(self, painter: QPainter, plot: QRectF, y: int) -> None:
+        """At the right end of the line, on a ground of their own: columns may stand behind."""
+        words, metrics = self._data.level_words, painter.fontMetrics()
+        wide, high = metrics.horizontalAdvance(words) + 6, metrics.height()
+        above = max(y - high - 1, plot.top() - high)
+        box = QRectF(plot.right() - wide, above, wide, high)
+        painter.fillRect(box, QColor(self._theme.card))
+        painter.setPen(QColor(self._theme.text))
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
 
     # -- mouse and keys
 

@@ -58,6 +58,10 @@ class AttentionPanel(Panel):
         self._build()
         self._connect()
 
+    @property
+    def busy(self) -> bool:
+        return self.source.busy
+
     # -- building
 
     def _build(self) -> None:

@@ -12,7 +12,8 @@ from explorer.figures import cache as figures
 from explorer.figures.cache import CacheFigure, bytes_text, short_bytes
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.canvases.columns import ColumnChart, Columns
+from explorer.ui.canvases.column_parts import Columns
+from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme

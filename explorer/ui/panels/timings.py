@@ -12,7 +12,8 @@ from explorer.figures import timing as figures
 from explorer.figures.timing import TimingFigure, ms_text
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.canvases.columns import ColumnChart, Columns
+from explorer.ui.canvases.column_parts import Columns, Part
+from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
@@ -154,11 +155,13 @@ class TimingsPanel(Panel):
 
 def _pass_columns(figure: TimingFigure) -> Columns:
     passes = figure.passes
-    values = np.array([p.forward_ms for p in passes], np.float64)
+    forward = np.array([p.forward_ms for p in passes], np.float64)
+    capture = np.array([p.capture_ms for p in passes], np.float64)
+    values = forward + capture
     return Columns(
         values,
         tuple(p.phase for p in passes),
-        above=np.array([p.capture_ms for p in passes], np.float64),
+        parts=(Part(forward), Part(capture, "rest")),
         hollow=frozenset(i for i, p in enumerate(passes) if p.warm_up),
         cap=_cap(values),
     )
