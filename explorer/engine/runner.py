@@ -205,8 +205,14 @@ class Runner:
 
         BadInput if the tokens exceed the context.
         """
-        layout = self.layout(request, chosen)
-        return self._pass(request, layout, len(chosen), cancelled)[0].logits
+        return self.pass_after(request, self.layout(request, chosen), len(chosen), cancelled)[0]
+
+    def pass_after(
+        self, request: RunRequest, layout: Layout, index: int, cancelled: Stop = lambda: False
+    ) -> tuple[np.ndarray, int]:
+        """((V,) float32 raw logits, slots run through the model) of one pass; nothing is kept."""
+        done, rebuilt, _ = self._pass(request, layout, index, cancelled)
+        return done.logits, done.slots - done.first_slot + rebuilt
 
     @staticmethod
     def context_ids(layout: Layout) -> list[int]:

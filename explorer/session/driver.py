@@ -171,7 +171,7 @@ class Driver:
         """End the run, keeping its finished steps."""
         self._after_load = None
         kind = self._desk.job.kind if self._desk.job else ""
-        if kind in ("advance", "draws", "search"):
+        if kind in ("advance", "draws", "search", "cache runs"):
             self.cancel()
         if kind == "advance":
             self.background.check()
@@ -233,7 +233,7 @@ class Driver:
                 self.background.on_checked(event)
             case m.Facts() if job.kind == "prefix":
                 self.background.on_prefix(event)
-            case m.Facts() if job.kind in ("draws", "search"):
+            case m.Facts() if job.kind in ("draws", "search", "cache runs"):
                 self.experiments.answered(event, job)
             case m.Batched():
                 self.batches.answered(event)
@@ -259,6 +259,8 @@ class Driver:
         self.prompt.start()
         if after is not None and self._desk.job is None:
             self.advance(after)
+        else:
+            self.models.measure()
 
     def _on_prompted(self, event: m.Prompted, job: Job) -> None:
         state = self._desk.store.state
@@ -317,6 +319,8 @@ class Driver:
             passed = all(c.passed for c in checks) if checks else None
             trace = replace(trace, self_check=SelfCheck(passed=passed, checks=checks))
         self._desk.store.set(trace=trace, status=Status(activity="idle"))
+        if job.kind == "advance":
+            self.models.measure()  # before what runs in the background could disturb it
         self.background.go_on()
         if job.kind == "advance":
             self.background.check()

@@ -1,11 +1,12 @@
-"""Experiments on the prefix on screen that take many passes: draws, and the search for better."""
+"""Experiments that take many passes: draws, the search for better, the cache on and off."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from explorer.session.job import Desk, Job
-from explorer.session.state import Experiment, Status
+from explorer.session.job import Desk, Job, model_key
+from explorer.session.state import CacheRuns, Experiment, Status
 from explorer.trace import messages as m
 from explorer.trace.request import RunRequest
 
@@ -35,6 +36,22 @@ class Experiments:
             ),
         )
 
+    def cache_runs(self, tokens: int) -> None:
+        """Generate `tokens` tokens from the prompt on screen, with the cache and without."""
+        state = self._desk.store.state
+        trace = state.trace
+        request = state.request if trace is None else trace.request
+        if self._desk.loaded != model_key(request) or not (trace or request.prompt):
+            self._desk.store.set(
+                error="The cache experiment needs a prompt and its model: open the model first."
+            )
+            return
+        self._desk.drop_job()
+        run = self._desk.link.ask(m.CacheExperiment(request=request, tokens=tokens))
+        self._desk.job = Job("cache runs", run, request)
+        text = "Generating with the cache and without…"
+        self._desk.store.set(status=Status(activity="running", text=text, fraction=0.0), error="")
+
     def _ask(
         self,
         kind: str,
@@ -56,6 +73,10 @@ class Experiments:
     def answered(self, event: m.Facts, job: Job) -> None:
         """The figures are there."""
         self._desk.job = None
+        if job.kind == "cache runs":
+            found_runs = _cache_runs(job.request, event.facts)
+            self._desk.store.set(cache_runs=found_runs, status=Status(activity="idle"))
+            return
         trace = self._desk.store.state.trace
         chosen = () if trace is None else trace.chosen_ids[: job.step]
         found = Experiment(job.request, chosen, job.sampling, event.facts)
@@ -64,3 +85,15 @@ class Experiments:
             self._desk.store.set(draws=found, status=idle)
         else:
             self._desk.store.set(found=found, status=idle)
+
+
+def _cache_runs(request: RunRequest, facts: dict[str, Any]) -> CacheRuns:
+    cached, uncached = facts["cached"], facts["uncached"]
+    return CacheRuns(
+        request,
+        bool(facts["same_tokens"]),
+        tuple(cached["positions"]),
+        tuple(uncached["positions"]),
+        tuple(cached["ms"]),
+        tuple(uncached["ms"]),
+    )

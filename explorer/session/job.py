@@ -18,7 +18,16 @@ class Job:
     """What has the engine now."""
 
     kind: Literal[
-        "load", "advance", "recapture", "check", "compare", "prefix", "batch", "draws", "search"
+        "load",
+        "advance",
+        "recapture",
+        "check",
+        "compare",
+        "prefix",
+        "batch",
+        "draws",
+        "search",
+        "cache runs",
     ]
     run: int
     request: RunRequest

@@ -1,4 +1,4 @@
-"""The models on the engine's disk, and the recipe of the one that is open."""
+"""The models on the engine's disk, and what is known of the one that is open."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import msgspec
 from explorer.session.job import Desk
 from explorer.trace import messages as m
 from explorer.trace.library import Library, Recipe
+from explorer.trace.traffic import Traffic
 
-T = TypeVar("T", Library, Recipe)
+T = TypeVar("T", Library, Recipe, Traffic)
 
 
 class Models:
@@ -20,20 +21,21 @@ class Models:
         self._desk = desk
         self._finding = 0  # run number of the open question, 0 = none
         self._describing = 0
+        self._measuring = 0
         self._described = ""  # the model that was asked about last
 
     def forget(self) -> None:
         """The engine is gone: open questions are never answered."""
-        self._finding = self._describing = 0
+        self._finding = self._describing = self._measuring = 0
         self._described = ""
         if self._desk.store.state.finding:
             self._desk.store.set(finding=False)
 
     def opening(self) -> None:
         """Another model is being opened: what is known of the last one is not of this one."""
-        self._describing = 0
+        self._describing = self._measuring = 0
         self._described = ""
-        self._desk.store.set(recipe=None, recipe_problem="")
+        self._desk.store.set(recipe=None, recipe_problem="", traffic=None)
 
     def find(self, **wishes: Any) -> None:
         """Look for models; `wishes` are fields of `messages.FindModels`."""
@@ -53,6 +55,12 @@ class Models:
         self._described = state.request.model
         self._describing = self._desk.link.ask(m.Inspect(model=state.request.model))
 
+    def measure(self) -> None:
+        """Ask for the memory-traffic bound once for the model that is open."""
+        state = self._desk.store.state
+        if state.card is not None and state.traffic is None and not self._measuring:
+            self._measuring = self._desk.link.ask(m.MeasureTraffic())
+
     def answered(self, event: m.Facts) -> bool:
         """True if these are facts that were asked for here."""
         if event.run == self._finding:
@@ -62,6 +70,9 @@ class Models:
         elif event.run == self._describing:
             self._describing = 0
             self._desk.store.set(recipe=_convert(event.facts, Recipe))
+        elif event.run == self._measuring:
+            self._measuring = 0
+            self._desk.store.set(traffic=_convert(event.facts, Traffic))
         else:
             return False
         return True
@@ -74,6 +85,8 @@ class Models:
         elif event.run == self._describing:
             self._describing = 0
             self._desk.store.set(recipe_problem=event.sentence)
+        elif event.run == self._measuring:
+            pass  # asked again after the next run; until then the floor is not known
         else:
             return False
         return True

@@ -307,6 +307,11 @@ class Session:
         self._driver.stop()
         self._driver.experiments.search(length, width, passes)
 
+    def measure_cache(self, tokens: int = 20) -> None:
+        """The same generation with the cache and without: `state.cache_runs`."""
+        self._driver.stop()
+        self._driver.experiments.cache_runs(tokens)
+
     # -- undo
 
     def undo(self) -> None:

@@ -15,6 +15,7 @@ from explorer.trace.library import Library, Offer, Recipe
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
+from explorer.trace.traffic import Traffic
 from explorer.trace.vocabulary import Vocabulary
 
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
@@ -90,6 +91,24 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheRuns:
+    """The same greedy generation both ways, step by step (engine.cache_runs)."""
+
+    request: RunRequest  # its cache setting does not matter
+    same_tokens: bool
+    cached_positions: tuple[int, ...]  # slots run through the model, one entry a step
+    uncached_positions: tuple[int, ...]
+    cached_ms: tuple[float, ...]  # measured
+    uncached_ms: tuple[float, ...]
+
+    def fits(self, trace: Trace | None) -> bool:
+        """True if the trace on screen begins with the same prompt on the same model."""
+        if trace is None:
+            return False
+        return msgspec.structs.replace(trace.request, cache=self.request.cache) == self.request
+
+
+@dataclass(frozen=True, slots=True)
 class Download:
     """One repository of the Hub, as far as it was asked about."""
 
@@ -123,6 +142,7 @@ class State:
     vocabulary: Vocabulary | None = None  # of the model that `card` describes
     recipe: Recipe | None = None  # of the model that `card` describes, once it was asked for
     recipe_problem: str = ""  # why there is none
+    traffic: Traffic | None = None  # the machine's bound, for the model that `card` describes
     library: Library | None = None  # models found on the engine's disk
     finding: bool = False  # they are being looked for
     library_problem: str = ""
@@ -140,6 +160,7 @@ class State:
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
     draws: Experiment | None = None  # many draws (engine.draws)
     found: Experiment | None = None  # the search for a better sequence (engine.search)
+    cache_runs: CacheRuns | None = None  # the same generation with and without a cache
     self_check: SelfCheck = field(default_factory=SelfCheck)
     painted: int = 0  # counts up when the display time of a step becomes known (stopwatch)
     saved: Saved | None = None
@@ -161,6 +182,14 @@ class State:
             return None
         same = self.card.fingerprint == self.trace.card.fingerprint
         return self.vocabulary if same else None
+
+    @property
+    def floor(self) -> Traffic | None:
+        """The machine's bound for the model of the trace on screen, if it is the open one."""
+        if self.trace is None or self.card is None:
+            return None
+        same = self.card.fingerprint == self.trace.card.fingerprint
+        return self.traffic if same else None
 
     @property
     def unsaved(self) -> bool:

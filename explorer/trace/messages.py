@@ -111,6 +111,17 @@ class SearchSequences(Request, frozen=True, kw_only=True):
     passes: int = 200  # at most
 
 
+class CacheExperiment(Request, frozen=True, kw_only=True):
+    """The same greedy generation with the cache and without; Progress…, Facts."""
+
+    request: RunRequest
+    tokens: int = 20
+
+
+class MeasureTraffic(Request, frozen=True, kw_only=True):
+    """The machine's memory-traffic bound, for the loaded model; Facts: fields of `Traffic`."""
+
+
 class Inspect(Request, frozen=True, kw_only=True):
     """Facts of a model from its config alone; answered by Facts, also during a run."""
 
@@ -248,6 +259,8 @@ AnyRequest = (
     | DrawMany
     | SearchSequences
     | RunBatch
+    | CacheExperiment
+    | MeasureTraffic
     | Bench
     | Inspect
     | FindModels

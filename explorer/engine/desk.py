@@ -1,0 +1,299 @@
+"""Where the engine's requests land, and what is done about each.
+
+One thread runs the model; the thread that reads requests answers at once what must not wait for
+a pass: cancel, new sampling, tokenising what is being typed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from explorer.engine.aside import Aside, Question
+from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.trace import messages
+from explorer.trace.messages import AnyRequest, Event
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Step, Token
+from explorer.trace.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from explorer.engine.runner import Runner
+
+_log = logging.getLogger(__name__)
+Experiment = messages.DrawMany | messages.SearchSequences | messages.CacheExperiment
+
+
+class Desk:
+    """Where requests land: answered at once, or queued for the thread that runs the model."""
+
+    def __init__(self, say: Callable[[Event], None]) -> None:
+        self._say = say
+        self._waiting: queue.SimpleQueue[AnyRequest] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._cancelled: set[int] = set()
+        self._sampling: dict[int, Sampling] = {}
+        self._stopping = False
+        self._runner: Runner | None = None
+        self._aside = Aside(self._answer)
+
+    def accept(self, request: AnyRequest) -> None:
+        """Take a request from any thread; never waits for a pass."""
+        if isinstance(request, messages.Cancel):
+            with self._lock:
+                self._cancelled.add(request.run)
+        elif isinstance(request, messages.Resample):
+            with self._lock:
+                self._sampling[request.run] = request.sampling
+        elif isinstance(request, messages.Tokenize) and self._runner is not None:
+            self._answer(request)
+        elif not self._aside.takes(request):
+            if isinstance(request, messages.Quit):
+                self._stopping = True
+            self._waiting.put(request)
+
+    def run(self) -> None:
+        """Answer queued requests until Quit; the thread that calls this owns the model."""
+        self._aside.ready.set()
+        while not isinstance(request := self._waiting.get(), messages.Quit):
+            if self._stopping:
+                continue
+            self._answer(request)
+            with self._lock:
+                self._cancelled.discard(request.run)
+                self._sampling.pop(request.run, None)
+
+    def _answer(self, request: AnyRequest) -> None:
+        run = request.run
+        try:
+            if self._cancel_asked(run):
+                raise Cancelled
+            reason = self._handle(request)
+            if reason is not None:
+                self._say(messages.Finished(run=run, reason=reason))
+        except Cancelled:
+            self._say(messages.Finished(run=run, reason="cancelled"))
+        except EngineError as error:
+            bad = isinstance(error, BadInput)
+            _log.warning("%s %s", error.sentence, error.details)
+            self._say(
+                messages.Failed(
+                    run=run, sentence=error.sentence, bad_input=bad, details=error.details
+                )
+            )
+        except MemoryError:
+            sentence = "Not enough memory: shorten the prompt or choose a smaller model or dtype."
+            self._say(messages.Failed(run=run, sentence=sentence, bad_input=True))
+        except Exception as error:
+            _log.exception("a request failed")
+            sentence = f"The engine hit a fault it did not expect ({type(error).__name__}): {error}"
+            self._say(
+                messages.Failed(
+                    run=run,
+                    sentence=" ".join(sentence.split())[:300] + ". The log has the details.",
+                    bad_input=False,
+                    details=traceback.format_exc(),
+                )
+            )
+
+    def _handle(self, request: AnyRequest) -> str | None:
+        """Do it; the reason to finish with, or None if an answer of another kind was given."""
+        match request:
+            case messages.Load():
+                self._load(request)
+            case messages.Tokenize():
+                self._tokenize(request)
+            case messages.Advance():
+                return self._advance(request)
+            case messages.Recapture():
+                return self._recapture(request)
+            case messages.CheckTrace():
+                return self._check(request)
+            case messages.PrefixExperiment():
+                self._prefix(request)
+            case messages.ListVocabulary():
+                self._list_vocabulary(request.run)
+            case messages.DrawMany() | messages.SearchSequences() | messages.CacheExperiment():
+                self._experiment(request)
+            case messages.RunBatch():
+                self._batch(request)
+            case messages.MeasureTraffic():
+                self._traffic(request.run)
+            case messages.Bench():
+                self._bench(request)
+            case _ if isinstance(request, Question):
+                watch = self._progress(request.run), self._stop(request)
+                facts = self._aside.facts(request, *watch)
+                self._say(messages.Facts(run=request.run, facts=facts))
+        return None
+
+    def _load(self, request: messages.Load) -> None:
+        import torch
+
+        from explorer.engine import loading, selftest
+        from explorer.engine.runner import Runner
+
+        threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
+        torch.set_num_threads(threads)
+        self._runner = None  # free the old model before the new one takes memory
+
+        def progress(text: str, fraction: float | None = None) -> None:
+            self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
+
+        def stop() -> bool:
+            return self._cancel_asked(request.run)
+
+        with self._aside.building:
+            loaded = loading.load(request.model, request.dtype, request.device, progress, stop)
+        runner = Runner(loaded)
+        progress("Testing what works on this model", None)
+        selftest.run(runner, stop)
+        self._runner = runner
+        self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
+
+    def _tokenize(self, request: messages.Tokenize) -> None:
+        tokenizer = self._loaded().loaded.tokenizer
+        answer = messages.Tokens(run=request.run, text=request.text, tokens=())
+        try:
+            found = tokenizer.live(request.text, request.chat, request.special_as_text)
+            fields = {"tokens": found.tokens, "problem": found.problem, "parts": found.parts}
+        except BadInput as error:
+            fields = {"problem": error.sentence}
+        self._say(msgspec.structs.replace(answer, **fields))
+
+    def _advance(self, request: messages.Advance) -> str:
+        runner = self._loaded()
+        asked = request.request
+        self._refuse_unfit(runner, asked)
+        self._say(messages.Prompted(run=request.run, tokens=runner.padded_prompt(asked)))
+
+        def sampling() -> Sampling:
+            with self._lock:
+                return self._sampling.get(request.run, request.sampling)
+
+        def emit(step: Step, token: Token) -> None:
+            self._say(messages.Stepped(run=request.run, step=step, token=token))
+
+        return runner.advance(
+            asked,
+            request.chosen,
+            request.steps,
+            sampling,
+            emit,
+            lambda: self._cancel_asked(request.run),
+            request.stops,
+        )
+
+    def _list_vocabulary(self, run: int) -> None:
+        loaded = self._loaded().loaded
+        tokens = [loaded.tokenizer.token(i, "generated") for i in range(loaded.card.vocab_size)]
+        self._say(messages.Spelled(run=run, vocabulary=Vocabulary.of(tokens)))
+
+    def _experiment(self, request: Experiment) -> None:
+        from explorer.engine import cache_runs, draws, search
+
+        work: dict[type, Callable[..., dict[str, Any]]] = {
+            messages.DrawMany: draws.draw_many,
+            messages.SearchSequences: search.search,
+            messages.CacheExperiment: cache_runs.run,
+        }
+        runner = self._loaded()
+        self._refuse_unfit(runner, request.request)
+        watch = self._progress(request.run), self._stop(request)
+        facts = work[type(request)](runner, request, *watch)
+        self._say(messages.Facts(run=request.run, facts=facts))
+
+    def _traffic(self, run: int) -> None:
+        from explorer.engine.traffic import traffic
+
+        facts = msgspec.to_builtins(traffic(self._loaded().model))
+        self._say(messages.Facts(run=run, facts=facts))
+
+    def _progress(self, run: int) -> Callable[[str, float | None], None]:
+        return lambda text, fraction: self._say(
+            messages.Progress(run=run, text=text, fraction=fraction)
+        )
+
+    def _stop(self, request: AnyRequest) -> Callable[[], bool]:
+        return lambda: self._cancel_asked(request.run)
+
+    def _refuse_unfit(self, runner: Runner, asked: RunRequest) -> None:
+        """BadInput where the self-test found that the model can't do what is asked."""
+        card = runner.loaded.card
+        if not asked.causal_mask and not card.offers("causal_off"):
+            raise BadInput(f"The mask can't be switched off here: {card.words('causal_off')}.")
+        side = f"{asked.padding}_padding"
+        if asked.padding and asked.pad and not card.offers(side):
+            raise BadInput(f"Padding is not possible here: {card.words(side)}.")
+
+    def _recapture(self, request: messages.Recapture) -> str:
+        runner = self._loaded()
+        layout = runner.layout(request.request, request.chosen)
+        step = runner.step(
+            request.request,
+            layout,
+            len(request.chosen),
+            Sampling(),
+            lambda: self._cancel_asked(request.run),
+        )
+        token = runner.loaded.tokenizer.token(step.draw.token_id, "generated")
+        self._say(messages.Stepped(run=request.run, step=step, token=token))
+        return "steps"
+
+    def _check(self, request: messages.CheckTrace) -> str:
+        from explorer.engine import checks
+
+        runner = self._loaded()
+
+        def stop() -> bool:
+            return self._cancel_asked(request.run)
+
+        for found in checks.check(runner, request.request, request.chosen, stop):
+            self._say(messages.Checked(run=request.run, check=found))
+            if stop():
+                return "cancelled"
+        return "checked"
+
+    def _bench(self, request: messages.Bench) -> None:
+        from explorer.engine.bench import Bench
+
+        bench = Bench(self._loaded(), self._progress(request.run), self._stop(request))
+        self._say(messages.Facts(run=request.run, facts=bench.run()))
+
+    def _batch(self, request: messages.RunBatch) -> None:
+        from explorer.engine import batch
+
+        result = batch.run(
+            self._loaded(), request.batch, self._progress(request.run), self._stop(request)
+        )
+        self._say(messages.Batched(run=request.run, result=result))
+
+    def _prefix(self, request: messages.PrefixExperiment) -> None:
+        from explorer.engine import prefix
+
+        facts = prefix.experiment(
+            self._loaded(),
+            request.request,
+            request.chosen,
+            lambda: self._cancel_asked(request.run),
+        )
+        self._say(messages.Facts(run=request.run, facts=facts))
+
+    def _loaded(self) -> Runner:
+        if self._runner is None:
+            raise BadInput("No model is loaded: choose one first.")
+        return self._runner
+
+    def join(self) -> None:
+        """Wait for what is answered beside the queue."""
+        self._aside.join()
+
+    def _cancel_asked(self, run: int) -> bool:
+        return self._stopping or run in self._cancelled
