@@ -1,14 +1,27 @@
-"""What each pass cost: measured times only, warm-up and capture told apart."""
+"""What each pass cost: measured times only, warm-up, capture and display told apart.  L: layers."""
 
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from explorer.trace.step import Phase, Step
 from explorer.trace.trace import Trace
+
+Piece = Literal["embedding", "attention", "mlp", "layer rest", "norm", "head", "rest"]
+PIECES: tuple[Piece, ...] = ("embedding", "attention", "mlp", "layer rest", "norm", "head", "rest")
+
+
+@dataclass(frozen=True, slots=True)
+class Lap:
+    """One step on the window's clock; `session.stopwatch` notes them."""
+
+    waited_ms: float  # from the wish, or from the step before it in a run, until it was here
+    display_ms: float | None = None  # from then until all of it was painted; None = overtaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +31,82 @@ class Pass:
     index: int
     phase: Phase
     forward_ms: float
+    pieces: tuple[float, ...]  # of forward_ms, in the order of PIECES
     capture_ms: float
+    pick_ms: float
+    lap: Lap | None  # None = it did not come through this window
     positions: int
+    slots: int  # that exist after the pass: what it would have read without a cache
     rebuilt_tokens: int  # slots prefilled again first because the cache was gone
     warm_up: bool
+    step: Step = field(repr=False, compare=False)
+
+    @property
+    def display_ms(self) -> float:
+        """Milliseconds until it was painted; 0 where that was not measured."""
+        return 0.0 if self.lap is None else self.lap.display_ms or 0.0
+
+    @property
+    def whole_ms(self) -> float:
+        """The pass, capture and display: how high its column is."""
+        return self.forward_ms + self.capture_ms + self.display_ms
+
+    @property
+    def course(self) -> tuple[float | None, ...]:
+        """Pass, capture, picking, handing over and display; None = not measured.
+
+        Handing over is what is left: packing, the way between the processes, unpacking.
+        """
+        engine = self.forward_ms + self.capture_ms + self.pick_ms
+        if self.lap is None:
+            return (self.forward_ms, self.capture_ms, self.pick_ms, None, None)
+        over = max(0.0, self.lap.waited_ms - engine)
+        return (self.forward_ms, self.capture_ms, self.pick_ms, over, self.lap.display_ms)
+
+    @property
+    def step_ms(self) -> float | None:
+        """The whole step on the window's clock, or None if that was not measured."""
+        if self.lap is None or self.lap.display_ms is None:
+            return None
+        return self.lap.waited_ms + self.lap.display_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Where the time of one pass went, layer by layer.  (L,) float64 milliseconds."""
+
+    attention: np.ndarray
+    mlp: np.ndarray
+    rest: np.ndarray  # norms and residual adds; all of it where a layer's parts have no clock
+    embedding_ms: float | None  # None = the model has no such module of its own
+    norm_ms: float | None
+    head_ms: float | None
+    outside_ms: float  # masks, positions and what else is in no part that has a clock
+    has_parts: bool  # attention and MLP were timed on their own
+
+    @property
+    def layers(self) -> np.ndarray:
+        """(L,) whole layers."""
+        return np.asarray(self.attention + self.mlp + self.rest)
+
+    @property
+    def outside(self) -> tuple[tuple[Piece, float], ...]:
+        """What is beside the layers, in the order it runs; what the model lacks is left out."""
+        known: tuple[tuple[Piece, float | None], ...] = (
+            ("embedding", self.embedding_ms), ("norm", self.norm_ms), ("head", self.head_ms),
+            ("rest", self.outside_ms),
+        )  # fmt: skip
+        return tuple((piece, ms) for piece, ms in known if ms is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A median and the middle half around it."""
+
+    median: float
+    low: float  # a quarter is faster
+    high: float  # a quarter is slower
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,44 +114,119 @@ class TimingFigure:
     """All passes of a run, and the parts of the selected one."""
 
     passes: tuple[Pass, ...]
-    layer_ms: np.ndarray  # (L,) float32 of the selected pass
-    outside_layers_ms: float  # embedding, final norm, head and the rest of the selected pass
+    split: Split  # of the selected pass
     prefill_ms: float | None
-    median_ms: float | None  # of a new token after the prefill, warm-up left out
-    tokens_per_second: float | None
+    prefill_tokens: int
+    decode: Spread | None  # of a new token after the prefill, warm-up left out
     positions: int  # run through the model so far
     positions_without_cache: int  # what the same tokens take when every pass reads everything
 
+    @property
+    def tokens_per_second(self) -> float | None:
+        """New tokens, by the median."""
+        return 1000 / self.decode.median if self.decode else None
 
-def chart(trace: Trace, index: int) -> TimingFigure:
-    """The passes of a trace; `index` selects the one whose layers are shown."""
-    passes = tuple(_pass(step) for step in trace.steps)
-    selected = trace.steps[index]
-    later = [p.forward_ms for p in passes[1:] if not p.warm_up]
-    median = statistics.median(later) if later else None
+
+def chart(
+    trace: Trace,
+    index: int,
+    shown: Callable[[Step], Lap | None] = lambda _: None,
+    known: Sequence[Pass] = (),
+) -> TimingFigure:
+    """The passes of a trace; `index` selects the one whose layers are shown.
+
+    `shown` tells the lap of a step; `known` are passes of an earlier figure, taken over
+    as far as they are of the same steps, so that a long run costs no more with each step.
+    """
+    passes = tuple(_passes(trace, shown, known))
     first = passes[0]
     return TimingFigure(
         passes=passes,
-        layer_ms=selected.layer_ms,
-        outside_layers_ms=max(0.0, selected.forward_ms - float(selected.layer_ms.sum())),
+        split=split(trace.steps[index]),
         prefill_ms=first.forward_ms if first.phase == "prefill" else None,
-        median_ms=median,
-        tokens_per_second=1000 / median if median else None,
+        prefill_tokens=first.positions,
+        decode=spread([p.forward_ms for p in passes[1:] if not p.warm_up]),
         positions=sum(p.positions + p.rebuilt_tokens for p in passes),
-        positions_without_cache=sum(trace.read_slots(i) for i in range(len(passes))),
+        positions_without_cache=sum(p.slots for p in passes),
     )
 
 
-def _pass(step: Step) -> Pass:
+def spread(times: list[float]) -> Spread | None:
+    """Median and quartiles; None of nothing."""
+    if not times:
+        return None
+    ordered = sorted(times)
+    last = len(ordered) - 1
+    return Spread(
+        statistics.median(ordered), ordered[last // 4], ordered[last - last // 4], len(ordered)
+    )
+
+
+def split(step: Step) -> Split:
+    """Where the time of one pass went."""
+    layers = step.layer_ms.astype(np.float64)
+    attention, mlp = (_known(ms, layers) for ms in (step.attention_ms, step.mlp_ms))
+    return Split(
+        attention=attention,
+        mlp=mlp,
+        rest=np.maximum(layers - attention - mlp, 0.0),
+        embedding_ms=step.embedding_ms,
+        norm_ms=step.norm_ms,
+        head_ms=step.head_ms,
+        outside_ms=step.rest_ms,
+        has_parts=bool(attention.any() or mlp.any()),
+    )
+
+
+def _known(times: np.ndarray | None, layers: np.ndarray) -> np.ndarray:
+    """(L,) float64; 0 where a layer has no such part."""
+    return np.zeros(len(layers)) if times is None else np.nan_to_num(times.astype(np.float64))
+
+
+def _passes(
+    trace: Trace, shown: Callable[[Step], Lap | None], known: Sequence[Pass]
+) -> Iterator[Pass]:
+    for index, step in enumerate(trace.steps):
+        before = known[index] if index < len(known) else None
+        lap = shown(step)
+        same = before is not None and before.step is step and before.lap is lap
+        yield before if same and before is not None else _pass(step, lap)
+
+
+def _pass(step: Step, lap: Lap | None) -> Pass:
     return Pass(
         step.index,
         step.phase,
         step.forward_ms,
+        _pieces(step),
         step.capture_ms,
+        step.pick_ms,
+        lap,
         step.positions_processed,
+        step.first_slot + step.positions_processed,
         step.rebuilt_tokens,
         step.warm_up,
+        step,
     )
+
+
+def _pieces(step: Step) -> tuple[float, ...]:
+    """The pass in the order of PIECES; they add up to it."""
+    layers = float(step.layer_ms.sum(dtype=np.float64))
+    attention, mlp = _sum(step.attention_ms), _sum(step.mlp_ms)
+    return (
+        step.embedding_ms or 0.0,
+        attention,
+        mlp,
+        max(layers - attention - mlp, 0.0),
+        step.norm_ms or 0.0,
+        step.head_ms or 0.0,
+        step.rest_ms,
+    )
+
+
+def _sum(times: np.ndarray | None) -> float:
+    return 0.0 if times is None else float(np.nansum(times, dtype=np.float64))
 
 
 def ms_text(ms: float) -> str:

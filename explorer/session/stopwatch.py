@@ -8,19 +8,12 @@ from __future__ import annotations
 
 import time
 import weakref
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from explorer.figures.timing import Lap
 from explorer.trace.step import Step
-
-
-@dataclass(frozen=True, slots=True)
-class Lap:
-    """One step on the window's clock."""
-
-    waited_ms: float  # from the wish, or from the step before it in a run, until it was here
-    display_ms: float | None = None  # from then until all of it was painted; None = overtaken
 
 
 class Stopwatch:

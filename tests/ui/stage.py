@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QSize
+from PySide6.QtCore import QEvent, QEventLoop, QSize
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui.keys import KeyGuard
@@ -30,6 +30,11 @@ class WindowStage(Stage):
     def paint(self) -> None:
         """Let Qt do what waits: layout and painting."""
         self.app.processEvents()
+
+    def until_settled(self) -> None:
+        """Until every panel shows the newest step, workers' answers included, and is painted."""
+        while self.session.stopwatch.waiting:
+            self.app.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
     def say(self, *events: object) -> None:
         super().say(*events)  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ class Columns:
     hollow: frozenset[int] = frozenset()  # drawn as outlines: not to be compared with the others
     cap: float | None = None  # higher columns are cut there, visibly
     level: float | None = None  # a line across, in the colour of computed figures
-    level_words: str = ""  # stand on that line
+    level_words: str = ""  # what that line is, in its colour above the columns
     marks: np.ndarray | None = None  # (N,) float64, a dash across each column; NaN = none
     names: Sequence[str] = field(default=())  # (N,) under the columns; empty = their numbers
 

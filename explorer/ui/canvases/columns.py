@@ -21,7 +21,6 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.column_parts import Columns, Part
-from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
@@ -33,6 +32,7 @@ class ColumnChart(QWidget):
     """Columns with a figure at the top of the axis; thinner than a pixel they keep their maxima."""
 
     picked = Signal(int)
+    hovered = Signal(str)  # what the column under the cursor says; "" when it is left
 
     def __init__(
         self,
@@ -52,7 +52,6 @@ class ColumnChart(QWidget):
         self._selected: int | None = None
         self._over: int | None = None
         describe(self)
-        cover(self)
         self.setProperty(KEEPS_ARROWS, True)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -62,8 +61,15 @@ class ColumnChart(QWidget):
         """Draw other columns; `selected` is marked."""
         self._data = data
         self._selected = selected
-        self._over = None
+        if self._over is not None:  # the same column may say something else now
+            over, self._over = self._over, None
+            self._set_over(over if over < len(data.values) else None)
         self.update()
+
+    @property
+    def over(self) -> int | None:
+        """The column under the mouse or the cursor, if any."""
+        return self._over
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -102,7 +108,6 @@ class ColumnChart(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        fill(painter, event.rect(), self._theme)
         plot, top = self._plot(), self._top_value()
         small = QFont(self.font())
         small.setPixelSize(max(8, round(11 * unit(self))))
@@ -128,6 +133,10 @@ class ColumnChart(QWidget):
         painter.setPen(QColor(theme.muted))
         above = QRectF(plot.left(), 0, plot.width(), plot.top() - 1)
         painter.drawText(above, Qt.AlignmentFlag.AlignLeft, self._figure(top))
+        if self._data.level_words:
+            painter.setPen(QColor(theme.formula))
+            painter.drawText(above, Qt.AlignmentFlag.AlignRight, self._data.level_words)
+            painter.setPen(QColor(theme.muted))
         below = QRectF(self.rect()).adjusted(2, plot.bottom() + 4 * unit(self), -2, 0)
         names = self._data.names
         n = len(self._data.values)
@@ -257,25 +266,15 @@ class ColumnChart(QWidget):
         y = round(plot.bottom() - self._data.level / top * plot.height())
         painter.setPen(QPen(QColor(self._theme.formula), 2, Qt.PenStyle.DashLine))
         painter.drawLine(round(plot.left()), y, round(plot.right()), y)
-        if self._data.level_words:
-            self._paint_level_words(painter, plot, y)
-
-    def _paint_level_words(self, painter: QPainter, plot: QRectF, y: int) -> None:
-        """At the right end of the line, on a ground of their own: columns may stand behind."""
-        words, metrics = self._data.level_words, painter.fontMetrics()
-        wide, high = metrics.horizontalAdvance(words) + 6, metrics.height()
-        above = max(y - high - 1, plot.top() - high)
-        box = QRectF(plot.right() - wide, above, wide, high)
-        painter.fillRect(box, QColor(self._theme.card))
-        painter.setPen(QColor(self._theme.text))
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
 
     # -- mouse and keys
 
     def _set_over(self, index: int | None, aloud: bool = False) -> None:
         if index != self._over:
             self._over = index
-            say(self, "" if index is None else self._tip(index), aloud)
+            words = "" if index is None else self._tip(index)
+            say(self, words, aloud)
+            self.hovered.emit(words)
             self.update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:

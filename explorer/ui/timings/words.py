@@ -1,0 +1,108 @@
+"""What the timings say in words."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+
+from explorer.figures.timing import PIECES, Pass, TimingFigure, ms_text
+from explorer.trace.traffic import Traffic
+from explorer.ui.canvases.legend import Entry
+
+PIECE_WORDS = {
+    "embedding": QT_TRANSLATE_NOOP("timings", "embedding"),
+    "attention": QT_TRANSLATE_NOOP("timings", "attention"),
+    "mlp": QT_TRANSLATE_NOOP("timings", "MLP"),
+    "layer rest": QT_TRANSLATE_NOOP("timings", "norms and adds"),
+    "norm": QT_TRANSLATE_NOOP("timings", "final norm"),
+    "head": QT_TRANSLATE_NOOP("timings", "head"),
+    "rest": QT_TRANSLATE_NOOP("timings", "the rest"),
+}
+PHASE_WORDS = {
+    "prefill": QT_TRANSLATE_NOOP("timings", "prefill"),
+    "decode": QT_TRANSLATE_NOOP("timings", "decode"),
+    "recompute": QT_TRANSLATE_NOOP("timings", "recompute"),
+}
+ATTENTION, MLP, OTHER = 1.0, 0.62, 0.32  # strength of a phase's colour
+
+
+def tr(text: str) -> str:
+    return QCoreApplication.translate("timings", text)
+
+
+def speed(figure: TimingFigure) -> str:
+    """Prefill and decode, each by itself."""
+    parts = []
+    if figure.prefill_ms is not None:
+        parts.append(tr("Prefill {0}").format(ms_text(figure.prefill_ms)))
+    decode = figure.decode
+    if decode is not None and figure.tokens_per_second is not None:
+        parts.append(
+            tr("then {0} a token: {1} tokens/s").format(
+                ms_text(decode.median), f"{figure.tokens_per_second:.3g}"
+            )
+        )
+        if decode.count >= 4:
+            parts.append(
+                tr("half of them {0}–{1}").format(f"{decode.low:.3g}", ms_text(decode.high))
+            )
+    return ", ".join(parts)
+
+
+def positions(figure: TimingFigure) -> str:
+    """What went through the model so far, and what it would be without a cache."""
+    return tr("{0} positions processed; without a cache it would be {1}").format(
+        f"{figure.positions:,}", f"{figure.positions_without_cache:,}"
+    )
+
+
+def bound(figure: TimingFigure, floor: Traffic | None) -> str:
+    """How near decode is to what reading the weights takes."""
+    if floor is None:
+        return tr("memory bound: not measured yet")
+    words = tr("memory bound {0}").format(ms_text(floor.floor_ms))
+    if figure.decode is not None and figure.passes[-1].phase == "decode":
+        times = f"{figure.decode.median / floor.floor_ms:.3g}"
+        words += tr(": decode takes {0} times that").format(times)
+    return words
+
+
+def one_pass(one: Pass) -> str:
+    """A pass and its pieces, a line each."""
+    lines = [
+        tr("Step {0}, {1} of {2}: {3}").format(
+            one.index, tr(PHASE_WORDS[one.phase]), _read(one.positions), ms_text(one.forward_ms)
+        ),
+        pieces(one),
+        tr("copying queries and keys out: {0} on top").format(ms_text(one.capture_ms)),
+    ]
+    if one.warm_up:
+        lines.append(tr("First pass after loading: warm-up, not the model's own speed."))
+    if one.rebuilt_tokens:
+        lines.append(tr("The cache was rebuilt first: {0} positions.").format(one.rebuilt_tokens))
+    return "\n".join(filter(None, lines))
+
+
+def _read(count: int) -> str:
+    return tr("1 position") if count == 1 else tr("{0} positions").format(f"{count:,}")
+
+
+def pieces(one: Pass) -> str:
+    """The parts of a pass that have a figure."""
+    named = zip(PIECES, one.pieces, strict=True)
+    return ", ".join(f"{tr(PIECE_WORDS[name])} {ms_text(ms)}" for name, ms in named if ms > 0)
+
+
+def legend(figure: TimingFigure, phase: str, floor: Traffic | None) -> list[Entry]:
+    """What the colours of the passes mean."""
+    entries = [
+        Entry(tr("attention"), phase, ATTENTION),
+        Entry(tr("MLP"), phase, MLP),
+        Entry(tr("the rest of the pass"), phase, OTHER),
+    ]
+    if not figure.split.has_parts:
+        entries = [Entry(tr("layers"), phase, OTHER)]
+    entries.append(Entry(tr("capture"), "rest"))
+    if any(p.warm_up for p in figure.passes):
+        entries.append(Entry(tr("warm-up"), phase, look="outline"))
+    entries.append(Entry(bound(figure, floor), "formula", look="line"))
+    return entries

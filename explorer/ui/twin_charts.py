@@ -1,0 +1,71 @@
+"""Two charts side by side under what they say in words: as the cache and timings panels have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from explorer.ui.canvases.columns import ColumnChart
+from explorer.ui.canvases.legend import Entry, Legend
+from explorer.ui.elided import ElidedLabel
+from explorer.ui.theme import Theme, unit
+
+_LEGEND_FROM = 122  # pixels of height at a zoom of 1
+
+
+class TwinCharts(QWidget):
+    """A headline, a line that also reads out the column under the cursor, charts and a legend.
+
+    With little room the legend goes first: the charts must stay readable.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        first: ColumnChart,
+        second: ColumnChart,
+        tip: str = "",
+        parent: QWidget | None = None,
+    ) -> None:
+        """`tip` explains the headline."""
+        super().__init__(parent)
+        self.first, self.second = first, second
+        self._headline = ElidedLabel(tip=tip)
+        self._line = ElidedLabel()
+        self._line.setProperty("look", "small")
+        self._words = ""
+        self._legend = Legend(theme)
+        charts = QHBoxLayout()
+        charts.setSpacing(10)
+        charts.addWidget(first)
+        charts.addWidget(second)
+        rows = QVBoxLayout(self)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(1)
+        for part in (self._headline, self._line):
+            rows.addWidget(part)
+        rows.addLayout(charts, 1)
+        rows.addWidget(self._legend)
+        for chart in (first, second):
+            chart.hovered.connect(self._read_out)
+
+    def set_words(self, headline: str, line: str, legend: Sequence[Entry]) -> None:
+        """What the charts say; the line comes back when the cursor leaves a column."""
+        self._headline.setText(headline)
+        self._words = line
+        if self.first.over is None and self.second.over is None:
+            self._line.setText(line)
+        self._legend.set_entries(legend)
+
+    def set_theme(self, theme: Theme) -> None:
+        for part in (self.first, self.second, self._legend):
+            part.set_theme(theme)
+
+    def _read_out(self, words: str) -> None:
+        self._line.setText(" · ".join(words.splitlines()) or self._words)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._legend.setVisible(event.size().height() >= _LEGEND_FROM * unit(self))

@@ -1,0 +1,176 @@
+"""The timings panel: passes and their parts, whole steps, and what a step costs the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from explorer.figures.timing import PIECES
+from explorer.trace import messages as m
+from explorer.trace.step import Step
+from explorer.ui.canvases.columns import ColumnChart
+from explorer.ui.panels.timings import TimingsPanel
+from explorer.ui.timings.passes_page import PassesPage
+from explorer.ui.timings.steps_page import StepsPage
+from tests.session.scripted import stepped
+from tests.ui import pointer
+from tests.ui.stage import WindowStage
+
+
+@pytest.fixture
+def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.close()
+
+
+def timings(stage: WindowStage) -> TimingsPanel:
+    return next(p for p in stage.window.docks.panels if isinstance(p, TimingsPanel))
+
+
+def words(panel: TimingsPanel) -> str:
+    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+
+
+def rows(panel: TimingsPanel, view: str) -> list[dict[str, object]]:
+    table = panel.views()[view].table
+    assert table is not None
+    head, *body = (tuple(row) for row in table())
+    return [dict(zip(head, row, strict=True)) for row in body]
+
+
+def chart(panel: TimingsPanel, view: str) -> ColumnChart:
+    widget = panel.views()[view].widget
+    assert isinstance(widget, ColumnChart)
+    return widget
+
+
+def with_parts(step: Step) -> Step:
+    return replace(
+        step,
+        forward_ms=10.0,
+        layer_ms=np.array([3, 4], np.float32),
+        attention_ms=np.array([2, 1], np.float32),
+        mlp_ms=np.array([0.5, 2], np.float32),
+        embedding_ms=0.5,
+        norm_ms=0.25,
+        head_ms=2.0,
+    )
+
+
+def ran(stage: WindowStage, count: int) -> None:
+    stage.session.step(count)
+    run = stage.prompted()
+    for index in range(count):
+        event = stepped(run, index)
+        stage.say(m.Stepped(run=run, step=with_parts(event.step), token=event.token))
+    stage.finish()
+
+
+def test_a_pass_is_shown_in_its_parts_and_they_add_up(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 2)
+    one = rows(timings(stage), "Time by step")[1]
+    parts = {name: one[f"{name.replace(' ', '_')}_ms"] for name in PIECES}
+    assert parts == {
+        "embedding": 0.5, "attention": 3, "mlp": 2.5, "layer rest": 1.5, "norm": 0.25, "head": 2,
+        "rest": 0.25,
+    }  # fmt: skip
+    assert sum(parts.values()) == one["forward_ms"]  # type: ignore[arg-type]
+    layers = rows(timings(stage), "Time by layer")
+    assert [row["layer"] for row in layers] == [0, 1, "embedding", "norm", "head", "rest"]
+    assert (layers[1]["attention_ms"], layers[1]["mlp_ms"], layers[1]["ms"]) == (1, 2, 4)
+
+
+def test_the_column_under_the_mouse_reads_out_its_split(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 2)
+    panel = timings(stage)
+    line = words(panel)
+    over = chart(panel, "Time by step")
+    pointer.move(over, QPoint(round(over.width() * 0.75), over.height() // 2))
+    assert "Step 1, decode of 1 position: 10 ms" in words(panel)
+    assert "attention 3 ms, MLP 2.5 ms, norms and adds 1.5 ms" in words(panel)
+    pointer.move(over, QPoint(-5, -5))
+    assert words(panel) == line
+
+
+def test_the_keys_read_out_the_layers_from_embedding_to_head(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 2)
+    over = chart(timings(stage), "Time by layer")
+    over.setFocus()
+    told = []
+    for _ in range(6):
+        QTest.keyClick(over, Qt.Key.Key_Right)
+        told.append(over.accessibleDescription())
+    assert told[0] == "embedding: 0.5 ms"
+    assert told[2] == "Layer 1: 4 ms (attention 1 ms, MLP 2 ms, norms and adds 1 ms)"
+    assert told[3:] == ["final norm: 0.25 ms", "head: 2 ms", "the rest: 0.25 ms"]
+
+
+def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 6)
+    panel = timings(stage)
+    page = panel.page
+    assert isinstance(page, PassesPage)
+    assert "not measured yet" in page.charts._legend.accessibleName()
+    asked = stage.engine.last(m.MeasureTraffic)
+    facts = {"bytes_per_second": 1e9, "step_bytes": 4_000_000, "threads": 1}
+    stage.say(m.Facts(run=asked.run, facts=facts))
+    assert page.charts.first._data.level == 4
+    assert "memory bound 4 ms: decode takes 2.5 times that" in page.charts._legend.accessibleName()
+
+
+def test_a_step_that_was_painted_has_its_display_time(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    stage.until_settled()
+    panel = timings(stage)
+    panel.turn_to(StepsPage)
+    one = rows(panel, "Whole steps")[0]
+    assert float(one["display_ms"]) > 0  # type: ignore[arg-type]
+    parts = ("pass_ms", "capture_ms", "pick_ms", "hand_over_ms", "display_ms")
+    assert one["step_ms"] != ""
+    assert "from the wish to the picture" in words(panel)
+    assert rows(panel, "Parts of the step")[-1] == {"part": "display", "ms": one["display_ms"]}
+    assert all(one[name] != "" for name in parts)
+
+
+def test_a_step_from_a_file_says_that_its_display_is_not_known(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    stage.until_settled()
+    trace = stage.state.trace
+    assert trace is not None
+    copied = replace(trace.steps[0], logits=trace.steps[0].logits.copy())
+    stage.session._store.set(trace=replace(trace, steps=(copied,)))
+    panel = timings(stage)
+    panel.turn_to(StepsPage)
+    assert rows(panel, "Whole steps")[0]["display_ms"] == ""
+    assert "did not run in this window" in words(panel)
+
+
+def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    panel = timings(stage)
+    assert panel._chooser.text() == "Passes"
+    steps = next(a for a in panel._menu.actions() if a.text() == "Whole steps")
+    steps.trigger()
+    assert isinstance(panel.page, StepsPage)
+    assert panel._chooser.accessibleName() == "Timings shows: Whole steps"
+    passes = panel.findChild(PassesPage)
+    assert passes is not None
+    drawn = passes.charts.first._data
+    stage.session.back()
+    ran(stage, 1)
+    assert passes.charts.first._data is drawn
