@@ -31,6 +31,7 @@ from explorer.figures.atlas import Atlas
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.atlas_layout import AtlasLayout
 from explorer.ui.canvases.indexed import colour_table, picture
+from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.canvases.thumbnails import reordered, sheet
 from explorer.ui.colormaps import difference
 from explorer.ui.keys import KEEPS_ARROWS
@@ -69,6 +70,7 @@ class AtlasView(QAbstractScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
         self.viewport().setAutoFillBackground(False)
+        cover(self.viewport())
         self._theme = theme
         self._read = read or (lambda layer, head: f"{layer} {head}")
         self._atlas: Atlas | None = None
@@ -168,6 +170,7 @@ class AtlasView(QAbstractScrollArea):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
+        fill(painter, event.rect(), self._theme)
         if self._atlas is None or not all(self._layout.shape):
             painter.setPen(QColor(self._theme.muted))
             words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap

@@ -21,6 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Ink, Theme, unit
 
@@ -64,6 +65,7 @@ class Bars(QWidget):
         self._capacity = 0
         self._unit = 1.0
         describe(self)
+        cover(self)
         self.setProperty(KEEPS_ARROWS, True)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -111,6 +113,7 @@ class Bars(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         self._unit = unit(self)  # asked for once: it is not cheap
         painter = QPainter(self)
+        fill(painter, event.rect(), self._theme)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._check_capacity()
         places = self._columns(painter.fontMetrics())

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.column_parts import Columns, Part
+from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
@@ -52,6 +53,7 @@ class ColumnChart(QWidget):
         self._selected: int | None = None
         self._over: int | None = None
         describe(self)
+        cover(self)
         self.setProperty(KEEPS_ARROWS, True)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -108,6 +110,7 @@ class ColumnChart(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
+        fill(painter, event.rect(), self._theme)
         plot, top = self._plot(), self._top_value()
         small = QFont(self.font())
         small.setPixelSize(max(8, round(11 * unit(self))))

@@ -56,13 +56,17 @@ class CursorMap(QWidget):
         """Mark the selected query's row, and the key that is looked at anywhere."""
         if (query, key) != (self._query, self._key):
             self._query, self._key = query, key
-            self.update()
+            self._marks_changed()
 
     def follow(self, cell: tuple[int, int] | None) -> None:
         """Show the cursor of a map beside this one, without telling anyone."""
         if cell != self._cursor:
             self._cursor = cell
-            self.update()
+            self._marks_changed()
+
+    def _marks_changed(self) -> None:
+        """Paint other marks on the same map."""
+        self.update()
 
     def redraw(self) -> None:
         """Paint everything again."""
@@ -189,4 +193,4 @@ class CursorMap(QWidget):
         if cell is not None:
             say(self, self._read(*cell), aloud)
         self.hovered.emit(cell)
-        self.update()
+        self._marks_changed()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QPaintEngine,
@@ -17,6 +18,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPixmap,
+    QRegion,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
@@ -27,6 +29,7 @@ from explorer.ui.canvases.colour_key import key_width, paint_key
 from explorer.ui.canvases.cursor_map import CursorMap
 from explorer.ui.canvases.indexed import colour_table, masked_brush, padding_brush, picture
 from explorer.ui.canvases.map_labels import Axis, MapLabels, runs
+from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.colormaps import difference
 from explorer.ui.theme import Theme, unit
 
@@ -43,6 +46,15 @@ class Frame:
     key: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A frame around cells, or a label that stands out."""
+
+    area: QRect  # everything it paints on
+    frame: QRectF | None = None
+    label: tuple[Axis, int, str] = ("query", 0, "")
+
+
 class Heatmap(CursorMap):
     """Rows and columns are slots, both beginning at slot 0."""
 
@@ -57,6 +69,7 @@ class Heatmap(CursorMap):
         super().__init__(read, view, parent)
         self.setAccessibleName(self.tr("Attention map"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        cover(self)
         self._theme = theme
         self._levels = np.zeros((0, 0), np.uint8)
         self._pooled: Pooled | None = None
@@ -68,6 +81,7 @@ class Heatmap(CursorMap):
         self._colours = "viridis"
         self._still: QPixmap | None = None  # everything but the marks
         self._top = "100 %"
+        self._marked: list[_Mark] = []  # as they are on screen
         self._place()
 
     # -- what is shown
@@ -168,6 +182,7 @@ class Heatmap(CursorMap):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
+        fill(painter, event.rect(), self._theme)
         if not self._levels.size:
             self._paint_note(painter)
             return
@@ -185,7 +200,7 @@ class Heatmap(CursorMap):
                 self._paint_still(inner, ratio)
                 inner.end()
             painter.drawPixmap(0, 0, self._still)
-        self._paint_marks(painter)
+        self._paint_marks(painter, event.region())
 
     def _paint_note(self, painter: QPainter) -> None:
         if self._note:
@@ -245,36 +260,60 @@ class Heatmap(CursorMap):
             painter.fillRect(columns & drawn, brush)
             painter.fillRect(rows & drawn, brush)
 
-    def _paint_marks(self, painter: QPainter) -> None:
-        drawn, names = self._drawn(), self._names
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    def _marks_changed(self) -> None:
+        """Only where a mark comes or goes: the mouse moves far more often than the map changes."""
+        before, self._marked = self._marked, self._marks()
+        areas = [mark.area for mark in before if mark not in self._marked]
+        areas += [mark.area for mark in self._marked if mark not in before]
+        if areas:
+            self.update(reduce(QRegion.united, areas, QRegion()))
+
+    def _marks(self) -> list[_Mark]:
+        if not self._levels.size:
+            return []
         query, key, cursor = self._query, self._key, self._cursor
         if cursor is not None:
             key = cursor[1]
-        marks: list[tuple[Axis, int, str]] = []
+        found: list[_Mark] = []
         if query is not None and query < self.view.rows:
             band = self._cell_rect(query, 0)
-            band.setLeft(drawn.left())
-            band.setRight(drawn.right())
-            self._paint_frame(painter, band)
-            marks.append(("query", query, "accent"))
+            band.setLeft(self._drawn().left())
+            band.setRight(self._drawn().right())
+            found += [self._framed(band), self._labelled("query", query, "accent")]
             if cursor is None and key is not None and key < self.view.columns:
-                self._paint_frame(painter, self._cell_rect(query, key))
+                found.append(self._framed(self._cell_rect(query, key)))
         if cursor is not None:
-            self._paint_frame(painter, self._cell_rect(*cursor))
+            found.append(self._framed(self._cell_rect(*cursor)))
             if cursor[0] != query:
-                marks.append(("query", cursor[0], "selection"))
+                found.append(self._labelled("query", cursor[0], "selection"))
         if key is not None and key < self.view.columns:
-            marks.append(("key", key, "selection"))
-        for axis, slot, mark in marks:
-            names.paint_one(painter, self.view, self._plot, self._theme, axis, slot, mark)
+            found.append(self._labelled("key", key, "selection"))
+        return found
 
-    def _paint_frame(self, painter: QPainter, rect: QRectF) -> None:
-        """Two lines, light in dark, so that they show on any colour; never thinner than a mark."""
+    def _framed(self, cells: QRectF) -> _Mark:
+        """A frame never thinner than a mark."""
         least = 3.0
-        wider, taller = max(0.0, least - rect.width()) / 2, max(0.0, least - rect.height()) / 2
-        frame = rect.adjusted(-wider - 1.5, -taller - 1.5, wider + 1.5, taller + 1.5)
+        wider, taller = max(0.0, least - cells.width()) / 2, max(0.0, least - cells.height()) / 2
+        frame = cells.adjusted(-wider - 1.5, -taller - 1.5, wider + 1.5, taller + 1.5)
         frame &= self._drawn().adjusted(-2, -2, 2, 2)
+        return _Mark(frame.adjusted(-2, -2, 2, 2).toAlignedRect(), frame)
+
+    def _labelled(self, axis: Axis, slot: int, mark: str) -> _Mark:
+        return _Mark(self._names.area(self.view, self._plot, axis, slot), None, (axis, slot, mark))
+
+    def _paint_marks(self, painter: QPainter, region: QRegion) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._marked = self._marks()
+        for mark in self._marked:
+            if not region.intersects(mark.area):
+                continue
+            if mark.frame is not None:
+                self._paint_frame(painter, mark.frame)
+            else:
+                self._names.paint_one(painter, self.view, self._plot, self._theme, *mark.label)
+
+    def _paint_frame(self, painter: QPainter, frame: QRectF) -> None:
+        """Two lines, light in dark, so that they show on any colour."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(QColor(self._theme.cursor_halo), 3))
         painter.drawRect(frame)

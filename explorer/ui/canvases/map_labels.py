@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPixmap
 
 from explorer.figures.tokens import Label, elide
@@ -87,6 +87,15 @@ class MapLabels:
     def _shown(self, first: float, count: float, cells: int, stride: int) -> range:
         begin = -(-int(first) // stride) * stride
         return range(begin, min(cells, len(self._texts), int(np.ceil(first + count))), stride)
+
+    def area(self, view: CellView, plot: QRectF, axis: Axis, slot: int) -> QRect:
+        """Everything that `paint_one` may paint on."""
+        half = self._line / 2 + 1
+        if axis == "query":
+            middle = plot.top() + view.y_of(slot + 0.5)
+            return QRectF(0, middle - half, plot.left(), 2 * half).toAlignedRect()
+        middle = plot.left() + view.x_of(slot + 0.5)
+        return QRectF(middle - half, 0, 2 * half, plot.top()).toAlignedRect()
 
     def paint_one(
         self,

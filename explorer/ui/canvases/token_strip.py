@@ -33,6 +33,7 @@ from explorer.trace.chat import ChatParts, Part
 from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.strip_layout import Box, moved, span_of_row
+from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.canvases.token_box import in_words, paint_boundary, paint_box, paint_joint
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
@@ -70,6 +71,7 @@ class TokenStrip(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.viewport().setMouseTracking(True)
         self.viewport().setAutoFillBackground(False)
+        cover(self.viewport())
 
     # -- what is shown
 
@@ -101,10 +103,11 @@ class TokenStrip(QAbstractScrollArea):
 
     def set_marks(self, selected: int | None, marked: int | None = None) -> None:
         """Mark the selected slot, and one that is hovered elsewhere."""
-        if (selected, marked) != (self._selected, self._marked):
+        before = (self._selected, self._marked)
+        if (selected, marked) != before:
             self._selected, self._marked = selected, marked
             self._describe()
-            self.viewport().update()
+            self._repaint(*before, selected, marked)
 
     def set_parts(self, parts: ChatParts | None) -> None:
         """Tell a chat template's tokens from the message; slots as they are shown."""
@@ -213,8 +216,15 @@ class TokenStrip(QAbstractScrollArea):
         self._rows = {at: picture for at, picture in self._rows.items() if at < keep}
         self.viewport().update()
 
+    def _repaint(self, *slots: int | None) -> None:
+        """Only these boxes and the marks around them."""
+        for slot in slots:
+            if slot is not None and slot < len(self._boxes):
+                self.viewport().update(self._rect(slot).adjusted(-3, -3, 3, 3).toAlignedRect())
+
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self.viewport())
+        fill(painter, event.rect(), self._theme)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         first, last = self._in_view()
         if last - first <= _DRAWN_AFRESH:
@@ -311,10 +321,10 @@ class TokenStrip(QAbstractScrollArea):
 
     def _set_over(self, slot: int | None, aloud: bool = False) -> None:
         if slot != self._over:
-            self._over = slot
+            before, self._over = self._over, slot
             self._describe(aloud)
             self.hovered.emit(slot)
-            self.viewport().update()
+            self._repaint(before, slot)
 
     # -- mouse and keys
 
