@@ -125,6 +125,13 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--padding", choices=("left", "right"), help="pad on this side …")
     parser.add_argument("--pad", type=_INDEX, metavar="N", help="… with this many slots")
     parser.add_argument("--chat", action="store_true", help="put the prompt in the chat template")
+    parser.add_argument(
+        "--capture-every",
+        type=_COUNT,
+        default=1,
+        metavar="N",
+        help="record the attention of every N-th layer only; 1 unless given",
+    )
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
     parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
     _engine(parser)

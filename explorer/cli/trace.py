@@ -11,6 +11,7 @@ from explorer.cli.client import Client
 from explorer.cli.document import print_json, print_trace, trace_document
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
+from explorer.figures import plan as plan_words
 from explorer.session import budget
 from explorer.session.prompt import encoding_problem
 from explorer.trace import dxt
@@ -45,6 +46,8 @@ def traced(client: Client, request: RunRequest, steps: int, sampling: Sampling) 
     trace: Trace | None = None
     for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):
         match event:
+            case m.Planned():
+                client.note(plan_words.sentence(event.plan))
             case m.Prompted():
                 trace = Trace(request=request, card=card, prompt=event.tokens)
                 client.note(problem)
@@ -84,6 +87,7 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
         cache=not arguments.no_cache,
         padding=arguments.padding,
         pad=arguments.pad or 0,
+        capture_every=arguments.capture_every,
         dtype=arguments.dtype,
         device=arguments.device,
     )

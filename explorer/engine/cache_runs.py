@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.runner import Runner, Stop
+from explorer.engine.passes import Stop
+from explorer.engine.runner import Runner
 from explorer.trace.messages import CacheExperiment
 from explorer.trace.request import RunRequest
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from explorer.engine import scrutiny
 from explorer.engine.layout import Layout
-from explorer.engine.runner import Pass, Runner
+from explorer.engine.passes import Pass
+from explorer.engine.runner import Runner
 from explorer.engine.selftest import tolerance
 from explorer.trace.card import Check
 from explorer.trace.request import RunRequest, Sampling

@@ -6,12 +6,13 @@ a pass: cancel, new sampling, tokenising what is being typed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -172,6 +173,8 @@ class Desk:
         runner = self._loaded()
         asked = request.request
         self._refuse_unfit(runner, asked)
+        if not request.chosen and self._planned(runner, request) and request.ask_first:
+            return "plan"
         self._say(messages.Prompted(run=request.run, tokens=runner.padded_prompt(asked)))
 
         def sampling() -> Sampling:
@@ -181,15 +184,34 @@ class Desk:
         def emit(step: Step, token: Token) -> None:
             self._say(messages.Stepped(run=request.run, step=step, token=token))
 
-        return runner.advance(
-            asked,
-            request.chosen,
-            request.steps,
-            sampling,
-            emit,
-            lambda: self._cancel_asked(request.run),
-            request.stops,
-        )
+        with self._reporting(runner, request.run):
+            return runner.advance(
+                asked,
+                request.chosen,
+                request.steps,
+                sampling,
+                emit,
+                self._stop(request),
+                request.stops,
+            )
+
+    def _planned(self, runner: Runner, request: messages.Advance) -> bool:
+        """Says what a large run will take; False if it is not large."""
+        from explorer.engine.plan import plan
+
+        found = plan(runner, request.request)
+        if found.large:
+            self._say(messages.Planned(run=request.run, plan=found))
+        return found.large
+
+    @contextlib.contextmanager
+    def _reporting(self, runner: Runner, run: int) -> Iterator[None]:
+        """While inside, long passes tell how far they are."""
+        before, runner.report = runner.report, self._progress(run)
+        try:
+            yield
+        finally:
+            runner.report = before
 
     def _list_vocabulary(self, run: int) -> None:
         loaded = self._loaded().loaded
@@ -236,13 +258,10 @@ class Desk:
     def _recapture(self, request: messages.Recapture) -> str:
         runner = self._loaded()
         layout = runner.layout(request.request, request.chosen)
-        step = runner.step(
-            request.request,
-            layout,
-            len(request.chosen),
-            Sampling(),
-            lambda: self._cancel_asked(request.run),
-        )
+        with self._reporting(runner, request.run):
+            step = runner.step(
+                request.request, layout, len(request.chosen), Sampling(), self._stop(request)
+            )
         token = runner.loaded.tokenizer.token(step.draw.token_id, "generated")
         self._say(messages.Stepped(run=request.run, step=step, token=token))
         return "steps"

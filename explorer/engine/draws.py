@@ -15,7 +15,8 @@ import numpy as np
 
 from explorer import sampling as chain
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.runner import Runner, Stop
+from explorer.engine.passes import Stop
+from explorer.engine.runner import Runner
 from explorer.trace.messages import DrawMany
 
 MOST_DRAWS = 100_000

@@ -54,6 +54,8 @@ class Recorder:
     keep_outputs: bool = False
     rows: int = 0  # slots this pass reads
     layers: int = 0  # decoder layers that are watched
+    every: int = 1  # attention of every so manyth layer is recorded
+    entered: Callable[[int], None] | None = None  # told of each layer that begins
     token_modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
     map_modules: frozenset[int] = frozenset()  # ids of those whose weights are kept
     spans: frozenset[tuple[int, int]] = frozenset()  # (keys, first slot) that caches may give
@@ -68,6 +70,8 @@ class Recorder:
         """A decoder layer begins; Cancelled if the pass is to end."""
         if self.cancelled():
             raise Cancelled
+        if self.entered is not None:
+            self.entered(layer)
         self.layer = layer
         self.visited.append(layer)
 
@@ -91,7 +95,8 @@ def _note(module: Any, args: tuple[Any, ...], scaling: Any, is_causal: Any, opti
         options=options,
     )
     call.value = value if _active.keep_outputs else None
-    _active.calls.append(call)
+    if _active.every == 1 or _active.layer % _active.every == 0:
+        _active.calls.append(call)
     return call
 
 

@@ -82,6 +82,14 @@ def records(
     return tuple(_site_record(site, this, proven) for site in sites(recorder))
 
 
+def hidden(recorder: Recorder) -> np.ndarray | None:
+    """(Q, d) float32 final hidden states; None where the model gives none of that shape."""
+    found = recorder.hidden
+    if found is None or found.ndim != 3:
+        return None
+    return np.asarray(found[0].float().cpu().numpy())
+
+
 def _site_record(site: Site, this: _Pass, proven: Proven | None) -> LayerRecord:
     reason = site.reason or _flaw(site, this, proven)
     if reason:

@@ -3,60 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from explorer import sampling as chain
-from explorer.engine import masks, probe, records
-from explorer.engine.cache import OwnCache, PrefixCache, layer_bytes
-from explorer.engine.capture import Capture, routes, set_attention
-from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.cache import PrefixCache, layer_bytes
+from explorer.engine.errors import BadInput
 from explorer.engine.layout import Layout, lay_out
 from explorer.engine.loading import LoadedModel
-from explorer.engine.parts import parts_of
-from explorer.engine.watch import Watch
+from explorer.engine.passes import Pass, Passes, Stop
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Phase, Step, Token
 
-Stop = Callable[[], bool]
-_MODEL_FAULTS = (
-    RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError, AssertionError,
-)  # fmt: skip
 NAMED = 100  # most probable tokens that travel with their bytes
 
 
-@dataclass(slots=True)
-class Pass:
-    """One forward pass, before anything is picked from it."""
-
-    logits: np.ndarray  # (V,) float32 at the readout
-    recorder: probe.Recorder
-    seconds: float
-    first_slot: int
-    slots: int  # slots that exist after the pass
-
-
-class Runner:
+class Runner(Passes):
     """One model, one cache.  Every call names the whole context, so calls may come in any order."""
 
     def __init__(self, loaded: LoadedModel) -> None:
-        self.loaded = loaded
-        self.model: Any = loaded.model
-        parts = parts_of(self.model)
-        self.layers = list(parts.layers)
-        self._watch = Watch(parts, self.model.device)
+        super().__init__(loaded)
         self.cache = PrefixCache(self.model.config)
-        self.loaded_attention = str(self.model.config._attn_implementation)
-        self.capture = Capture(routes(self.model)[0])
         self.cache_offered = True
-        self.first_position: int | None = 0  # that this model counts from; None = it counts alone
-        self._accepted = set(inspect.signature(self.model.forward).parameters)
         self._cache_for: Any = None
         self._kinds_seen: set[str] = set()
         self._prompts: dict[tuple[str, bool, bool], tuple[Token, ...]] = {}
@@ -162,8 +133,8 @@ class Runner:
         _refuse(sampling)
         done, rebuilt, phase = self._pass(request, layout, index, cancelled)
         started = time.perf_counter()
-        kept = records.records(done.recorder, done.slots, proven=self.capture.proven)
-        hidden = self._hidden(done)
+        kept = done.records(self.capture.proven)
+        hidden = done.hidden
         captured = time.perf_counter()
         first = phase not in self._kinds_seen
         self._kinds_seen.add(phase)
@@ -183,7 +154,7 @@ class Runner:
             logits=done.logits,
             draw=draw,
             sampling=sampling,
-            capture_ms=(captured - started) * 1e3,
+            capture_ms=(captured - started + done.gather_seconds) * 1e3,
             pick_ms=(picked - captured) * 1e3,
             engine_ms=(picked - began) * 1e3,
             warm_up=first,
@@ -194,7 +165,7 @@ class Runner:
             hidden=hidden,
             keys_from=0 if self.caches(request) else index,
             rebuilt_tokens=rebuilt,
-            note=f"cache rebuilt by prefill of {rebuilt} tokens" if rebuilt else "",
+            note=_note(done, rebuilt),
             **self._times(done),
         )
 
@@ -229,7 +200,7 @@ class Runner:
         with self._cache_or_drop(request):
             if index == 0:
                 self.cache.fresh()
-                done = self.forward(request, layout, 0, self.cache.live, cancelled)
+                done = self.read(request, layout, 0, self.cache.live, cancelled)
                 self.cache.grew(layout, slots)
                 return done, 0, "prefill"
             rebuilt = self._hold(request, layout, slots - 1, cancelled)
@@ -246,7 +217,7 @@ class Runner:
         if shared == slots:
             return 0
         prefix = layout.first(slots)
-        self.forward(request, prefix, shared, self.cache.live, cancelled)
+        self.read(request, prefix, shared, self.cache.live, cancelled)
         self.cache.grew(layout, slots)
         return slots - shared
 
@@ -262,101 +233,6 @@ class Runner:
         except BaseException:
             self.cache.drop()
             raise
-
-    def forward(
-        self,
-        request: RunRequest,
-        layout: Layout,
-        first: int,
-        cache: Any,
-        cancelled: Stop = lambda: False,
-        *,
-        keep_outputs: bool = False,
-        at: Sequence[int] | None = None,
-    ) -> Pass:
-        """One pass over the slots from `first` on.
-
-        Logits are (V,) of the readout, or (len(at), V) of the slots named.  EngineError if the
-        model fails, Cancelled from within a layer.
-        """
-        recorder = self.capture.recorder(len(layout.ids) - first, cache, cancelled, keep_outputs)
-        wanted = [slot - first for slot in (at if at is not None else (layout.readout,))]
-        arguments = self.arguments(layout, first, cache, wanted) | self.capture.arguments
-        set_attention(self.model, self.capture.implementation)
-        off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(self.model)
-        with torch.inference_mode(), off, self._recording(recorder):
-            self._sync()
-            started = time.perf_counter()
-            try:
-                output = self.model(**arguments)
-            except Cancelled:
-                raise
-            except _MODEL_FAULTS as error:
-                raise _explain(error) from error
-            self._sync()
-            seconds = time.perf_counter() - started
-            if self.capture.route == probe.OWN:
-                recorder.own = getattr(output, "attentions", None) or ()
-            if isinstance(cache, OwnCache):
-                cache.take(output)
-            logits = output.logits[0]
-            if len(logits) != len(wanted):  # a model without logits_to_keep gives every slot
-                logits = logits[wanted]
-            numbers = logits.float().cpu().numpy()
-        kept = numbers[0] if at is None else numbers
-        return Pass(kept, recorder, seconds, first, len(layout.ids))
-
-    def arguments(
-        self, layout: Layout, first: int, cache: Any, wanted: Sequence[int]
-    ) -> dict[str, Any]:
-        """The forward arguments this model names, for logits at the rows `wanted`."""
-        device = self.model.device
-        # A recurrent state has taken in what was masked before; attention asks each time.
-        from_slot = 0 if self.capture.attends else first
-        arguments: dict[str, Any] = {
-            "input_ids": torch.tensor([layout.ids[first:]], device=device),
-            "attention_mask": torch.tensor([layout.attention_mask[from_slot:]], device=device),
-            "position_ids": torch.tensor([self.positions(layout, first)], device=device),
-            "use_cache": cache is not None,
-            "cache": cache.inner if isinstance(cache, OwnCache) else cache,
-            "logits_to_keep": torch.tensor(wanted, device=device),
-        }
-        if self.first_position is None:
-            del arguments["position_ids"]
-        # What a model does not name it would swallow without a word.
-        return {name: value for name, value in arguments.items() if name in self._accepted}
-
-    def positions(self, layout: Layout, first: int) -> tuple[int, ...]:
-        """The positions of the slots from `first` on, as this model counts them."""
-        offset = self.first_position or 0
-        return tuple(position + offset for position in layout.position_ids[first:])
-
-    def _recording(self, recorder: probe.Recorder) -> contextlib.AbstractContextManager[Any]:
-        return probe.recording(self.model, len(self.layers), self._watch, recorder)
-
-    def _sync(self) -> None:
-        if self.model.device.type == "cuda":
-            torch.cuda.synchronize()
-
-    def _times(self, done: Pass) -> dict[str, Any]:
-        """The fields of a Step that tell where the time of the pass went."""
-        times, layers = done.recorder.times, len(self.layers)
-        assert times is not None
-        return {
-            "forward_ms": done.seconds * 1e3,
-            "layer_ms": times.per_layer("layer", layers, 0.0),
-            "attention_ms": times.per_layer("attention", layers, np.nan),
-            "mlp_ms": times.per_layer("mlp", layers, np.nan),
-            "embedding_ms": times.ms("embedding"),
-            "norm_ms": times.ms("norm"),
-            "head_ms": times.ms("head"),
-        }
-
-    def _hidden(self, done: Pass) -> np.ndarray | None:
-        hidden = done.recorder.hidden
-        if hidden is None or hidden.ndim != 3:
-            return None
-        return np.asarray(hidden[0].float().cpu().numpy())
 
     def _cache_bytes(self, request: RunRequest) -> tuple[int, ...]:
         if not self.caches(request) or self.cache.live is None:
@@ -378,17 +254,14 @@ def _ends_in(text: bytes, before: int, strings: Sequence[str]) -> bool:
     return False
 
 
+def _note(done: Pass, rebuilt: int) -> str:
+    if rebuilt:
+        return f"cache rebuilt by prefill of {rebuilt} tokens"
+    return f"prompt read in {done.chunks} chunks" if done.chunks > 1 else ""
+
+
 def _refuse(sampling: Sampling) -> None:
     try:
         chain.check(sampling)
     except chain.SamplingError as error:
         raise BadInput(str(error)) from error
-
-
-def _explain(error: Exception) -> EngineError:
-    text = str(error)
-    if "not enough memory" in text or "out of memory" in text.lower():
-        return EngineError(
-            "Not enough memory for this pass: shorten the prompt or choose a smaller dtype.", text
-        )
-    return EngineError("The model could not run this pass; the log has the details.", text)

@@ -18,8 +18,9 @@ from explorer.engine import masks, records
 from explorer.engine.capture import set_attention
 from explorer.engine.errors import Cancelled
 from explorer.engine.layout import Layout
+from explorer.engine.passes import Pass
 from explorer.engine.probe import Call
-from explorer.engine.runner import Pass, Runner
+from explorer.engine.runner import Runner
 from explorer.engine.sites import sites
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord

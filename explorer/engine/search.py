@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.runner import Runner, Stop
+from explorer.engine.passes import Stop
+from explorer.engine.runner import Runner
 from explorer.trace.messages import SearchSequences
 
 MOST_TOKENS = 16

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from explorer.engine import scrutiny
+from explorer.engine import chunk_trial, scrutiny
 from explorer.engine.cache import KINDS, keeps_windows
 from explorer.engine.errors import Cancelled, EngineError
 from explorer.engine.layout import Layout, lay_out
+from explorer.engine.passes import Pass
 from explorer.engine.records import Proven
-from explorer.engine.runner import Pass, Runner
+from explorer.engine.runner import Runner
 from explorer.engine.sites import sites
 from explorer.engine.steady import Steadiness
 from explorer.engine.trial import Trial, choose
@@ -176,6 +177,23 @@ class SelfTest:
             words = "stepping back cuts the cache"
         return _finding("undo", cache.can_crop, words, gap)
 
+    def chunks(self) -> Capability:
+        """A prompt read in chunks gives the logits and the maps of one read whole."""
+        name, runner = "chunked_prefill", self.runner
+        if not runner.cache_offered:
+            words = "long prompts are read in one pass: chunks need a cache"
+            return _finding(name, False, words, None)
+        if not chunk_trial.boundable(self.reference):
+            words = "long prompts are read in one pass: this model's maps are kept whole"
+            return _finding(name, False, words, None)
+        logits, maps = chunk_trial.gaps(runner, self.layout, self.reference, self.stop)
+        near = MAP_TOLERANCE.get(runner.loaded.card.dtype, 1e-4)
+        runner.in_chunks = logits <= self.limit and maps <= near
+        words = "long prompts are read in chunks, which gives the same logits and maps"
+        if not runner.in_chunks:
+            words = "long prompts are read in one pass: chunks change the logits or the maps"
+        return _finding(name, runner.in_chunks, words, max(logits, maps))
+
     def padding(self, side: Side) -> Capability:
         """A padded prompt and one step after it give the logits of the tokens alone."""
         name = f"{side}_padding"
@@ -221,6 +239,7 @@ def run(runner: Runner, stop: Stop = lambda: False) -> None:
         "causal_off": test.causal_off,
         "cache": test.cache,
         "undo": test.undo,
+        "chunked_prefill": test.chunks,
         "left_padding": lambda: test.padding("left"),
         "right_padding": lambda: test.padding("right"),
     }

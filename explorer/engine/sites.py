@@ -13,6 +13,9 @@ import torch
 from explorer.engine.probe import Call, Recorder
 
 NO_ATTENTION = "This layer has no attention map: it keeps a recurrent or convolutional state."
+LEFT_OUT = (
+    "Not recorded: this run keeps the attention of every {0}. layer only, as was chosen for it."
+)
 NOT_RUN = "This layer did not run: it reads something else than text."
 NO_OWN_MAP = "This layer has no attention map: the model gives none for it."
 
@@ -44,6 +47,8 @@ def sites(recorder: Recorder) -> list[Site]:
 def _site(layer: int, calls: list[Call] | None, recorder: Recorder) -> Site:
     if calls:
         return Site(layer, calls[0])
+    if layer % recorder.every:
+        return Site(layer, reason=LEFT_OUT.format(recorder.every))
     return Site(layer, reason=NO_ATTENTION if layer in recorder.visited else NOT_RUN)
 
 
@@ -72,11 +77,12 @@ def _own_sites(recorder: Recorder) -> list[Site]:
     own = recorder.own or ()
     if len(own) != recorder.layers:
         return [Site(layer, reason=NO_OWN_MAP) for layer in range(recorder.layers)]
-    return [
-        Site(layer, own=given) if _is_map(given, recorder.rows) else Site(layer, reason=NO_OWN_MAP)
-        for layer, given in enumerate(own)
-    ]
+    return [_own_site(layer, given, recorder) for layer, given in enumerate(own)]
 
 
-def _is_map(given: object, rows: int) -> bool:
-    return isinstance(given, torch.Tensor) and given.ndim == 4 and given.shape[2] == rows
+def _own_site(layer: int, given: object, recorder: Recorder) -> Site:
+    if layer % recorder.every:
+        return Site(layer, reason=LEFT_OUT.format(recorder.every))
+    if isinstance(given, torch.Tensor) and given.ndim == 4 and given.shape[2] == recorder.rows:
+        return Site(layer, own=given)
+    return Site(layer, reason=NO_OWN_MAP)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.engine.runner import Pass
+from explorer.engine.passes import Pass
 from explorer.engine.scrutiny import Drawn, drawn, largest
 from explorer.trace import attention
 

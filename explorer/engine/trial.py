@@ -12,8 +12,9 @@ from explorer.engine import masks, probe, scrutiny
 from explorer.engine.capture import Capture, routes
 from explorer.engine.errors import EngineError
 from explorer.engine.layout import Layout
+from explorer.engine.passes import Pass
 from explorer.engine.records import Proven, rebuildable
-from explorer.engine.runner import Pass, Runner
+from explorer.engine.runner import Runner
 from explorer.engine.sites import sites
 from explorer.trace.request import RunRequest
 

@@ -39,6 +39,11 @@ class Times:
         found = self.readings.get((kind, index))
         return None if found is None else sum(self.between(a, b) for a, b in found) * 1e3
 
+    def add(self, other: Times) -> None:
+        """Readings of another pass, as if both had been one."""
+        for key, readings in other.readings.items():
+            self.readings.setdefault(key, []).extend(readings)
+
     def per_layer(self, kind: str, layers: int, missing: float) -> np.ndarray:
         """(L,) float32 milliseconds; `missing` where a layer has no such part."""
         times = [self.ms(kind, layer) for layer in range(layers)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from explorer.session import budget
 from explorer.session.background import Background
@@ -26,6 +27,7 @@ from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace import messages as m
 from explorer.trace.card import SelfCheck
+from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 
 ENDLESS = 1_000_000  # passes; the engine stops earlier by itself
@@ -48,6 +50,8 @@ class Driver:
         self.stopwatch = Stopwatch()
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
+        self._planned = 0  # steps of the run that waits for the user's word
+        self._agreed: RunRequest | None = None  # the large run that was agreed to
         self._spelling = 0  # run number of the newest question for the vocabulary
         self.prompt = LiveTokens(store, self._desk.link)
 
@@ -148,17 +152,26 @@ class Driver:
                 steps=steps,
                 sampling=state.sampling,
                 stops=state.stops,
+                ask_first=state.request != self._agreed,
             )
         )
+        self._planned = steps
         self._desk.job = Job("advance", run, state.request, fresh=fresh, endless=steps >= ENDLESS)
         self._history.end_gesture()
         latest = replace(state.selection, step=None, query=None, key=None)
         self._desk.store.set(
             status=Status(activity="running", text="Running…"),
             selection=latest,
+            plan=None,
             error="",
             error_details="",
         )
+
+    def go_on(self) -> None:
+        """Run what was planned, as the request now stands, without asking again."""
+        self._agreed = self._desk.store.state.request
+        self._desk.store.set(plan=None)
+        self.advance(self._planned)
 
     def resample(self) -> None:
         """The sampling of the state for the passes still to come."""
@@ -225,6 +238,8 @@ class Driver:
                 )
             case m.Loaded():
                 self._on_loaded(event, job)
+            case m.Planned():
+                self._desk.store.set(plan=event.plan)
             case m.Prompted():
                 self._on_prompted(event, job)
             case m.Stepped():
@@ -294,8 +309,11 @@ class Driver:
             self.stopwatch.arrived(event.step, self._desk.link.arrived_at)
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
             keep = budget.looked_at(state.selection.step)
+            changes: dict[str, Any] = {}
+            if state.status.fraction is not None:  # the prompt has been read
+                changes["status"] = Status(activity="running", text="Running…")
             limit = self.background.budget_bytes
-            self._desk.store.set(trace=budget.within(longer, limit, keep))
+            self._desk.store.set(trace=budget.within(longer, limit, keep), **changes)
         elif job.kind == "advance":
             self.cancel()
             self._desk.store.set(
@@ -305,6 +323,9 @@ class Driver:
     def _on_finished(self, event: m.Finished, job: Job) -> None:
         self._desk.job = None
         trace = self._desk.store.state.trace
+        if event.reason == "plan":
+            self._desk.store.set(status=Status(activity="idle"))
+            return
         if job.kind == "advance" and trace is not None:
             if (
                 event.reason == "steps"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from explorer.session.link import Post
+from explorer.session.state import Saved
+from explorer.trace import dxt
+from explorer.trace.trace import Trace
 
 Work = Callable[[], Callable[[], None]]
+Failed = Callable[[str], None]  # given one sentence
 
 
 class Files:
@@ -25,6 +31,38 @@ class Files:
             self._thread = threading.Thread(target=self._loop, name="files", daemon=True)
             self._thread.start()
         self._queue.put(work)
+
+    def open(
+        self, path: str | os.PathLike[str], opened: Callable[[Trace], None], failed: Failed
+    ) -> None:
+        """Read a .dxt file."""
+
+        def work() -> Callable[[], None]:
+            try:
+                trace = dxt.load(path)
+            except dxt.DxtError as error:
+                return partial(failed, str(error))
+            return partial(opened, trace)
+
+        self.do(work)
+
+    def save(
+        self,
+        trace: Trace,
+        path: str | os.PathLike[str],
+        saved: Callable[[Saved], None],
+        failed: Failed,
+    ) -> None:
+        """Write a .dxt file."""
+
+        def work() -> Callable[[], None]:
+            try:
+                dxt.save(trace, path)
+            except dxt.DxtError as error:
+                return partial(failed, str(error))
+            return partial(saved, Saved(trace, os.fspath(path)))
+
+        self.do(work)
 
     def close(self) -> None:
         """Finish what was asked for, so that no save is cut short, then end the thread."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -21,10 +20,9 @@ from explorer.session.driver import ENDLESS, Driver
 from explorer.session.files import Files
 from explorer.session.history import History
 from explorer.session.ports import Engine
-from explorer.session.state import Saved, State
+from explorer.session.state import State
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
-from explorer.trace import dxt
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
 from explorer.trace.request import Sampling, Stops
@@ -102,6 +100,7 @@ class Session:
         self._driver.cancel()
         self._store.set(
             request=request,
+            plan=None,
             card=None,
             prompt_tokens=(),
             prompt_parts=None,
@@ -167,6 +166,7 @@ class Session:
             return False
         if kind != "prompt":
             self._driver.stop()
+        self.drop_plan()
         self._edit(kind, {"request": request}, merge=merge)
         return True
 
@@ -196,6 +196,19 @@ class Session:
     def run(self) -> None:
         """Go on until an end token, the limit, or pause."""
         self._driver.advance(ENDLESS)
+
+    def go_on(self, capture_every: int | None = None) -> None:
+        """Begin the large run of `state.plan`, recording every so manyth layer's attention."""
+        if self.state.plan is None:
+            return
+        every = self.state.request.capture_every if capture_every is None else capture_every
+        self._change_request("capture", capture_every=max(1, every))
+        self._driver.go_on()
+
+    def drop_plan(self) -> None:
+        """Leave the large run be."""
+        if self.state.plan is not None:
+            self._store.set(plan=None)
 
     def run_batch(self, batch: BatchRequest) -> None:
         """Padded prompts together and each alone: `state.batch`."""
@@ -353,15 +366,7 @@ class Session:
 
     def open_trace(self, path: str | os.PathLike[str]) -> None:
         """Show a saved session; its model is opened when it is stepped on."""
-
-        def work() -> Callable[[], None]:
-            try:
-                trace = dxt.load(path)
-            except dxt.DxtError as error:
-                return partial(self._store.set, error=str(error), error_details="")
-            return partial(self._opened, trace)
-
-        self._files.do(work)
+        self._files.open(path, self._opened, self._fail)
 
     def _opened(self, trace: Trace) -> None:
         self._driver.stop()
@@ -377,15 +382,10 @@ class Session:
         if trace is None:
             self._store.set(error="There is nothing to save yet: press step first.")
             return
+        self._files.save(trace, path, lambda saved: self._store.set(saved=saved), self._fail)
 
-        def work() -> Callable[[], None]:
-            try:
-                dxt.save(trace, path)
-            except dxt.DxtError as error:
-                return partial(self._store.set, error=str(error), error_details="")
-            return partial(self._store.set, saved=Saved(trace, os.fspath(path)))
-
-        self._files.do(work)
+    def _fail(self, sentence: str) -> None:
+        self._store.set(error=sentence, error_details="")
 
     def _keep(self, old: State, new: State) -> None:
         if new.trace is not None and new.trace is not old.trace and new.trace.steps:

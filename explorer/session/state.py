@@ -12,6 +12,7 @@ from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
 from explorer.trace.library import Library, Offer, Recipe
+from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
@@ -160,6 +161,7 @@ class State:
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
     draws: Experiment | None = None  # many draws (engine.draws)
     found: Experiment | None = None  # the search for a better sequence (engine.search)
+    plan: Plan | None = None  # a large run waits for the user's word: go_on or drop_plan
     cache_runs: CacheRuns | None = None  # the same generation with and without a cache
     self_check: SelfCheck = field(default_factory=SelfCheck)
     painted: int = 0  # counts up when the display time of a step becomes known (stopwatch)

@@ -14,6 +14,7 @@ import msgspec
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
 from explorer.trace.chat import ChatParts
+from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
@@ -45,13 +46,14 @@ class Tokenize(Request, frozen=True, kw_only=True):
 
 
 class Advance(Request, frozen=True, kw_only=True):
-    """Run `steps` passes after `chosen`; answered by Prompted, Stepped…, Finished."""
+    """Run `steps` passes after `chosen`; answered by Planned, Prompted, Stepped…, Finished."""
 
     request: RunRequest
     chosen: tuple[int, ...] = ()
     steps: int = 1
     sampling: Sampling = Sampling()
     stops: Stops = Stops()
+    ask_first: bool = False  # end with "plan" before a large run, having said Planned
 
 
 class Resample(Request, frozen=True, kw_only=True):
@@ -202,6 +204,12 @@ class Prompted(Event, frozen=True, kw_only=True):
     tokens: tuple[Token, ...]
 
 
+class Planned(Event, frozen=True, kw_only=True):
+    """Before the first pass of a large run: what it will take."""
+
+    plan: Plan
+
+
 class Stepped(Event, frozen=True, kw_only=True):
     """One pass is done; `step` travels as a header and arrays (see `packing`)."""
 
@@ -228,7 +236,7 @@ class Spelled(Event, frozen=True, kw_only=True):
 
 
 class Finished(Event, frozen=True, kw_only=True):
-    """Done; of Advance, why: steps, end token, stop string, length, context, cancelled."""
+    """Done; of Advance, why: steps, end token, stop string, length, context, cancelled, plan."""
 
     reason: str = ""
 

@@ -46,6 +46,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     dtype: Dtype = "float32"
     device: str = "cpu"
     max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
+    capture_every: int = 1  # record the attention of layers 0, n, 2n, … only; 1 = of all
 
     @property
     def uses_cache(self) -> bool:

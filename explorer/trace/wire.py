@@ -66,6 +66,7 @@ _EVENTS: dict[str, type[Event]] = {
         messages.Loaded,
         messages.Tokens,
         messages.Prompted,
+        messages.Planned,
         messages.Checked,
         messages.Batched,
         messages.Facts,
@@ -98,20 +99,19 @@ def write_event(stream: BinaryIO, event: Event) -> None:
 def _write(
     stream: BinaryIO, run: int, kind: str, body: bytes, arrays: dict[str, np.ndarray]
 ) -> None:
-    whole = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
     header = _encoder.encode(
         FrameHeader(
             v=PROTOCOL,
             run=run,
             kind=kind,
-            arrays=tuple(ArrayHeader(n, a.dtype.str, a.shape) for n, a in whole.items()),
+            arrays=tuple(ArrayHeader(n, a.dtype.str, a.shape) for n, a in arrays.items()),
             body=msgspec.Raw(body),
         )
     )
     stream.write(struct.pack("<I", len(header)) + header)
-    for array in whole.values():
-        if array.nbytes:
-            stream.write(array.reshape(-1).view(np.uint8).data)
+    for array in arrays.values():
+        if array.nbytes:  # one at a time: copies of all would double what a long prompt takes
+            stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     stream.flush()
 
 

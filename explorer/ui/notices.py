@@ -7,7 +7,12 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from explorer.figures.cache import short_bytes
+from explorer.figures.plan import seconds_text
 from explorer.session.state import State
+from explorer.trace.plan import Plan
+
+THINNED = 4  # the choice of a thinner record: every fourth layer
 
 
 class Notice(QWidget):
@@ -73,6 +78,8 @@ class Notices(QWidget):
     dismissError = Signal()
     restartEngine = Signal()
     maskOn = Signal()
+    goOn = Signal(int)  # the planned run, recording every so manyth layer
+    dropPlan = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -86,17 +93,26 @@ class Notices(QWidget):
         self.error.dismissed.connect(self.dismissError)
         self.mask = Notice("warning-card")
         self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
+        self.plan = Notice("warning-card", closable=True)
+        self.plan.add_button(self.tr("Run it"), lambda: self.goOn.emit(1), primary=True)
+        self.plan.add_button(
+            self.tr("Record every {0}th layer only").format(THINNED),
+            lambda: self.goOn.emit(THINNED),
+        )
+        self.plan.dismissed.connect(self.dropPlan)
         self.recovered = Notice("warning-card", closable=True)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 0, 8, 0)
         column.setSpacing(3)
-        for notice in (self.lost, self.error, self.recovered, self.mask):
+        for notice in (self.lost, self.error, self.plan, self.recovered, self.mask):
             column.addWidget(notice)
 
     def show_state(self, old: State | None, new: State) -> None:
         lost = new.status.activity == "lost"
         self.lost.say(new.status.text if lost else "")
         self.error.say("" if lost and new.error == new.status.text else new.error)
+        if old is None or old.plan is not new.plan:
+            self.plan.say("" if new.plan is None else self._plan_words(new.plan))
         if old is None or old.request.causal_mask != new.request.causal_mask:
             self.mask.say(
                 ""
@@ -106,3 +122,22 @@ class Notices(QWidget):
                     "computes the whole text again and the KV cache is off."
                 )
             )
+
+    def _plan_words(self, plan: Plan) -> str:
+        text = self.tr(
+            "A large run: reading {0} tokens takes up to {1} of memory beside the model "
+            "(cache {2}, recorded attention {3} × {4})."
+        ).format(
+            f"{plan.tokens:,}",
+            short_bytes(plan.total_bytes),
+            short_bytes(plan.cache_bytes),
+            plan.copies,
+            short_bytes(plan.capture_bytes),
+        )
+        if plan.estimated_seconds is not None:
+            about = seconds_text(plan.estimated_seconds)
+            text += " " + self.tr("It will take about {0}, by estimate.").format(about)
+        if not plan.fits and plan.available_bytes is not None:
+            free = short_bytes(plan.available_bytes)
+            text += " " + self.tr("Only {0} are free.").format(free)
+        return text

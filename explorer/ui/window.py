@@ -145,6 +145,8 @@ class Window(QMainWindow):
         self.notices.openLog.connect(self.open_log)
         self.notices.dismissError.connect(self._dismiss_error)
         self.notices.restartEngine.connect(self.restart_engine)
+        self.notices.goOn.connect(self.session.go_on)
+        self.notices.dropPlan.connect(self.session.drop_plan)
         self.notices.maskOn.connect(lambda: self.session.set_causal_mask(True))
         self.prompt.edit.left.connect(self.setFocus)
 

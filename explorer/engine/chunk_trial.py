@@ -1,0 +1,55 @@
+"""Is a prompt read in chunks the same as one read whole?  Logits, kernel outputs and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from explorer.engine import scrutiny
+from explorer.engine.chunks import Gathered
+from explorer.engine.layout import Layout
+from explorer.engine.passes import Pass
+from explorer.engine.runner import Runner
+from explorer.trace import attention
+from explorer.trace.request import RunRequest
+
+ENDS = (5, 9)  # of all chunks but the last: longer and shorter than the windows of small models
+
+
+def boundable(reference: Pass) -> bool:
+    """True if no layer keeps T² numbers: recorded maps and biases would grow with the square."""
+    return all(
+        one.record.kind == "qk" and one.record.bias is None for one in scrutiny.drawn(reference)
+    )
+
+
+def gaps(
+    runner: Runner, layout: Layout, reference: Pass, stop: Callable[[], bool]
+) -> tuple[float, float]:
+    """(largest distance of logits, of kernel outputs and rebuilt weights) from `reference`.
+
+    `reference` is the uncached pass over `layout` with logits of every slot.
+    """
+    slots = len(layout.ids)
+    gathered = Gathered(slots, runner.capture.windowed)
+    logits = maps = 0.0
+    begin = 0
+    runner.cache.fresh()
+    for end in (*ENDS, slots):
+        part, cache = layout.first(end), runner.cache.live
+        done = runner.forward(RunRequest(), part, begin, cache, stop, keep_outputs=True)
+        logits = max(logits, scrutiny.largest(done.logits - reference.logits[end - 1]))
+        maps = max(maps, *scrutiny.kernel_output(done, part).values(), 0.0)
+        gathered.add(done.recorder, end, runner.capture.proven)
+        begin = end
+    drawn = {record.layer: record for record in gathered.layers()}
+    proven = runner.capture.proven
+    for one in scrutiny.drawn(reference):
+        if proven is None or one.record.layer not in proven.decoded:
+            continue
+        record = drawn[one.record.layer]
+        if record.kind != "qk" or record.keys is None:
+            return logits, float("inf")
+        for head in range(record.heads):
+            ours = attention.weights(record, record.keys, head)
+            maps = max(maps, scrutiny.largest(ours - one.weights(head)))
+    return logits, maps
