@@ -10,6 +10,7 @@ from transformers import DynamicCache
 
 from explorer.engine.errors import EngineError
 from explorer.engine.layout import Layout
+from explorer.engine.roomy import RoomyLayer, with_room
 
 # fitted: with the windows and states that the config names; plain: keys and values of every
 # token; own: what the model itself makes.
@@ -24,11 +25,13 @@ def keeps_windows(cache: Any) -> bool:
 
 def layer_bytes(cache: Any, layers: int) -> tuple[int, ...]:
     """Bytes per decoder layer, read off the cache's own tensors (keys, values, states)."""
-    found = [sum(t.numel() * t.element_size() for t in _tensors(layer)) for layer in cache.layers]
+    found = [sum(t.nbytes for t in _tensors(layer)) for layer in cache.layers]
     return tuple((found + [0] * layers)[:layers])
 
 
 def _tensors(layer: Any) -> list[torch.Tensor]:
+    if type(layer) is RoomyLayer:  # asked in every step: without looking through all it has
+        return [layer.keys, layer.values] if layer.is_initialized else []
     result: list[torch.Tensor] = []
     for name, value in vars(layer).items():
         if name.startswith("_"):
@@ -80,10 +83,10 @@ class PrefixCache:
         """Start an empty cache.  EngineError if transformers makes none for this model."""
         self.drop()
         if self.kind != "fitted":
-            self.live = OwnCache() if self.kind == "own" else DynamicCache()
+            self.live = OwnCache() if self.kind == "own" else with_room(DynamicCache())
             return
         try:
-            self.live = DynamicCache(config=self.config)
+            self.live = with_room(DynamicCache(config=self.config))
         except (AttributeError, ValueError, TypeError) as error:
             raise EngineError("This model takes no ordinary cache.", str(error)) from error
 
@@ -93,6 +96,9 @@ class PrefixCache:
 
     def shared(self, layout: Layout, limit: int) -> int:
         """How many of the first `limit` slots of `layout` are held already."""
+        whole = layout.ids[: self.slots], layout.attention_mask[: self.slots]
+        if self.slots <= limit and whole == (self.ids, self.mask):
+            return self.slots  # the usual case, compared without a loop
         count = 0
         for held, wanted in zip(self.ids, layout.ids[:limit], strict=False):
             if held != wanted or self.mask[count] != layout.attention_mask[count]:

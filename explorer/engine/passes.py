@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from explorer.engine.layout import Layout
 from explorer.engine.loading import LoadedModel
 from explorer.engine.parts import parts_of
 from explorer.engine.records import Proven
+from explorer.engine.shortcuts import Shortcuts
 from explorer.engine.watch import Times, Watch
 from explorer.trace.attention import LayerRecord
 from explorer.trace.request import RunRequest
@@ -71,6 +72,7 @@ class Passes:
         parts = parts_of(self.model)
         self.layers = list(parts.layers)
         self._watch = Watch(parts, self.model.device)
+        self._shortcuts = Shortcuts(self.layers)
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.capture = Capture(routes(self.model)[0])
         self.first_position: int | None = 0  # that this model counts from; None = it counts alone
@@ -199,8 +201,14 @@ class Passes:
         offset = self.first_position or 0
         return tuple(position + offset for position in layout.position_ids[first:])
 
-    def _recording(self, recorder: probe.Recorder) -> contextlib.AbstractContextManager[Any]:
-        return probe.recording(self.model, len(self.layers), self._watch, recorder)
+    @contextlib.contextmanager
+    def _recording(self, recorder: probe.Recorder) -> Iterator[None]:
+        layers = len(self.layers)
+        with (
+            probe.recording(self.model, layers, self._watch, recorder),
+            self._shortcuts.laid(),
+        ):
+            yield
 
     def _sync(self) -> None:
         if self.model.device.type == "cuda":

@@ -47,12 +47,13 @@ class _Pass:
         groups: dict[Any, list[torch.Tensor]] = {}
         for call in self.recorder.calls:
             for tensor in (call.query, call.key):
-                kind = (tensor.shape[1], tensor.shape[3], tensor.dtype, tensor.device)
+                shape = tensor.shape
+                kind = (shape[1], shape[3], tensor.dtype, tensor.device)
                 groups.setdefault(kind, []).append(tensor)
         for group in groups.values():
-            last = torch.stack([tensor[self.row, :, -1:].transpose(0, 1) for tensor in group])
-            copied, _ = to_numpy(last)
-            self.copies |= {id(tensor): copied[i] for i, tensor in enumerate(group)}
+            copied, _ = to_numpy(torch.stack([tensor.select(2, -1) for tensor in group]))
+            rows = copied[:, self.row, None]  # (layers, 1, H, d)
+            self.copies.update(zip(map(id, group), rows, strict=True))
 
     @property
     def cached(self) -> bool:

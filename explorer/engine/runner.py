@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from explorer import sampling as chain
 from explorer.engine.cache import PrefixCache, layer_bytes
@@ -139,7 +140,9 @@ class Runner(Passes):
         first = phase not in self._kinds_seen
         self._kinds_seen.add(phase)
         try:
-            draw = chain.pick(done.logits, sampling, index, self.context_ids(layout))
+            penalised = sampling.repetition_penalty != 1
+            context = self.context_ids(layout) if penalised else ()
+            draw = chain.pick(done.logits, sampling, index, context)
         except chain.SamplingError as error:
             raise BadInput(str(error)) from error
         top = self._top(done.logits)
@@ -240,7 +243,8 @@ class Runner(Passes):
         return layer_bytes(self.cache.live, len(self.layers))
 
     def _top(self, logits: np.ndarray) -> tuple[Token, ...]:
-        best = np.argpartition(-logits, min(NAMED, len(logits) - 1))[:NAMED]
+        found = torch.from_numpy(logits).topk(min(NAMED, len(logits)), sorted=False)
+        best = found.indices.numpy()
         best = best[np.lexsort((best, -logits[best]))]
         return tuple(self.loaded.tokenizer.token(int(i), "generated") for i in best)
 

@@ -11,8 +11,8 @@ from explorer.sampling.chain import (
     check,
     distribution,
     entropy_bits,
-    softmax,
 )
+from explorer.sampling.ranked import require_finite
 from explorer.trace.request import Sampling
 from explorer.trace.step import Draw
 
@@ -41,13 +41,35 @@ def pick(
     """The token of this step: the best one, or the one `u` falls on in the final CDF."""
     if sampling.takes_best and sampling.repetition_penalty == 1:  # nothing to sort
         check(sampling)
-        return describe(softmax(logits), 1.0, int(np.argmax(logits)), "greedy", None)
+        return _best(logits)
     dist = distribution(logits, sampling, previous_ids)
     if sampling.takes_best:
         return describe(dist.raw, 1.0, int(dist.ids[0]), "greedy", None)
     u = uniform(sampling.seed, step)
     place = landing(dist.p, u)
     return describe(dist.raw, float(dist.p[place]), int(dist.ids[place]), "drawn", u)
+
+
+def _best(logits: np.ndarray) -> Draw:
+    """The most probable token, without its distribution: this is in every greedy decode step."""
+    require_finite(logits)
+    best = int(np.argmax(logits))
+    below = logits.astype(np.float64)
+    below -= below[best]
+    shares = np.exp(below)
+    total = float(shares.sum())
+    # -inf times a share of 0 is no number, and adds nothing to the entropy.
+    np.maximum(below, -1e300, out=below)
+    # einsum, not dot: BLAS threads would take the cores that the model runs on.
+    nats = np.log(total) - float(np.einsum("i,i", shares, below)) / total
+    return Draw(
+        token_id=best,
+        how="greedy",
+        probability=1.0,
+        raw_probability=1 / total,
+        rank=0,
+        entropy_bits=float(max(0.0, nats / np.log(2))),
+    )
 
 
 def force(

@@ -1,0 +1,104 @@
+"""Shorter ways through a model's Python while a pass runs: the same objects, the same operations.
+
+A quarter of a decode step of a small model is Python between arithmetic.  nn.Module keeps its
+parts out of the instance's own dictionary, so that each mention of one is a failed look-up and a
+call; here they lie in that dictionary for the time of the pass.  A plain linear layer without
+hooks is called as the one function it consists of.  A config computes each of its attributes
+anew; for the time of the pass it is asked once for each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from transformers import PreTrainedConfig
+
+
+class _Linear(functools.partial):
+    """torch's linear function with one module's weight and bias; else looks like the module."""
+
+    module: torch.nn.Linear
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.module, name)
+
+
+class _Config:
+    """A config that is asked once a pass for each attribute; writing goes through."""
+
+    def __init__(self, config: Any) -> None:
+        self.__dict__["_behind"] = config
+
+    def __getattr__(self, name: str) -> Any:
+        value = self.__dict__[name] = getattr(self.__dict__["_behind"], name)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__dict__["_behind"], name, value)
+        self.__dict__.pop(name, None)
+
+    def forget(self) -> None:
+        """Ask anew."""
+        behind = self.__dict__["_behind"]
+        self.__dict__.clear()
+        self.__dict__["_behind"] = behind
+
+
+class Shortcuts:
+    """Those of the decoder layers, found once; laid only while `laid`."""
+
+    def __init__(self, layers: list[Any]) -> None:
+        self._names: list[tuple[dict[str, Any], str, Any, Any]] = []
+        self._configs: dict[int, _Config] = {}
+        self._configured: list[tuple[dict[str, Any], Any, _Config]] = []
+        seen: set[int] = set()
+        for layer in layers:
+            for module in layer.modules():
+                if id(module) not in seen:
+                    seen.add(id(module))
+                    self._find(module)
+
+    @contextlib.contextmanager
+    def laid(self) -> Iterator[None]:
+        """While inside, the shortcuts are there; nothing stays behind."""
+        try:
+            for own, name, value, linear in self._names:
+                own[name] = value if linear is None or _is_changed(value) else linear
+            for config in self._configs.values():
+                config.forget()
+            for own, _, config in self._configured:
+                own["config"] = config
+            yield
+        finally:
+            for own, original, _ in self._configured:
+                own["config"] = original
+            for own, name, _, _ in self._names:
+                own.pop(name, None)
+
+    def _find(self, module: torch.nn.Module) -> None:
+        own = module.__dict__
+        if isinstance(config := own.get("config"), PreTrainedConfig):
+            quick = self._configs.setdefault(id(config), _Config(config))
+            self._configured.append((own, config, quick))
+        named = [*module._modules.items(), *module._parameters.items(), *module._buffers.items()]
+        for name, value in named:
+            if name not in own and not hasattr(type(module), name):
+                self._names.append((own, name, value, _direct(value)))
+
+
+def _direct(value: Any) -> _Linear | None:
+    if type(value) is not torch.nn.Linear:
+        return None
+    made = _Linear(torch.nn.functional.linear, weight=value.weight, bias=value.bias)
+    made.module = value
+    return made
+
+
+def _is_changed(linear: Any) -> bool:
+    """True if somebody listens to this module, or has put another forward in its place."""
+    own = linear.__dict__
+    return bool(own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own)

@@ -1,0 +1,115 @@
+"""Faster ways through the model's Python change no bit, and leave nothing behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
+
+from explorer.engine import selftest
+from explorer.engine.roomy import ROOM, RoomyLayer, with_room
+from explorer.engine.shortcuts import Shortcuts
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Step
+from tests.engine.tiny import KINDS, tiny_model, tiny_runner
+
+PROMPT = " ".join(str(3 + 5 * i % 89) for i in range(8))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_watched_run_has_the_very_bits_of_the_plain_loop(kind: str) -> None:
+    runner = tiny_runner(kind)
+    selftest.run(runner)
+    steps: list[Step] = []
+    runner.advance(RunRequest(prompt=PROMPT), (), 6, Sampling, lambda s, t: steps.append(s))
+    model = tiny_model(kind)
+    model.set_attn_implementation(runner.capture.implementation)
+    cache = DynamicCache(config=model.config)
+    tokens = torch.tensor([[int(i) for i in PROMPT.split()]])
+    with torch.inference_mode():
+        for step in steps:
+            output = model(input_ids=tokens, cache=cache, use_cache=True, logits_to_keep=1)
+            np.testing.assert_array_equal(step.logits, output.logits[0, -1].numpy())
+            tokens = torch.tensor([[step.draw.token_id]])
+
+
+def contents(model: Any) -> dict[str, set[str]]:
+    return {name: set(vars(module)) for name, module in model.named_modules()}
+
+
+def test_nothing_stays_behind_even_after_an_error() -> None:
+    model = tiny_model("llama")
+    before = contents(model)
+    shortcuts = Shortcuts(list(model.model.layers))
+    with shortcuts.laid():
+        assert "q_proj" in vars(model.model.layers[0].self_attn)
+    with pytest.raises(KeyError), shortcuts.laid():
+        raise KeyError
+    assert contents(model) == before
+
+
+def test_hooks_on_a_linear_layer_still_run() -> None:
+    runner = tiny_runner("llama")
+    called: list[int] = []
+    hook = runner.layers[1].mlp.up_proj.register_forward_hook(lambda *a: called.append(1))
+    runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: None)
+    assert called == [1]
+    hook.remove()
+    with Shortcuts(runner.layers).laid():
+        direct = runner.layers[1].mlp.up_proj
+        assert not isinstance(direct, torch.nn.Linear)
+        assert direct.in_features == 32
+        assert direct.weight is runner.layers[1].mlp._modules["up_proj"].weight
+
+
+def filled(layer: Any, counts: list[int]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    found = []
+    for count in counts:
+        if count < 0:
+            layer.crop(count)
+            continue
+        new = torch.randn((1, 2, count, 4), generator=generator)
+        keys, values = layer.update(new, new * 2)
+        found.append((keys.clone(), values.clone()))
+    return found
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [5, 1, 1, 1],
+        [5, *[1] * (ROOM + 3)],
+        [5, 1, 1, -2, 1, 1],
+        [5, -2, 1, 1, -1, 1],
+        [5, 1, 3, 1, 1],
+        [1, 1, 1],
+    ],
+)
+def test_a_layer_with_room_holds_what_transformers_own_holds(counts: list[int]) -> None:
+    for ours, theirs in zip(
+        filled(RoomyLayer(), counts), filled(DynamicLayer(), counts), strict=True
+    ):
+        for a, b in zip(ours, theirs, strict=True):
+            assert torch.equal(a, b)
+
+
+def test_a_layer_with_room_writes_in_place_and_never_into_a_prefill() -> None:
+    layer = RoomyLayer()
+    prefill, _ = layer.update(*[torch.ones(1, 2, 5, 4)] * 2)
+    first, _ = layer.update(*[torch.full((1, 2, 1, 4), 2.0)] * 2)
+    second, _ = layer.update(*[torch.full((1, 2, 1, 4), 3.0)] * 2)
+    assert first.data_ptr() == second.data_ptr() != prefill.data_ptr()
+    layer.keys = layer.keys.clone()  # somebody replaced it: the buffer is not ours to trust
+    third, _ = layer.update(*[torch.full((1, 2, 1, 4), 4.0)] * 2)
+    assert third[0, 0, :, 0].tolist() == [1, 1, 1, 1, 1, 2, 3, 4]
+
+
+def test_windows_and_states_keep_their_own_layers() -> None:
+    cache = with_room(DynamicCache(config=tiny_model("gemma3_text").config))
+    kinds = [type(layer).__name__ for layer in cache.layers]
+    assert kinds == ["DynamicSlidingWindowLayer", "DynamicSlidingWindowLayer", "RoomyLayer"]
