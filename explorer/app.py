@@ -1,7 +1,8 @@
 """Composition root of the desktop program.  The window is on screen before anything heavy loads.
 
 `main` is what `decoder-explorer` calls; `python -m explorer.app --pictures FOLDER FILE.dxt` takes
-pictures of a saved session, also where there is no screen.
+pictures of a saved session, also where there is no screen; `--pace MODEL BEGAN` measures the
+window for `decoder-explorer bench`.
 """
 
 from __future__ import annotations
@@ -226,5 +227,30 @@ def _pictures(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _pace(model: str, began: str) -> int:
+    """Measures the window on `model`, in a home of its own; prints one JSON object."""
+    if display.problem():
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    problem = display.problem() or _bindings_problem()
+    if problem:
+        return _refuse(problem)
+    import json
+
+    sys.setswitchinterval(0.001)
+    with tempfile.TemporaryDirectory() as scratch:
+        app, window, session, close = compose(None, Path(scratch) / "settings.ini")
+        from explorer.ui import pace
+
+        try:
+            found = pace.measure(app, window, session, model, float(began))
+        except RuntimeError as error:
+            return _refuse(str(error))
+        finally:
+            close()
+    print(json.dumps(found))
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(_pictures(sys.argv[1:]))
+    given = sys.argv[1:]
+    sys.exit(_pace(*given[1:]) if given[:1] == ["--pace"] and len(given) == 3 else _pictures(given))
