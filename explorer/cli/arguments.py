@@ -181,6 +181,13 @@ def _of_model(parser: argparse.ArgumentParser) -> None:
     _engine(parser)
 
 
+def _bench(parser: argparse.ArgumentParser) -> None:
+    _of_model(parser)
+    parser.add_argument("--out", metavar="FILE", help="save the results, as JSON")
+    parser.add_argument("--against", metavar="FILE", help="compare with results saved earlier")
+    parser.add_argument("--no-window", action="store_true", help="leave the window's figures out")
+
+
 def _models(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _engine(parser)
@@ -200,7 +207,7 @@ COMMANDS = {
         Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _of_model),
         Command("inspect", "Recipe and parameter count, from the config alone.", _of_model),
         Command("models", "Local models: size, and whether they fit in memory.", _models),
-        Command("bench", "How much slower a watched model is, measured here.", _of_model),
+        Command("bench", "How much slower a watched model is, measured here.", _bench),
         Command("engine", "The engine's process; speaks frames over stdin/stdout.", _nothing),
     )
 }

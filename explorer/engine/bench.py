@@ -11,6 +11,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 
 import torch
@@ -19,7 +20,9 @@ from transformers import DynamicCache
 from explorer.engine.capture import set_attention
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.layout import Layout
+from explorer.engine.peak import peak_of
 from explorer.engine.runner import Runner
+from explorer.engine.traffic import bytes_per_second, processor, step_bytes
 from explorer.trace import messages, wire
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step
@@ -50,6 +53,8 @@ class Bench:
         with open(os.devnull, "wb") as self._sink:
             self._prefills(lengths, ratios, figures)
             self._decode(ratios, figures)
+        figures["memory_bytes_per_second"] = bytes_per_second(self.model.device)
+        figures["step_bytes"] = step_bytes(self.model)
         return {
             "machine": _machine(),
             "threads": torch.get_num_threads(),
@@ -65,7 +70,7 @@ class Bench:
         by_length: dict[str, dict[str, Any]] = {
             name: {}
             for name in ("plain_prefill_ms", "prefill_ms", "eager_prefill_ms",
-                         "capture_bytes", "eager_bytes")
+                         "capture_bytes", "eager_bytes", "peak_bytes", "eager_peak_bytes")
         }  # fmt: skip
         self._plain_prefill(self._ids(lengths[0]))  # warm-up
         self._watched_prefill(self._ids(lengths[0]))
@@ -78,13 +83,15 @@ class Bench:
             for _ in range(repeats):
                 self._note(f"Prefill of {length} tokens", index / (len(lengths) + 1))
                 plain.append(self._plain_prefill(ids))
-                spent, kept = self._watched_prefill(ids)
+                (spent, kept), peak = peak_of(partial(self._watched_prefill, ids))
                 watched.append(spent)
                 by_length["capture_bytes"][key] = kept
+                by_length["peak_bytes"][key] = peak
                 if length >= min(EAGER_FROM, lengths[-1]):
-                    spent, kept = self._eager_prefill(ids)
+                    (spent, kept), peak = peak_of(partial(self._eager_prefill, ids))
                     eager.append(spent)
                     by_length["eager_bytes"][key] = kept
+                    by_length["eager_peak_bytes"][key] = peak
             by_length["plain_prefill_ms"][key] = statistics.median(plain) * 1e3
             by_length["prefill_ms"][key] = statistics.median(watched) * 1e3
             if eager:
@@ -96,6 +103,9 @@ class Bench:
         ratios["eager_over_ours"] = _over(by_length["eager_prefill_ms"], by_length["prefill_ms"])
         ratios["eager_bytes_over_ours"] = _over(
             by_length["eager_bytes"], by_length["capture_bytes"]
+        )
+        ratios["eager_peak_over_ours"] = _over(
+            by_length["eager_peak_bytes"], by_length["peak_bytes"]
         )
 
     def _plain_prefill(self, ids: tuple[int, ...]) -> float:
@@ -216,13 +226,13 @@ def _kept_bytes(step: Step) -> int:
 
 
 def _over(above: dict[str, float], below: dict[str, float]) -> dict[str, float]:
-    return {key: above[key] / below[key] for key in above if below.get(key)}
+    return {key: above[key] / below[key] for key in above if above[key] and below.get(key)}
 
 
 def _machine() -> dict[str, Any]:
     return {
         "system": platform.system(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "torch": str(torch.__version__),
     }
