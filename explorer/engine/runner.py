@@ -87,14 +87,14 @@ class Runner(Passes):
         """Run up to `steps` passes after `chosen`; returns why it stopped."""
         ids = list(chosen)
         ends = set(self.loaded.card.eos_ids) if stops.end_tokens else set()
-        limit = self.loaded.card.context
         most = min(filter(None, (request.max_tokens, stops.tokens)), default=0)
         text = b"".join(self.loaded.tokenizer.token(i).raw for i in ids)
+        layout: Layout | None = None
         for _ in range(steps):
             began = time.perf_counter()
             if most and len(ids) >= most:
                 return "length"
-            layout = self.layout(request, ids) if not ids else self._grown(request, ids, limit)
+            layout = self._next_layout(request, ids, layout)
             if layout is None:
                 return "context"
             step = self.step(request, layout, len(ids), sampling(), cancelled, began)
@@ -110,10 +110,19 @@ class Runner(Passes):
                 return "cancelled"
         return "steps"
 
-    def _grown(self, request: RunRequest, ids: Sequence[int], limit: int) -> Layout | None:
-        """The layout with the chosen tokens, or None where the context is full."""
+    def _next_layout(
+        self, request: RunRequest, ids: Sequence[int], before: Layout | None
+    ) -> Layout | None:
+        """The layout with all chosen tokens, or None where the context is full.
+
+        `before`: that of the step before, so that a long text is not laid out anew in each.
+        """
+        limit = self.loaded.card.context
+        if before is not None:
+            full = limit and len(before.ids) >= limit
+            return None if full else before.grown(ids[-1])
         prompt = len(self.prompt(request)) + (request.pad if request.padding else 0)
-        if limit and prompt + len(ids) > limit >= prompt:
+        if ids and limit and prompt + len(ids) > limit >= prompt:
             return None
         return self.layout(request, ids)
 

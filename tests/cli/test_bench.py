@@ -1,4 +1,4 @@
-"""Saved benches: what is flat, what is compared, what is refused; the window's part from a child."""
+"""Saved benches: what is compared, what is refused; the window measured in a child process."""
 
 from __future__ import annotations
 
