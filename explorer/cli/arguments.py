@@ -119,6 +119,10 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--temperature", type=_REAL, metavar="T", help="0 takes the best token")
     parser.add_argument("--top-k", type=_INDEX, metavar="K", help="0 = off")
     parser.add_argument("--top-p", type=_REAL, metavar="P", help="1 = off, 0 keeps one token")
+    parser.add_argument("--min-p", type=_REAL, metavar="P", help="0 = off")
+    parser.add_argument(
+        "--repetition-penalty", type=_REAL, metavar="R", help="1 = off; goes with --greedy, too"
+    )
     parser.add_argument("--seed", type=_INDEX, default=0, metavar="S", help="0 unless given")
     parser.add_argument("--no-causal-mask", action="store_true", help="let tokens read ahead")
     parser.add_argument("--no-cache", action="store_true", help="recompute all at every step")
@@ -171,6 +175,7 @@ def _batch(parser: argparse.ArgumentParser) -> None:
         choices=("positions", "mask", "readout"),
         help="one mistake on purpose: no position ids, no mask, or read the last slot",
     )
+    parser.add_argument("--chat", action="store_true", help="put each in the chat template")
     _json(parser)
     _engine(parser)
 

@@ -27,6 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
         padding=arguments.padding,
         steps=arguments.steps,
         wrong=(arguments.wrong,) if arguments.wrong else (),
+        chat=arguments.chat,
     )
     command = engine_command(arguments.engine)
     with Client(command) as client:

@@ -112,12 +112,18 @@ def _prompt(arguments: argparse.Namespace) -> str:
 
 
 def _sampling(arguments: argparse.Namespace) -> Sampling:
-    """Greedy, unless a setting of the sampling chain is given."""
-    names = ("temperature", "top_k", "top_p")
+    """Greedy, unless a setting is given that only shapes what is drawn from.
+
+    The repetition penalty changes which token is best, so it is no reason to draw.
+    """
+    names = ("temperature", "top_k", "top_p", "min_p")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     if arguments.greedy and given:
-        raise CommandError("--greedy goes without --temperature, --top-k and --top-p.")
-    sampling = Sampling(greedy=not given, seed=arguments.seed, **given)
+        raise CommandError("--greedy goes without --temperature, --top-k, --top-p and --min-p.")
+    if arguments.repetition_penalty is not None:
+        given["repetition_penalty"] = arguments.repetition_penalty
+    greedy = not given.keys() & set(names)
+    sampling = Sampling(greedy=greedy, seed=arguments.seed, **given)
     try:
         chain.check(sampling)
     except chain.SamplingError as error:

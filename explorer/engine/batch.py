@@ -6,12 +6,13 @@ does is measured on the model at hand, never assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from explorer.engine.batch_decode import Alone, Decoded, Steps
+from explorer.engine.batch_memory import Memory
 from explorer.engine.batch_pass import BatchPass
 from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.layout import BatchLayout, lay_out_batch
@@ -46,9 +47,13 @@ _OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 
 
 def run(
-    runner: Runner, request: BatchRequest, progress: Progress, cancelled: Callable[[], bool]
+    runner: Runner,
+    request: BatchRequest,
+    progress: Progress,
+    cancelled: Callable[[], bool],
+    memory: Memory | None = None,
 ) -> BatchResult:
-    """Everything there is to say of this batch.
+    """Everything there is to say of this batch; `memory` is that of earlier ones on this model.
 
     BadInput for prompts or padding that can't be, EngineError if the model fails, Cancelled.
     """
@@ -62,7 +67,7 @@ def run(
         told += 1
 
     steps = Steps(request, runner.loaded.card, BatchPass(runner, cancelled), layout, tell)
-    return _Lab(runner, request, steps, tokens).result()
+    return _Lab(runner, request, steps, tokens, memory or Memory()).result()
 
 
 def padding_of(card: ModelCard) -> tuple[int, str]:
@@ -84,7 +89,9 @@ def _laid_out(runner: Runner, request: BatchRequest) -> tuple[BatchLayout, list[
         )
     if request.steps < 1 or request.extra < 0:
         raise BadInput("A batch takes 1 step or more, and 0 or more extra padding slots.")
-    tokens = [runner.loaded.tokenizer.encode(prompt).tokens for prompt in request.prompts]
+    tokens = [
+        runner.loaded.tokenizer.encode(prompt, request.chat).tokens for prompt in request.prompts
+    ]
     pad_id, _ = padding_of(card)
     layout = lay_out_batch(
         [[token.id for token in row] for row in tokens], request.padding, request.extra, pad_id
@@ -125,7 +132,7 @@ class _Lab:
     request: BatchRequest
     steps: Steps
     tokens: list[tuple[Token, ...]]
-    prefills: dict[Fed, np.ndarray] = field(default_factory=dict)
+    memory: Memory
     limit: float = 0.0
 
     @property
@@ -139,14 +146,15 @@ class _Lab:
 
     def result(self) -> BatchResult:
         card = self.runner.loaded.card
-        together = self.request.padding == "left" or not _refused(card, "right_padding")
-        decoded = self.steps.decode(self.fed, together)
-        self.prefills[self.fed] = decoded.prefill
+        # First, for the scores hold the logits of the prefill, too.
+        scores = self._scores() if self.request.loss else [Scores()] * len(self.layout.rows)
+        decoded = self._decoded(
+            self.request.padding == "left" or not _refused(card, "right_padding")
+        )
         scale = float(np.abs(self._prefill(_RIGHT)).max()) / USUAL_LOGITS
         self.limit = tolerance(card.dtype) * max(1.0, scale)
         rows = range(len(self.layout.rows))
-        alone = [self.steps.alone(row, decoded.tokens[row]) for row in rows]
-        scores = self._scores() if self.request.loss else [Scores()] * len(rows)
+        alone = [self._alone(row, decoded.tokens[row]) for row in rows]
         built = [self._row(row, decoded, alone[row], scores[row]) for row in rows]
         pad_id, note = padding_of(card)
         return BatchResult(
@@ -156,19 +164,74 @@ class _Lab:
             pad_note=note,
             tolerance=self.limit,
             rows=tuple(built),
+            vocabulary=card.vocab_size,
             decoded_apart=decoded.apart,
         )
 
-    def _prefill(self, fed: Fed) -> np.ndarray:
-        """(B, n, V), kept for all who ask again."""
-        if fed not in self.prefills:
-            self.prefills[fed] = self.steps.prefill(fed)
-        return self.prefills[fed]
+    # -- what takes passes, asked of the memory first
+
+    def _prefill(self, fed: Fed, made: np.ndarray | None = None) -> np.ndarray:
+        """(B, n, V) at the slots of `steps`; `made` is what it gave, if it has just been run."""
+        return self.memory.get(
+            ("prefill", self.layout, fed),
+            lambda: self.steps.prefill(fed) if made is None else made,
+            lambda logits: logits.nbytes,
+        )
 
     def _scores(self) -> list[Scores]:
+        return self.memory.get(
+            ("scores", self.layout, self.fed),
+            self._score,
+            lambda scores: sum(400 * len(one.shifted) for one in scores),
+        )
+
+    def _score(self) -> list[Scores]:
+        """Every slot's prediction; on the way the prefill is seen."""
         self.steps.tell("Scoring every token")
-        spans = self.steps.passes.in_spans(self.layout, range(self.layout.slots), self.fed)
-        return score(self.layout.rows, spans, self.runner.loaded.tokenizer.token)
+        seen: list[np.ndarray] = []
+
+        def spans() -> Iterator[tuple[range, np.ndarray]]:
+            for slots, logits in self.steps.passes.in_spans(
+                self.layout, range(self.layout.slots), self.fed
+            ):
+                wanted = [slot - slots.start for slot in self.steps.slots if slot in slots]
+                seen.append(logits[:, wanted])
+                yield slots, logits
+
+        scores = score(self.layout.rows, spans(), self.runner.loaded.tokenizer.token)
+        self._prefill(self.fed, np.concatenate(seen, axis=1))
+        return scores
+
+    def _decoded(self, together: bool) -> Decoded:
+        one_pass = self.request.steps == 1
+        key = ("decoded", self.layout, self.fed, "readout" in self.request.wrong,
+               self.request.steps, together)  # fmt: skip
+        decoded = self.memory.get(
+            key,
+            lambda: self.steps.decode(
+                self.fed, together, self._prefill(self.fed) if one_pass else None
+            ),
+            lambda decoded: decoded.bytes,
+        )
+        self._prefill(self.fed, decoded.prefill)
+        return decoded
+
+    def _alone(self, row: int, generated: Sequence[int]) -> Alone:
+        # The token picked last is not fed to anything.
+        key = ("alone", self.steps.row_alone(row), tuple(generated[:-1]), self.request.loss)
+        return self.memory.get(
+            key, lambda: self.steps.alone(row, generated), lambda alone: alone.bytes
+        )
+
+    def _continued_alone(
+        self, row: int, generated: Sequence[int], alone: np.ndarray
+    ) -> tuple[int, ...]:
+        key = ("goes on", self.steps.row_alone(row), tuple(generated), self.request.steps)
+        return self.memory.get(
+            key,
+            lambda: self.steps.continued_alone(row, generated, alone),
+            lambda ids: 8 * len(ids),
+        )
 
     # -- what was found of one row
 
@@ -229,7 +292,7 @@ class _Lab:
             immune=bool(wrong) and verdict == "right",
             effects=effects,
             generated=self._spelled(generated),
-            generated_alone=self._spelled(self.steps.continued_alone(row, generated, alone)),
+            generated_alone=self._spelled(self._continued_alone(row, generated, alone)),
             scored=scores.shifted,
             unshifted_nats=scores.unshifted_nats,
             alone_nats=itself.nats,

@@ -28,6 +28,10 @@ class Decoded:
     tokens: list[list[int]]  # per row: those tokens
     apart: str = ""
 
+    @property
+    def bytes(self) -> int:
+        return self.prefill.nbytes + sum(one.nbytes for row in self.read for one in row)
+
 
 @dataclass(frozen=True, slots=True)
 class Alone:
@@ -35,6 +39,10 @@ class Alone:
 
     logits: np.ndarray  # (steps, V), read where the batch was read
     nats: tuple[float, ...]  # surprisal of each of its tokens but the first; empty if not asked
+
+    @property
+    def bytes(self) -> int:
+        return self.logits.nbytes + 8 * len(self.nats)
 
 
 @dataclass(slots=True)
@@ -66,10 +74,16 @@ class Steps:
         self.tell("Running the batch")
         return self.passes.logits(self.layout, self.slots, wrong, cache)
 
-    def decode(self, wrong: Collection[Mistake], together: bool) -> Decoded:
-        """All steps; `together` = the batch goes on as one, else each row by itself."""
+    def decode(
+        self, wrong: Collection[Mistake], together: bool, prefill: np.ndarray | None = None
+    ) -> Decoded:
+        """All steps; `together` = the batch goes on as one, else each row by itself.
+
+        `prefill` is what the first step gives, where that is known and no cache has to be filled.
+        """
         cache = self.passes.cache() if self.request.steps > 1 and together else None
-        prefill = self.prefill(wrong, cache)
+        if prefill is None or cache is not None:
+            prefill = self.prefill(wrong, cache)
         rows = range(len(self.layout.rows))
         first = [self.at(prefill, row, self.read_slot(row)) for row in rows]
         decoded = Decoded(

@@ -26,6 +26,7 @@ from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from explorer.engine.batch_memory import Memory
     from explorer.engine.runner import Runner
 
 _log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Desk:
         self._sampling: dict[int, Sampling] = {}
         self._stopping = False
         self._runner: Runner | None = None
+        self._batches: Memory | None = None  # of the loaded model
         self._aside = Aside(self._answer)
 
     def accept(self, request: AnyRequest) -> None:
@@ -143,7 +145,7 @@ class Desk:
 
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
         torch.set_num_threads(threads)
-        self._runner = None  # free the old model before the new one takes memory
+        self._runner = self._batches = None  # free the old model before the new one takes memory
 
         def progress(text: str, fraction: float | None = None) -> None:
             self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
@@ -288,10 +290,11 @@ class Desk:
 
     def _batch(self, request: messages.RunBatch) -> None:
         from explorer.engine import batch
+        from explorer.engine.batch_memory import Memory
 
-        result = batch.run(
-            self._loaded(), request.batch, self._progress(request.run), self._stop(request)
-        )
+        self._batches = self._batches or Memory()
+        watch = self._progress(request.run), self._stop(request)
+        result = batch.run(self._loaded(), request.batch, *watch, self._batches)
         self._say(messages.Batched(run=request.run, result=result))
 
     def _prefix(self, request: messages.PrefixExperiment) -> None:

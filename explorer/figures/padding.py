@@ -37,9 +37,9 @@ def blocks(result: BatchResult) -> tuple[Block, ...]:
 def _block(result: BatchResult, number: int, row: BatchRow) -> Block:
     last = len(row.tokens) - 1
     charts = (
-        _chart("run alone", "plain", row.alone, "What the prompt gives by itself."),
-        _read("at its last token", row.at_last_real, result.tolerance),
-        _read(f"at {LAST_SLOT}", row.at_last_slot, result.tolerance),
+        _chart("run alone", "alone", "plain", row.alone, "What the prompt gives by itself."),
+        _read("at its last token", "here", row.at_last_real, result.tolerance),
+        _read(f"at {LAST_SLOT}", LAST_SLOT, row.at_last_slot, result.tolerance),
     )
     return Block(
         title=f"Prompt {number}: {verdict_words(row)}, max |Δ logit| "
@@ -116,19 +116,20 @@ def _mark(row: BatchRow, slot: int) -> Cell | None:
     return None
 
 
-def _read(title: str, reading: Reading, tolerance: float) -> Chart:
+def _read(title: str, short: str, reading: Reading, tolerance: float) -> Chart:
     same = reading.max_abs_diff <= tolerance
     sign = "✓" if same else f"✕ Δ {reading.max_abs_diff:.2g}"
     tip = f"slot {reading.slot}: max |Δ logit| {reading.max_abs_diff:.3g} against the row alone"
-    return _chart(f"{title} {sign}", "good" if same else "bad", reading.top, tip)
+    mood: Mood = "good" if same else "bad"
+    return _chart(f"{title} {sign}", f"{short} {sign[0]}", mood, reading.top, tip)
 
 
-def _chart(title: str, mood: Mood, top: tuple[Ranked, ...], tip: str) -> Chart:
+def _chart(title: str, short: str, mood: Mood, top: tuple[Ranked, ...], tip: str) -> Chart:
     shares = tuple(
         Share(written(one.token), one.probability, percent(one.probability)) for one in top[:SHOWN]
     )
     more = "\n".join(f"{written(one.token)}  {percent(one.probability)}" for one in top)
-    return Chart(title, mood, shares, f"{tip}\n{more}")
+    return Chart(title, short, mood, shares, f"{tip}\n{more}")
 
 
 def _notes(row: BatchRow) -> tuple[tuple[str, str], ...]:
@@ -157,8 +158,8 @@ def finding(result: BatchResult) -> str:
     ends = f"{len(inside)} of {len(result.rows)} rows {'ends' if len(inside) == 1 else 'end'}"
     return (
         f"Padding on the right: {ends} in padding. logits{LAST_SLOT} reads the last slot, so there "
-        "it gets what follows padding, not what follows the prompt: "
-        f"{_instead(result, off, off.at_last_slot)} Read at its last token, {whole}."
+        f"it gets what follows padding: {_instead(result, off, off.at_last_slot)} Read at its last "
+        f"token, {whole}."
     )
 
 

@@ -45,6 +45,7 @@ class Chart:
     """A few bars under a heading; charts of a block stand side by side."""
 
     title: str
+    short: str  # the heading where there is room for one line only
     mood: Mood
     shares: tuple[Share, ...]
     tip: str = ""

@@ -18,14 +18,16 @@ from typing import BinaryIO
 
 from explorer import places
 from explorer.trace import dxt
+from explorer.trace.beside import Beside
 from explorer.trace.trace import Trace
 
 INTERVAL_SECONDS = 30.0
+_ALONE = Beside()
 _PATTERN = "autosave-*.dxt"
 
 
 class Autosave:
-    """Writes the latest trace it was told of, in its own thread, at most once an interval."""
+    """Writes the latest session it was told of, in its own thread, at most once an interval."""
 
     def __init__(
         self,
@@ -39,7 +41,7 @@ class Autosave:
         self._interval = INTERVAL_SECONDS if interval is None else interval
         self._on_problem: Callable[[str], None] | None = on_problem
         self._changed = threading.Condition()
-        self._latest: Trace | None = None
+        self._latest: tuple[Trace, Beside] | None = None
         self._closed = False
         self._lock: BinaryIO | None = None
         self._thread: threading.Thread | None = None
@@ -48,10 +50,10 @@ class Autosave:
     def path(self) -> Path:
         return self._path
 
-    def note(self, trace: Trace) -> None:
-        """Remember the newest trace; returns at once."""
+    def note(self, trace: Trace, beside: Beside = _ALONE) -> None:
+        """Remember the newest trace and what is beside it; returns at once."""
         with self._changed:
-            self._latest = trace
+            self._latest = trace, beside
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._work, name="autosave", daemon=True)
                 self._thread.start()
@@ -74,17 +76,17 @@ class Autosave:
             with self._changed:
                 if self._changed.wait_for(lambda: self._closed, self._interval):
                     return
-                trace, self._latest = self._latest, None
-            if trace is not None:
-                self._save(trace)
+                latest, self._latest = self._latest, None
+            if latest is not None:
+                self._save(*latest)
 
-    def _save(self, trace: Trace) -> None:
+    def _save(self, trace: Trace, beside: Beside) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if self._lock is None:
                 self._lock = open(_lock_path(self._path), "wb")  # noqa: SIM115 - held until the end
                 _try_lock(self._lock)
-            dxt.save(trace, self._path)
+            dxt.save(trace, self._path, beside)
         except (OSError, dxt.DxtError) as error:
             tell, self._on_problem = self._on_problem, None
             if tell is not None:

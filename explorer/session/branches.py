@@ -7,6 +7,7 @@ otherwise begins another.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from explorer.session import budget
@@ -22,7 +23,7 @@ class Branch:
     """One way the text went on."""
 
     number: int  # never used twice
-    name: str
+    name: str  # a letter; `State.branch_names` holds what the user calls it
     trace: Trace  # as far as it was ever run
     own_bytes: int = 0  # of the steps that no older branch holds
 
@@ -44,8 +45,16 @@ class Branches:
         """The branches of the same model, request and prompt: one tree."""
         return tuple(b for b in self.all if same_root(b.trace, trace))
 
-    def seen(self, trace: Trace | None, limit: int = LIMIT_BYTES) -> Branches:
-        """With `trace` on screen: it continues a branch, shows part of one, or begins one."""
+    def seen(
+        self,
+        trace: Trace | None,
+        limit: int = LIMIT_BYTES,
+        given_up: Collection[int] = (),
+    ) -> Branches:
+        """With `trace` on screen: it continues a branch, shows part of one, or begins one.
+
+        Where there is no room for all, the branches in `given_up` go first.
+        """
         if trace is None or not trace.steps:
             return self if self.current is None else replace(self, current=None)
         home = self._home(trace)
@@ -55,13 +64,13 @@ class Branches:
                                   default=0) :]  # fmt: skip
             fresh = Branch(begun, _name(begun), trace, sum(map(step_bytes, own)))
             grown = replace(self, all=(*self.all, fresh), current=begun, begun=begun)
-            return grown.within(limit)
+            return grown.within(limit, given_up)
         if len(trace.steps) < len(home.trace.steps) or trace is home.trace:
             return self if self.current == home.number else replace(self, current=home.number)
         kept = replace(home, trace=trace, own_bytes=self._own_bytes(home, trace))
         everyone = tuple(kept if b is home else b for b in self.all)
         found = replace(self, all=everyone, current=home.number)
-        return found.within(limit) if kept.own_bytes > home.own_bytes else found
+        return found.within(limit, given_up) if kept.own_bytes > home.own_bytes else found
 
     def _own_bytes(self, home: Branch, trace: Trace) -> int:
         """What `home` holds alone once `trace` is its trace."""
@@ -79,15 +88,6 @@ class Branches:
                 return branch
         return None
 
-    def renamed(self, number: int, name: str) -> Branches:
-        """With another name; an empty one changes nothing."""
-        name = " ".join(name.split())
-        if not name:
-            return self
-        return replace(
-            self, all=tuple(replace(b, name=name) if b.number == number else b for b in self.all)
-        )
-
     def without(self, number: int) -> Branches:
         """Without one branch; the one on screen stays."""
         if number == self.current:
@@ -102,15 +102,25 @@ class Branches:
             rest.append(replace(branch, own_bytes=sum(map(step_bytes, own))))
         return replace(self, all=tuple(rest))
 
-    def within(self, limit: int) -> Branches:
-        """The oldest branches given up until the rest fits; never the one on screen."""
+    def within(self, limit: int, given_up: Collection[int] = ()) -> Branches:
+        """The oldest branches let go until the rest fits; never the one on screen."""
         found = self
         while len(found.all) > LIMIT_BRANCHES or found.bytes > limit:
-            oldest = next((b for b in found.all if b.number != found.current), None)
-            if oldest is None:
+            others = [b for b in found.all if b.number != found.current]
+            if not others:
                 return found
-            found = replace(found.without(oldest.number), let_go=found.let_go + 1)
+            first = min(others, key=lambda b: b.number not in given_up)
+            wanted = first.number not in given_up
+            found = replace(found.without(first.number), let_go=found.let_go + wanted)
         return found
+
+    def joined(self, others: Iterable[Trace]) -> tuple[Branches, tuple[int, ...]]:
+        """With branches from elsewhere, and the number that each of them has here."""
+        found, numbers = self, []
+        for trace in others:
+            found = found.seen(trace)
+            numbers.append(found.current or 0)
+        return found, tuple(numbers)
 
     @property
     def bytes(self) -> int:

@@ -11,6 +11,7 @@ from functools import partial
 from explorer.session.link import Post
 from explorer.session.state import Saved
 from explorer.trace import dxt
+from explorer.trace.beside import Beside
 from explorer.trace.trace import Trace
 
 Work = Callable[[], Callable[[], None]]
@@ -33,22 +34,23 @@ class Files:
         self._queue.put(work)
 
     def open(
-        self, path: str | os.PathLike[str], opened: Callable[[Trace], None], failed: Failed
+        self, path: str | os.PathLike[str], opened: Callable[[Trace, Beside], None], failed: Failed
     ) -> None:
         """Read a .dxt file."""
 
         def work() -> Callable[[], None]:
             try:
-                trace = dxt.load(path)
+                trace, beside = dxt.load_whole(path)
             except dxt.DxtError as error:
                 return partial(failed, str(error))
-            return partial(opened, trace)
+            return partial(opened, trace, beside)
 
         self.do(work)
 
     def save(
         self,
         trace: Trace,
+        beside: Beside,
         path: str | os.PathLike[str],
         saved: Callable[[Saved], None],
         failed: Failed,
@@ -57,7 +59,7 @@ class Files:
 
         def work() -> Callable[[], None]:
             try:
-                dxt.save(trace, path)
+                dxt.save(trace, path, beside)
             except dxt.DxtError as error:
                 return partial(failed, str(error))
             return partial(saved, Saved(trace, os.fspath(path)))

@@ -7,13 +7,16 @@ there now, so that steps run since then come back with redo: nothing is ever los
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.session.branches import step_bytes
 from explorer.session.state import State
+from explorer.trace.trace import Trace
 
 LIMIT = 100  # entries
+LIMIT_BYTES = 256 << 20  # of steps that nothing else holds
 GESTURE_SECONDS = 1.0  # edits of one kind that follow each other faster are one
 
 
@@ -33,6 +36,7 @@ class History:
         self._clock = clock
         self._undo: list[Entry] = []
         self._redo: list[Entry] = []
+        self.grown = False  # since `within` was asked last
 
     @property
     def can_undo(self) -> bool:
@@ -47,6 +51,7 @@ class History:
         now = self._clock()
         last = self._undo[-1] if self._undo else None
         self._redo.clear()
+        self.grown = True
         if merge and last and last.kind == kind and now - last.at <= GESTURE_SECONDS:
             last.at = now
             return
@@ -57,6 +62,25 @@ class History:
         """The next edit is one of its own, however soon it comes."""
         if self._undo:
             self._undo[-1].at = float("-inf")
+
+    def within(self, kept: Iterable[Trace], limit: int = LIMIT_BYTES) -> int:
+        """Drop the oldest changes until the steps that only undo and redo hold fit.
+
+        `kept` are the traces held anyway; returns the bytes of the others.
+        """
+        self.grown = False
+        known = {id(step) for trace in kept for step in trace.steps}
+        total = 0
+        for place, entry in enumerate([*self._redo, *reversed(self._undo)]):
+            trace = entry.fields.get("trace")
+            own = [step for step in trace.steps if id(step) not in known] if trace else []
+            known.update(map(id, own))
+            more = sum(map(step_bytes, own))
+            if total + more > limit and place >= len(self._redo):
+                del self._undo[: len(self._undo) - (place - len(self._redo))]
+                return total
+            total += more
+        return total
 
     def undo(self, state: State) -> dict[str, Any]:
         """The fields to put back; empty if there is nothing to undo."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from explorer import sampling as chain
-from explorer.session import views
+from explorer.session import saving, views
 from explorer.session.autosave import Autosave
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.files import Files
@@ -24,6 +24,7 @@ from explorer.session.state import State
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace.batch import BatchRequest
+from explorer.trace.beside import Beside
 from explorer.trace.card import SelfCheck
 from explorer.trace.request import Sampling, Stops
 from explorer.trace.trace import Trace
@@ -286,8 +287,10 @@ class Session:
     def show_branch(self, number: int, steps: int | None = None, select: int | None = None) -> None:
         """Put a branch on screen, whole or its first `steps` steps, looking at step `select`."""
         branch = self.state.branches.get(number)
-        if branch is None:
-            self._store.set(error="This branch was let go to save memory.")
+        if branch is None or number in self.state.forgotten:
+            self._store.set(
+                error="This branch is gone: it was forgotten, or let go to save memory."
+            )
             return
         self._driver.stop()
         trace = branch.trace if steps is None else branch.trace.truncated(max(1, steps))
@@ -304,11 +307,16 @@ class Session:
             self.select(step=min(select, len(trace.steps) - 1))
 
     def rename_branch(self, number: int, name: str) -> None:
-        self._store.set(branches=self.state.branches.renamed(number, name))
+        """Call a branch otherwise; an empty name changes nothing."""
+        name = " ".join(name.split())
+        if name and self.state.branches.get(number) is not None:
+            self._edit("rename", {"branch_names": {**self.state.branch_names, number: name}})
 
     def forget_branch(self, number: int) -> None:
-        """Give a branch up; the one on screen stays."""
-        self._store.set(branches=self.state.branches.without(number))
+        """Give a branch up, until undo; the one on screen stays."""
+        branches = self.state.branches
+        if branches.get(number) is not None and number != branches.current:
+            self._edit("forget", {"forgotten": self.state.forgotten | {number}})
 
     def draw_many(self, count: int, length: int) -> None:
         """Continue the prefix of the step on screen `count` times: `state.draws`."""
@@ -368,25 +376,30 @@ class Session:
         """Show a saved session; its model is opened when it is stepped on."""
         self._files.open(path, self._opened, self._fail)
 
-    def _opened(self, trace: Trace) -> None:
+    def _opened(self, trace: Trace, beside: Beside) -> None:
         self._driver.stop()
-        sampling = trace.steps[-1].sampling if trace.steps else self.state.sampling
-        changes = {**views.view(trace, self.state), "request": trace.request, "sampling": sampling}
-        self._edit("open", changes)
+        self._store.set(**saving.joined(beside, self.state))
+        self._edit("open", saving.shown(trace, self.state))
         self._store.set(error="", error_details="")
         self._driver.prompt.refresh()
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace on screen to a .dxt file."""
-        trace = self.state.trace
-        if trace is None:
+        """Write the trace on screen, its branches and the last batch to a .dxt file."""
+        whole = saving.contents(self.state)
+        if whole is None:
             self._store.set(error="There is nothing to save yet: press step first.")
             return
-        self._files.save(trace, path, lambda saved: self._store.set(saved=saved), self._fail)
+        self._files.save(*whole, path, lambda saved: self._store.set(saved=saved), self._fail)
 
     def _fail(self, sentence: str) -> None:
         self._store.set(error=sentence, error_details="")
 
     def _keep(self, old: State, new: State) -> None:
-        if new.trace is not None and new.trace is not old.trace and new.trace.steps:
-            self._autosave.note(new.trace)
+        news = saving.news(old, new)
+        if news is not None:
+            self._autosave.note(*news)
+        if self._history.grown or new.branches.let_go != old.branches.let_go:
+            # What can be undone holds old traces: within limits, and the state says how much.
+            held = self._history.within(branch.trace for branch in new.branches.all)
+            if (held, self._history.can_undo) != (new.undo_bytes, new.can_undo):
+                self._store.set(undo_bytes=held, can_undo=self._history.can_undo)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
 
-from explorer.session.branches import Branches
+from explorer.session.branches import Branch, Branches
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
@@ -47,7 +48,7 @@ class Status:
 class Saved:
     """Which trace was last written, and where."""
 
-    trace: Trace
+    trace: Trace | None  # None = a batch alone
     path: str
 
 
@@ -149,6 +150,9 @@ class State:
     library_problem: str = ""
     download: Download = field(default_factory=Download)
     branches: Branches = field(default_factory=Branches)
+    branch_names: Mapping[int, str] = field(default_factory=dict)  # given by the user
+    forgotten: frozenset[int] = frozenset()  # branches given up; undo brings them back
+    undo_bytes: int = 0  # held by what can be undone or redone, and by nothing else
     status: Status = field(default_factory=Status)
     error: str = ""  # one sentence with a next step; empty = none
     error_details: str = ""
@@ -176,6 +180,17 @@ class State:
             return None
         last = len(self.trace.steps) - 1
         return last if self.selection.step is None else min(self.selection.step, last)
+
+    @property
+    def tree(self) -> tuple[Branch, ...]:
+        """The branches beside the trace on screen, but those given up, by the names they go by."""
+        if self.trace is None:
+            return ()
+        return tuple(
+            replace(branch, name=self.branch_names.get(branch.number, branch.name))
+            for branch in self.branches.beside(self.trace)
+            if branch.number not in self.forgotten
+        )
 
     @property
     def names(self) -> Vocabulary | None:

@@ -40,7 +40,11 @@ class Store:
         if "trace" in changes:
             trace = changes["trace"]
             changes.setdefault("self_check", SelfCheck() if trace is None else trace.self_check)
-            changes["branches"] = changes.get("branches", self._state.branches).seen(trace)
+            given_up = changes.get("forgotten", self._state.forgotten)
+            branches = changes.get("branches", self._state.branches)
+            changes["branches"] = branches.seen(trace, given_up=given_up)
+            if changes["branches"].current in given_up:  # it is gone on with
+                changes["forgotten"] = given_up - {changes["branches"].current}
         self._state = replace(self._state, **changes)
         self._tell()
 

@@ -26,6 +26,7 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     wrong: tuple[Mistake, ...] = ()
     """positions: none are passed; mask: all ones; readout: the last slot, whatever it holds."""
     loss: bool = False  # score every token of every row, too
+    chat: bool = False  # each prompt is one user message, put through the chat template
 
 
 class Ranked(msgspec.Struct, frozen=True):
@@ -90,6 +91,7 @@ class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
     pad_note: str  # where the padding token comes from, in words
     tolerance: float  # largest difference in logits that counts as equal
     rows: tuple[BatchRow, ...]
+    vocabulary: int = 0  # V; 0 = not stated
     decoded_apart: str = ""  # why rows went on each by itself after the prefill; empty = together
 
     @property

@@ -1,9 +1,10 @@
 """A saved session: one .dxt file, which opens without torch, without the model, on any machine.
 
 It is a safetensors file.  The metadata key `decoder_explorer` holds JSON (`format: 1`): request,
-model card, tokens, and for every step its header.  Arrays are named `<step>/<name>`, as `packing`
-names them.  Saving streams step by step, so that it needs no second copy of the trace; the file
-appears under its name only when it is whole.
+model card, tokens, for every step its header, and what the session holds beside the trace: its
+branches and the last batch.  Arrays are named `<step>/<name>`, as `packing` names them.  Saving
+streams step by step, so that it needs no second copy of the trace; the file appears under its name
+only when it is whole.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from typing import BinaryIO
 import msgspec
 import numpy as np
 
-from explorer.trace.dxt_body import FORMAT, Body, Tables, trace_of
+from explorer.trace.batch_soundness import require_sound_batch
+from explorer.trace.beside import Beside
+from explorer.trace.dxt_body import (
+    FORMAT,
+    Body,
+    Tables,
+    all_steps,
+    beside_of,
+    read_steps,
+    trace_of,
+)
 from explorer.trace.packing import pack_step
 from explorer.trace.soundness import require_sound
 from explorer.trace.trace import Trace
@@ -28,6 +39,7 @@ KEY = "decoder_explorer"
 _MAX_HEADER_BYTES = 100_000_000  # safetensors' own limit
 _NAMES = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "<u2": "U16", "<i4": "I32", "<i8": "I64"}
 _NAMES |= {"|u1": "U8", "|i1": "I8", "|b1": "BOOL"}
+_ALONE = Beside()
 _DTYPES = {name: np.dtype(code) for code, name in _NAMES.items()}
 
 
@@ -45,12 +57,12 @@ class _Format(msgspec.Struct, frozen=True):
     format: int = 0
 
 
-def save(trace: Trace, path: str | os.PathLike[str]) -> None:
+def save(trace: Trace, path: str | os.PathLike[str], beside: Beside = _ALONE) -> None:
     """Write the file whole or not at all; DxtError if it can't be written."""
     target = Path(path)
     try:
         with _replacing(target) as stream:
-            _write(stream, trace)
+            _write(stream, trace, beside)
     except DxtError:
         raise
     except (OSError, ValueError) as error:
@@ -72,11 +84,12 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
 
 
-def _write(stream: BinaryIO, trace: Trace) -> None:
+def _write(stream: BinaryIO, trace: Trace, beside: Beside) -> None:
     tables = Tables()
     entries: dict[str, object] = {}
     end = 0
-    for i, step in enumerate(trace.steps):
+    steps = all_steps(trace, beside)
+    for i, step in enumerate(steps):
         header, arrays = pack_step(step)
         tables.add(header)
         for name, array in _in_file_order(arrays):
@@ -89,14 +102,14 @@ def _write(stream: BinaryIO, trace: Trace) -> None:
                 "shape": list(array.shape),
                 "data_offsets": [begin, end],
             }
-    body = msgspec.json.encode(tables.body(trace)).decode()
+    body = msgspec.json.encode(tables.body(trace, beside)).decode()
     # Not json.dumps: on a long run it would hold the interpreter's lock long enough to be seen.
     head = msgspec.json.encode({"__metadata__": {KEY: body}, **entries})
     head += b" " * (-len(head) % 8)
     if len(head) > _MAX_HEADER_BYTES:
         raise DxtError("This run has too many steps for one .dxt file; save a shorter one.")
     stream.write(struct.pack("<Q", len(head)) + head)
-    for step in trace.steps:
+    for step in steps:
         for _, array in _in_file_order(pack_step(step)[1]):
             if array.nbytes:
                 stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
@@ -109,6 +122,11 @@ def _in_file_order(arrays: dict[str, np.ndarray]) -> list[tuple[str, np.ndarray]
 
 def load(path: str | os.PathLike[str]) -> Trace:
     """The trace of a file; DxtError with one sentence if it is none or is damaged."""
+    return load_whole(path)[0]
+
+
+def load_whole(path: str | os.PathLike[str]) -> tuple[Trace, Beside]:
+    """The trace of a file, and what was saved beside it; DxtError as in `load`."""
     source = Path(path)
     try:
         with open(source, "rb") as stream:
@@ -138,7 +156,7 @@ def _read_head(stream: BinaryIO, size: int) -> dict[str, msgspec.Raw]:
     return msgspec.json.decode(stream.read(length), type=dict[str, msgspec.Raw])
 
 
-def _decode(head: dict[str, msgspec.Raw], data: bytes) -> Trace:
+def _decode(head: dict[str, msgspec.Raw], data: bytes) -> tuple[Trace, Beside]:
     metadata = msgspec.json.decode(head.pop("__metadata__", b"{}"), type=dict[str, str])
     text = metadata.get(KEY)
     if text is None:
@@ -157,9 +175,14 @@ def _decode(head: dict[str, msgspec.Raw], data: bytes) -> Trace:
             raise ValueError(f"an array is named {full_name[:40]!r}")
         entry = msgspec.json.decode(raw, type=_Array)
         arrays.setdefault(int(step), {})[name] = _array(entry, data)
-    trace = trace_of(body, lambda i: arrays.get(i, {}))
-    require_sound(trace)
-    return trace
+    steps = read_steps(body, lambda i: arrays.get(i, {}))
+    trace = trace_of(body, steps)
+    beside = beside_of(body, trace, steps)
+    for one in (trace, *(sibling.trace for sibling in beside.branches)):
+        require_sound(one)
+    if beside.batch is not None:
+        require_sound_batch(beside.batch)
+    return trace, beside
 
 
 def _array(entry: _Array, data: bytes) -> np.ndarray:

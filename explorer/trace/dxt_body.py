@@ -1,23 +1,28 @@
 """The JSON part of a .dxt file: a trace without its arrays.
 
 What repeats from step to step is written once: layer headers and the tokens of `top` sit in two
-tables, and a step names its rows.
+tables, and a step names its rows.  Branches name their steps by number: first those of the trace
+on screen, then those that only other branches hold.  A program that knows nothing of branches
+opens the trace on screen.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from explorer import __version__
+from explorer.trace.batch import BatchResult
+from explorer.trace.beside import Beside, Sibling
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.packing import LayerHeader, StepHeader, unpack_step
 from explorer.trace.request import RunRequest
-from explorer.trace.step import Token
+from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
 FORMAT = 1
@@ -30,6 +35,15 @@ class StepBody(msgspec.Struct, frozen=True):
     header: StepHeader  # without `layers` and `top`
     layers: int
     top: tuple[int, ...] = ()
+
+
+class BranchBody(msgspec.Struct, frozen=True):
+    """One branch: its own name and tokens; request, card and prompt are those of the trace."""
+
+    name: str
+    steps: tuple[int, ...]
+    chosen: tuple[Token, ...]
+    stop_reason: str = ""
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +60,10 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     tokens: tuple[Token, ...] = ()
     layers: tuple[tuple[LayerHeader, ...], ...] = ()
     steps: tuple[StepBody, ...] = ()
+    more_steps: tuple[StepBody, ...] = ()  # of the branches
+    branches: tuple[BranchBody, ...] = ()
+    current_branch: int | None = None
+    batch: Any = None  # BatchResult, likewise
 
 
 class Tables:
@@ -66,7 +84,19 @@ class Tables:
         bare = msgspec.structs.replace(header, layers=(), top=())
         self._steps.append(StepBody(bare, self._layers[key], top))
 
-    def body(self, trace: Trace) -> Body:
+    def body(self, trace: Trace, beside: Beside) -> Body:
+        own = len(trace.steps)
+        number = {id(step): i for i, step in enumerate(all_steps(trace, beside))}
+        branches = tuple(
+            BranchBody(
+                name=one.name,
+                steps=tuple(number[id(step)] for step in one.trace.steps),
+                chosen=one.trace.chosen,
+                stop_reason=one.trace.stop_reason,
+            )
+            for one in beside.branches
+        )
+        batch = beside.batch
         return Body(
             request=trace.request,
             card=_safe(msgspec.to_builtins(trace.card)),
@@ -76,14 +106,26 @@ class Tables:
             stop_reason=trace.stop_reason,
             tokens=tuple(self._tokens),
             layers=tuple(self._layer_rows),
-            steps=tuple(self._steps),
+            steps=tuple(self._steps[:own]),
+            more_steps=tuple(self._steps[own:]),
+            branches=branches,
+            current_branch=beside.current,
+            batch=None if batch is None else _safe(msgspec.to_builtins(batch)),
         )
 
 
-def trace_of(body: Body, arrays: Callable[[int], dict[str, np.ndarray]]) -> Trace:
-    """The trace again; `arrays` gives those of one step.  ValueError if parts don't fit."""
+def all_steps(trace: Trace, beside: Beside) -> tuple[Step, ...]:
+    """Each step once: those of the trace in order, then what only branches hold."""
+    found = {id(step): step for step in trace.steps}
+    for one in beside.branches:
+        found |= {id(step): step for step in one.trace.steps if id(step) not in found}
+    return tuple(found.values())
+
+
+def read_steps(body: Body, arrays: Callable[[int], dict[str, np.ndarray]]) -> tuple[Step, ...]:
+    """All steps of the file; `arrays` gives those of one step.  ValueError if parts don't fit."""
     steps = []
-    for i, part in enumerate(body.steps):
+    for i, part in enumerate((*body.steps, *body.more_steps)):
         if not 0 <= part.layers < len(body.layers):
             raise ValueError(f"step {i} names layers that are not there")
         if not all(0 <= row < len(body.tokens) for row in part.top):
@@ -94,6 +136,11 @@ def trace_of(body: Body, arrays: Callable[[int], dict[str, np.ndarray]]) -> Trac
             top=tuple(body.tokens[row] for row in part.top),
         )
         steps.append(unpack_step(header, arrays(i)))
+    return tuple(steps)
+
+
+def trace_of(body: Body, steps: Sequence[Step]) -> Trace:
+    """The trace on screen."""
     return Trace(
         request=body.request,
         card=msgspec.convert(_unsafe(body.card), ModelCard),
@@ -101,8 +148,29 @@ def trace_of(body: Body, arrays: Callable[[int], dict[str, np.ndarray]]) -> Trac
         prompt=body.prompt,
         chosen=body.chosen,
         stop_reason=body.stop_reason,
-        steps=tuple(steps),
+        steps=tuple(steps[: len(body.steps)]),
     )
+
+
+def beside_of(body: Body, trace: Trace, steps: Sequence[Step]) -> Beside:
+    """The branches and the batch; ValueError if a branch names steps that are not there."""
+    branches = []
+    for one in body.branches:
+        if not all(0 <= i < len(steps) for i in one.steps):
+            raise ValueError("a branch names steps that are not there")
+        own = replace(
+            trace,
+            steps=tuple(steps[i] for i in one.steps),
+            chosen=one.chosen,
+            stop_reason=one.stop_reason,
+            self_check=SelfCheck(),
+        )
+        branches.append(Sibling(one.name, own))
+    current = body.current_branch
+    if current is not None and not 0 <= current < len(branches):
+        raise ValueError("the branch on screen is not there")
+    batch = None if body.batch is None else msgspec.convert(_unsafe(body.batch), BatchResult)
+    return Beside(tuple(branches), current, batch)
 
 
 def _safe(value: Any) -> Any:

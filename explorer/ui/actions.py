@@ -26,6 +26,10 @@ def _has_steps(state: State) -> bool:
     return state.step_index is not None
 
 
+def _can_save(state: State) -> bool:
+    return _has_steps(state) or state.batch is not None
+
+
 def _can_switch_mask(state: State) -> bool:
     return not state.request.causal_mask or state.card is None or state.card.offers("causal_off")
 
@@ -117,12 +121,14 @@ ACTIONS: tuple[Action, ...] = (
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Save session…"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Save what is on screen as a .dxt file; it opens without the model"
+            "actions",
+            "Save what is on screen, its branches and the last padded batch as a .dxt file; it "
+            "opens without the model",
         ),
         keys=("Ctrl+S",),
         icon="save",
         wish=lambda w: w.files.ask_save(),
-        enabled=_has_steps,
+        enabled=_can_save,
         line_before=True,
     ),
     Action(

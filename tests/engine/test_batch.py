@@ -2,77 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 import torch
 
-from explorer.engine import batch, selftest
+from explorer.engine import batch
 from explorer.engine.errors import BadInput, Cancelled, EngineError
-from explorer.engine.runner import Runner
-from explorer.trace.batch import BatchRequest, BatchResult, BatchRow
+from explorer.trace.batch import BatchRequest
 from explorer.trace.request import Side
-from tests.engine import architectures
-from tests.engine.tiny import runner_on, tiny_runner
-
-KINDS = ("gpt2", "llama", "bloom", "opt", "gemma3_text")
-LENGTHS = (1, 7, 40, 2, 23)
-SIDES: tuple[Side, ...] = ("left", "right")
-PROMPTS = tuple(
-    " ".join(str(2 + (row * 31 + at * 17 + at * at * 3) % 90) for at in range(length))
-    for row, length in enumerate(LENGTHS)
+from tests.engine.batches import (
+    KINDS,
+    LENGTHS,
+    PROMPTS,
+    SIDES,
+    alone,
+    ended,
+    greedy,
+    ids_of,
+    probability,
+    run,
+    runner_of,
 )
-
-
-@cache
-def runner_of(kind: str) -> Runner:
-    """A tested runner; nothing in these tests changes it."""
-    if kind in ("bloom", "opt"):
-        runner = runner_on(architectures.tiny(kind), context=architectures.CONTEXT)
-    else:
-        runner = tiny_runner(kind)
-    selftest.run(runner)
-    return runner
-
-
-def run(runner: Runner, prompts: tuple[str, ...] = PROMPTS, **more: Any) -> BatchResult:
-    request = BatchRequest(prompts=prompts, **more)
-    return batch.run(runner, request, lambda text, share: None, lambda: False)
-
-
-def ids_of(prompt: str) -> list[int]:
-    return [int(word) for word in prompt.split()]
-
-
-def alone(runner: Runner, ids: list[int]) -> np.ndarray:
-    """(T, V) logits of ids by themselves, straight from the model."""
-    with torch.inference_mode():
-        logits: np.ndarray = runner.model(input_ids=torch.tensor([ids])).logits[0].numpy()
-    return logits
-
-
-def greedy(runner: Runner, ids: list[int], steps: int) -> list[int]:
-    ids = list(ids)
-    for _ in range(steps):
-        ids.append(int(alone(runner, ids)[-1].argmax()))
-    return ids[-steps:]
-
-
-def probability(logits: np.ndarray, token_id: int) -> float:
-    return float(torch.tensor(logits).double().softmax(-1)[token_id])
-
-
-def ended(runner: Runner, *eos: int, **changes: Any) -> Runner:
-    """The same model, its card saying other end tokens."""
-    card = msgspec.structs.replace(runner.loaded.card, eos_ids=eos, **changes)
-    other = Runner(replace(runner.loaded, card=card))
-    other.capture, other.cache_offered = runner.capture, runner.cache_offered
-    return other
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -300,61 +252,3 @@ def test_progress_goes_up_to_the_end() -> None:
     assert shares == sorted(shares)
     assert len(shares) == len(told) > 8
     assert 0 <= shares[0] < shares[-1] <= 1
-
-
-# -- loss
-
-
-def real_nats(row: BatchRow) -> list[float]:
-    return [s.nats for s in row.scored if row.real[s.slot] and row.real[s.slot + 1]]
-
-
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_loss_of_the_padded_batch_is_that_of_the_rows_alone(kind: str, side: Side) -> None:
-    runner = runner_of(kind)
-    rows = run(runner, padding=side, extra=8, loss=True).rows
-    by_hand: list[float] = []
-    for prompt in PROMPTS:
-        ids = torch.tensor([ids_of(prompt)])
-        if ids.shape[1] > 1:
-            with torch.inference_mode():
-                mean = float(runner.model(input_ids=ids, labels=ids).loss)
-            by_hand += [mean] * (ids.shape[1] - 1)
-    whole = [n for row in rows for n in real_nats(row)]
-    assert len(whole) == sum(LENGTHS) - len(LENGTHS)
-    assert np.mean(whole) == pytest.approx(np.mean(by_hand), abs=1e-5)
-    assert np.mean([n for r in rows for n in r.alone_nats]) == pytest.approx(
-        np.mean(by_hand), abs=1e-5
-    )
-    counted = [s.nats for row in rows for s in row.scored]
-    unshifted = [n for r in rows for n, m in zip(r.unshifted_nats, r.real, strict=True) if m]
-    assert all(map(math.isfinite, counted))
-    assert abs(np.mean(counted) - np.mean(by_hand)) > 0.01
-    assert abs(np.mean(unshifted) - np.mean(by_hand)) > 0.01
-
-
-def test_ranks_and_alternatives_of_a_prediction() -> None:
-    runner = runner_of("llama")
-    row = run(runner, ("5 6 7 8", "9"), padding="right", loss=True).rows[0]
-    logits = alone(runner, [5, 6, 7, 8])
-    for slot, target in ((0, 6), (1, 7), (2, 8)):
-        scored = row.scored[slot]
-        order = np.argsort(-logits[slot], kind="stable")
-        assert scored.slot == slot
-        assert scored.rank == int(np.flatnonzero(order == target)[0])
-        assert [r.token.id for r in scored.top] == [int(i) for i in order[:5]]
-        assert scored.nats == pytest.approx(-math.log(probability(logits[slot], target)), abs=1e-4)
-
-
-def test_logits_of_many_slots_are_taken_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    from explorer.engine import batch_pass
-
-    whole = run(runner_of("llama"), loss=True)
-    monkeypatch.setattr(batch_pass, "LOGIT_BYTES", 5 * 96 * 4 * 7)
-    portions = run(runner_of("llama"), loss=True)
-    for one, other in zip(whole.rows, portions.rows, strict=True):
-        np.testing.assert_allclose(
-            [s.nats for s in one.scored], [s.nats for s in other.scored], atol=1e-5
-        )
-        np.testing.assert_allclose(one.unshifted_nats, other.unshifted_nats, atol=1e-5)

@@ -70,7 +70,7 @@ def test_mask_and_positions_that_are_wrong_stand_out() -> None:
 def test_the_finding_on_the_right_names_the_cause_and_the_answers() -> None:
     words = figures.finding(result(row(2), row(4)))
     assert "1 of 2 rows ends in padding" in words
-    assert "what follows padding, not what follows the prompt" in words
+    assert "it gets what follows padding: " in words
     assert (
         "prompt 1 answers '\u2068↵\u2069' (50.0 %) instead of '\u2068␣Paris\u2069' (75.0 %)"
         in words

@@ -1,4 +1,7 @@
-"""Blocks of token rows with all columns aligned, and a few bars under each block."""
+"""Blocks of token rows with all columns aligned, and what each came to underneath.
+
+The selected block shows its charts as bars; the others only the first bar of each, as one line.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
 # Pixels at a zoom of 1
-_TITLE, _BOXES, _PLAIN, _BAR, _NOTE, _GAP = 21, 23, 16, 16, 17, 13
+_TITLE, _BOXES, _PLAIN, _BAR, _NOTE, _GAP = 18, 22, 14, 16, 16, 8
 _LEAST_COLUMN, _LEAST_CHART, _PADDING = 26, 132, 14
 _MARGIN = 4
 At = tuple[int, int, int]  # block, line, slot
@@ -72,10 +75,10 @@ class TokenGrid(QAbstractScrollArea):
         self._lay_out()
 
     def set_selected(self, block: int | None) -> None:
-        """Mark one block."""
+        """Mark one block and show its charts whole."""
         if block != self._selected:
             self._selected = block
-            self.viewport().update()
+            self._lay_out()
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -101,8 +104,8 @@ class TokenGrid(QAbstractScrollArea):
             width = max(column, _LEAST_COLUMN * u)
             self._lefts.append(self._lefts[-1] + width)
         places, top = [], _MARGIN * u
-        for block in self._blocks:
-            places.append(_placed(block, top, u))
+        for index, block in enumerate(self._blocks):
+            places.append(_placed(block, top, u, whole=index == self._selected))
             top = places[-1].bottom + _GAP * u
         self._places = tuple(places)
         self._set_bars(top)
@@ -174,8 +177,9 @@ class TokenGrid(QAbstractScrollArea):
         brush.title(title, block, index == self._selected)
         for number, line in enumerate(block.lines):
             self._paint_line(brush, (index, number), line)
+        paint = brush.chart if index == self._selected else brush.chart_line
         for chart, rect in self._charts(index):
-            brush.chart(rect, block.charts[chart], _BAR * u)
+            paint(rect, block.charts[chart], _BAR * u)
         for number, (name, text) in enumerate(block.notes):
             top = place.notes + scrolled + number * _NOTE * u
             brush.name(QRectF(_MARGIN * u, top, self._names, _NOTE * u), name)
@@ -313,13 +317,14 @@ def _line_height(line: Line) -> int:
     return _BOXES if boxes else _PLAIN
 
 
-def _placed(block: Block, top: float, u: float) -> _Place:
+def _placed(block: Block, top: float, u: float, whole: bool) -> _Place:
     y, lines = top + _TITLE * u, []
     for line in block.lines:
         lines.append(y)
         y += _line_height(line) * u
     charts = y
     if block.charts:
-        y += (5 + _BAR * (1 + max(len(chart.shares) for chart in block.charts))) * u
+        rows = 1 + max(len(chart.shares) for chart in block.charts) if whole else 1
+        y += (2 + _BAR * rows) * u
     notes = y
     return _Place(top, tuple(lines), charts, notes, y + len(block.notes) * _NOTE * u)

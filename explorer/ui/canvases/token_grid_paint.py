@@ -98,6 +98,27 @@ class Brush:
             figures = QRectF(rect.right() - figure, top, figure, row)
             self.painter.drawText(figures, _RIGHT, share.text)
 
+    def chart_line(self, rect: QRectF, chart: Chart, row: float) -> None:
+        """The heading and the first token with its figure, side by side."""
+        u = self._u
+        self.painter.setFont(self._small)
+        head = min(
+            self.painter.fontMetrics().horizontalAdvance(chart.short) + 8 * u, rect.width() / 2
+        )
+        line = QRectF(rect.left(), rect.top(), rect.width(), row)
+        heading = QRectF(line.left(), line.top(), head, row)
+        self._write(heading, chart.short, self._small, chart.mood)
+        for share in chart.shares[:1]:
+            self.painter.setFont(self._small)
+            figure = self.painter.fontMetrics().horizontalAdvance(share.text) + 4 * u
+            label = QRectF(line.left() + head, line.top(), line.width() - head - figure, row)
+            self._write(label, share.label, self._font)
+            self.painter.setFont(self._font)
+            wide = min(self.painter.fontMetrics().horizontalAdvance(share.label) + 6 * u,
+                       label.width())  # fmt: skip
+            at = QRectF(label.left() + wide, line.top(), figure, row)
+            self._write(at, share.text, self._small, "muted")
+
     def cursor(self, rect: QRectF) -> None:
         self.painter.setPen(QPen(QColor(self._theme.accent), 2))
         self.painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
@@ -77,6 +79,11 @@ class Mistakes(QScrollArea):
     def wrong(self) -> tuple[Mistake, ...]:
         """The mistakes that the next run makes."""
         return tuple(name for name, switch in self.fed.items() if switch.box.isChecked())
+
+    def show_wrong(self, wrong: Collection[Mistake]) -> None:
+        """Set the switches of the run."""
+        for name, switch in self.fed.items():
+            switch.box.setChecked(name in wrong)
 
     @property
     def pads_counted(self) -> bool:

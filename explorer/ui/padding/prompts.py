@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
+    QCheckBox,
     QFileDialog,
     QHBoxLayout,
     QLabel,
@@ -27,6 +30,7 @@ class PromptList(QWidget):
     """One prompt a line; lines with nothing in them are left out."""
 
     changed = Signal()
+    chatChanged = Signal()
     failed = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -46,11 +50,15 @@ class PromptList(QWidget):
         self.edit.textChanged.connect(self._on_changed)
         self._count = QLabel()
         self._count.setProperty("look", "small")
+        self._chat = QCheckBox(self.tr("Chat"))
+        self._chat.toggled.connect(self.chatChanged)
+        self.offer_chat(False)
         load = QPushButton(self.tr("From a file…"))
         load.setToolTip(self.tr("A text file with a prompt a line, or a JSON list of strings"))
         load.clicked.connect(self._ask_file)
         below = QHBoxLayout()
         below.addWidget(self._count, 1)
+        below.addWidget(self._chat)
         below.addWidget(load)
         column = QVBoxLayout(self)
         column.setContentsMargins(4, 6, 4, 4)
@@ -63,6 +71,27 @@ class PromptList(QWidget):
         """What was typed, exactly; empty lines left out."""
         raw = self.edit.document().toRawText().replace("\u2028", "\u2029")
         return tuple(line for line in raw.split("\u2029") if line)
+
+    def show_prompts(self, prompts: Sequence[str], chat: bool) -> None:
+        """Take these in place of what was typed; one with a line break becomes several."""
+        self.edit.setPlainText("\n".join(prompts))
+        self._chat.setChecked(chat)
+
+    @property
+    def chat(self) -> bool:
+        """True if each prompt is a message for the model's chat template."""
+        return self._chat.isChecked()
+
+    def offer_chat(self, offered: bool) -> None:
+        """A model without a chat template reads raw text only."""
+        if not offered:
+            self._chat.setChecked(False)
+        self._chat.setEnabled(offered)
+        self._chat.setToolTip(
+            self.tr("Put each prompt through the model's chat template, as one user message")
+            if offered
+            else self.tr("This model has no chat template")
+        )
 
     def open_file(self, name: str) -> None:
         """Take the prompts of a file, or say why not."""

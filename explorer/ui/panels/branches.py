@@ -128,6 +128,9 @@ class BranchesPanel(Panel):
         same = (
             old is not None
             and old.branches is new.branches
+            and old.branch_names is new.branch_names
+            and old.forgotten is new.forgotten
+            and old.undo_bytes == new.undo_bytes
             and old.trace is new.trace
             and old.step_index == new.step_index
         )
@@ -137,8 +140,8 @@ class BranchesPanel(Panel):
             self._branches = ()
             self.show_empty()
             return
-        if old is None or old.branches is not new.branches or not self._rows:
-            self._branches = new.branches.beside(new.trace)
+        before, self._branches = self._branches, new.tree
+        if [b.trace for b in before] != [b.trace for b in self._branches] or not self._rows:
             self._rows = figures.rows([(b.number, b.trace) for b in self._branches])
         self._show_tree(new)
         self._show_memory(new)
@@ -184,9 +187,14 @@ class BranchesPanel(Panel):
         text = self.tr("{0} branches kept, {1} in memory").format(
             len(kept.all), _bytes_text(kept.bytes)
         )
-        elsewhere = len(kept.all) - len(self._branches)
+        gone = [branch for branch in kept.all if branch.number in state.forgotten]
+        elsewhere = len(kept.all) - len(gone) - len(self._branches)
         if elsewhere:
             text += self.tr(" · {0} of them from other prompts or settings").format(elsewhere)
+        if gone:
+            text += self.tr(" · {0} forgotten: undo brings them back").format(len(gone))
+        if state.undo_bytes:
+            text += self.tr(" · undo holds {0} more").format(_bytes_text(state.undo_bytes))
         if kept.let_go:
             text += self.tr(" · {0} older ones were let go to save memory").format(kept.let_go)
         self._memory.setText(text)
@@ -205,10 +213,14 @@ class BranchesPanel(Panel):
             box.blockSignals(blocked)
         self._comparison.setVisible(bool(others))
 
+    def _branch(self, number: int | None) -> Branch | None:
+        """A branch of this tree, by the name it goes by."""
+        return next((b for b in self._branches if b.number == number), None)
+
     def _compare(self) -> None:
         state = self.session.state
-        mine = state.branches.get(state.branches.current)
-        other = state.branches.get(self._other.currentData())
+        mine = self._branch(state.branches.current)
+        other = self._branch(self._other.currentData())
         if mine is None or other is None:
             self._pair = None
             return
@@ -264,7 +276,7 @@ class BranchesPanel(Panel):
             self.session.show_branch(state.branches.current, steps=state.step_index + 1)
 
     def _rename(self) -> None:
-        branch = self.session.state.branches.get(self.session.state.branches.current)
+        branch = self._branch(self.session.state.branches.current)
         if branch is None:
             return
         name, agreed = QInputDialog.getText(

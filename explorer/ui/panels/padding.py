@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt, QTimer
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QTimer
 from PySide6.QtWidgets import (
     QButtonGroup,
     QHBoxLayout,
@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QTabWidget,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -24,8 +23,8 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
-from explorer.ui.canvases.token_grid import TokenGrid
 from explorer.ui.padding.mistakes import Mistakes
+from explorer.ui.padding.pages import GridPage
 from explorer.ui.padding.prompts import PromptList
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
@@ -53,7 +52,8 @@ class PaddingPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._result: BatchResult | None = None
-        self._vocabulary = 0
+        self._model: str | None = None  # that is open
+        self._asked: BatchRequest | None = None
         self._running = False  # a batch of this panel has the engine
         self._selected = 0
         self._again = QTimer(self)
@@ -63,16 +63,19 @@ class PaddingPanel(Panel):
         self.prompts = PromptList()
         self.prompts.failed.connect(self.failed)
         self.prompts.changed.connect(self._show_buttons)
+        self.prompts.chatChanged.connect(self._on_changed)
         self.mistakes = Mistakes()
         self.mistakes.fedChanged.connect(self._on_changed)
         self.mistakes.lossChanged.connect(self._show_loss)
         self.tabs = QTabWidget()
         self.tabs.addTab(self.prompts, self.tr("Prompts"))
-        self.tabs.addTab(self._build_batch(), self.tr("Batch"))
+        self._batch, self._loss = self._build_batch(), self._build_loss()
+        self.tabs.addTab(self._batch, self.tr("Batch"))
         self.tabs.addTab(self.mistakes, "")
-        self.tabs.addTab(self._build_loss(), self.tr("Loss"))
-        self.content.setSpacing(4)
+        self.tabs.addTab(self._loss, self.tr("Loss"))
+        self.content.setSpacing(2)
         self.content.addLayout(self._build_tools())
+        self.tabs.setCornerWidget(self._look)
         self.content.addWidget(self.tabs, 1)
         self._show_result(None)
         self._show_buttons()
@@ -121,14 +124,13 @@ class PaddingPanel(Panel):
         row.addWidget(spin)
         return spin
 
-    def _build_batch(self) -> QWidget:
-        self._finding = _sentence(self.tr("What this batch shows"))
-        self._grid = TokenGrid(self.theme)
-        self._grid.setAccessibleName(self.tr("The padded batch, a block a prompt"))
-        self._grid.picked.connect(self._select)
-        self._pad = QLabel()
-        self._pad.setProperty("look", "small")
-        self._pad.setWordWrap(True)
+    def _build_batch(self) -> GridPage:
+        page = GridPage(
+            self.theme,
+            self.tr("What this batch shows"),
+            self.tr("The padded batch, a block a prompt"),
+        )
+        page.picked.connect(self._select)
         self._look = QPushButton()
         self._look.clicked.connect(self._look_at_attention)
         self._look.setToolTip(
@@ -137,37 +139,33 @@ class PaddingPanel(Panel):
                 "the Attention panel then shows its maps, padding hatched"
             )
         )
-        below = QHBoxLayout()
-        below.addWidget(self._pad, 1)
-        below.addWidget(self._look)
-        return _page(self._finding, self._grid, below)
+        return page
 
-    def _build_loss(self) -> QWidget:
-        self._loss_words = _sentence(self.tr("The loss of this batch"))
-        self._loss_grid = TokenGrid(self.theme)
-        self._loss_grid.setAccessibleName(self.tr("Surprisal of every token, a block a prompt"))
-        self._loss_grid.picked.connect(self._select)
-        self._scale = QLabel()
-        self._scale.setProperty("look", "small")
-        self._scale.setWordWrap(True)
-        below = QHBoxLayout()
-        below.addWidget(self._scale, 1)
-        return _page(self._loss_words, self._loss_grid, below)
+    def _build_loss(self) -> GridPage:
+        page = GridPage(
+            self.theme,
+            self.tr("The loss of this batch"),
+            self.tr("Surprisal of every token, a block a prompt"),
+        )
+        page.picked.connect(self._select)
+        return page
 
     # -- state
 
     def show_state(self, old: State | None, new: State) -> None:
-        if new.card is None:
+        if new.card is None and new.batch is None:
             self.show_empty()
-        else:
-            self._vocabulary = new.card.vocab_size
+        if new.card is not None:
+            self.prompts.offer_chat(new.card.has_chat_template)
+        self._model = None if new.card is None else new.card.name
         ended = self._running and new.status.activity != "running"
         self._running = self._running and not ended
         self._show_progress(new)
         if new.batch is not self._result or (ended and new.batch is None):
             self._show_result(new.batch)
         self._show_buttons()
-        if new.card is not None and (self.empty or old is None or old.batch is not new.batch):
+        some = new.card is not None or new.batch is not None
+        if some and (self.empty or old is None or old.batch is not new.batch):
             self.show_content()
 
     def _show_progress(self, state: State) -> None:
@@ -182,7 +180,7 @@ class PaddingPanel(Panel):
         if self._run.property("look") != look:
             self._run.setProperty("look", look)
             self._run.style().polish(self._run)
-        self._run.setEnabled(bool(self.prompts.prompts()))
+        self._run.setEnabled(bool(self.prompts.prompts()) and self._model is not None)
         count = self.mistakes.count
         self.tabs.setTabText(
             2,
@@ -200,14 +198,19 @@ class PaddingPanel(Panel):
         self.mistakes.show_result(result)
         self._look.setVisible(result is not None)
         if result is None:
-            self._grid.set_blocks(())
-            self._loss_grid.set_blocks(())
-            self._pad.setText("")
+            self._batch.grid.set_blocks(())
+            self._loss.grid.set_blocks(())
+            self._batch.note.setText("")
             return
-        self._finding.setText(" ".join(filter(None, [figures.finding(result),
+        self._batch.words.setText(" ".join(filter(None, [figures.finding(result),
                                                      result.decoded_apart])))  # fmt: skip
-        self._pad.setText(figures.padding_words(result))
-        self._grid.set_blocks(figures.blocks(result))
+        if result.request != self._asked:
+            self._adopt(result.request)
+        words = figures.padding_words(result)
+        if result.model != self._model:
+            words = self.tr("From a saved session, run on {0}. ").format(result.model) + words
+        self._batch.note.setText(words)
+        self._batch.grid.set_blocks(figures.blocks(result))
         self._select(min(self._selected, len(result.rows) - 1))
         self._show_loss()
 
@@ -225,15 +228,15 @@ class PaddingPanel(Panel):
                     f"{wrong.nats:.4f}", wrong.targets
                 )
             )
-        self._loss_words.setText(" ".join(words))
-        self._loss_grid.set_blocks(
-            losses.blocks(result, self._vocabulary, pads=pads, shifted=shifted)
+        self._loss.words.setText(" ".join(words))
+        self._loss.grid.set_blocks(
+            losses.blocks(result, result.vocabulary, pads=pads, shifted=shifted)
         )
-        self._scale.setText(
+        self._loss.note.setText(
             self.tr(
                 "A target counts if it and the slot it is predicted from are both real. Colours go "
                 "from 0 (dark) to a blind guess among {0} tokens (bright)."
-            ).format(f"{self._vocabulary:,}")
+            ).format(f"{result.vocabulary:,}")
         )
 
     # -- wishes
@@ -251,7 +254,22 @@ class PaddingPanel(Panel):
             steps=self._steps.value(),
             wrong=self.mistakes.wrong,
             loss=True,
+            chat=self.prompts.chat,
         )
+
+    def _adopt(self, request: BatchRequest) -> None:
+        """A batch that was not asked for here is from a file: the controls show its wishes."""
+        self._asked = request
+        widgets = (self._sides, self._extra, self._steps, self.prompts, self.mistakes)
+        blocked = [widget.blockSignals(True) for widget in widgets]
+        self._sides.button(int(request.padding == "right")).setChecked(True)
+        self._extra.setValue(request.extra)
+        self._steps.setValue(request.steps)
+        self.prompts.show_prompts(request.prompts, request.chat)
+        self.mistakes.show_wrong(request.wrong)
+        for widget, before in zip(widgets, blocked, strict=True):
+            widget.blockSignals(before)
+        self._show_buttons()
 
     def _on_run(self) -> None:
         if self._running:
@@ -260,14 +278,15 @@ class PaddingPanel(Panel):
         self._start()
         if self.tabs.currentIndex() == 0 and self._running:
             if self._result is None:
-                self._finding.setText(self.tr("Running the batch, then each prompt alone…"))
+                self._batch.words.setText(self.tr("Running the batch, then each prompt alone…"))
                 self.tabs.setTabEnabled(1, True)
             self.tabs.setCurrentIndex(1)
 
     def _start(self) -> None:
         self._again.stop()
         self._running = True
-        self.session.run_batch(self.request())
+        self._asked = self.request()
+        self.session.run_batch(self._asked)
         self._running = self.session.state.status.activity == "running"
         self._show_progress(self.session.state)
         self._show_buttons()
@@ -286,8 +305,8 @@ class PaddingPanel(Panel):
 
     def _select(self, row: int) -> None:
         self._selected = row
-        self._grid.set_selected(row)
-        self._loss_grid.set_selected(row)
+        self._batch.grid.set_selected(row)
+        self._loss.grid.set_selected(row)
         self._look.setText(self.tr("Attention of prompt {0}").format(row + 1))
 
     def _look_at_attention(self) -> None:
@@ -295,7 +314,7 @@ class PaddingPanel(Panel):
             return
         row = self._result.rows[self._selected]
         pads = len(row.real) - sum(row.real)
-        self.session.set_chat(False)
+        self.session.set_chat(self._result.request.chat)
         self.session.set_prompt(row.prompt)
         self.session.set_padding(self._result.request.padding if pads else None, pads)
         self.session.step()
@@ -304,33 +323,14 @@ class PaddingPanel(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
-        self._grid.set_theme(theme)
-        self._loss_grid.set_theme(theme)
+        self._batch.grid.set_theme(theme)
+        self._loss.grid.set_theme(theme)
 
     def views(self) -> Mapping[str, View]:
         if self._result is None:
             return {}
         result = self._result
         return {
-            self.tr("Padded batch"): View(self._grid, lambda: figures.table(result)),
-            self.tr("Loss"): View(self._loss_grid, lambda: losses.table(result)),
+            self.tr("Padded batch"): View(self._batch.grid, lambda: figures.table(result)),
+            self.tr("Loss"): View(self._loss.grid, lambda: losses.table(result)),
         }
-
-
-def _sentence(name: str) -> QLabel:
-    label = QLabel()
-    label.setWordWrap(True)
-    label.setAccessibleName(name)
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label
-
-
-def _page(above: QLabel, grid: TokenGrid, below: QHBoxLayout) -> QWidget:
-    page = QWidget()
-    column = QVBoxLayout(page)
-    column.setContentsMargins(4, 6, 4, 2)
-    column.setSpacing(4)
-    column.addWidget(above)
-    column.addWidget(grid, 1)
-    column.addLayout(below)
-    return page

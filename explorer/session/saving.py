@@ -1,0 +1,63 @@
+"""What of a state goes into a session's file, and what a file brings into the state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from explorer.session import views
+from explorer.session.state import State
+from explorer.trace.beside import Beside, Sibling
+from explorer.trace.trace import Trace
+
+
+def contents(state: State) -> tuple[Trace, Beside] | None:
+    """The trace on screen and what is beside it; None if there is nothing.
+
+    A batch that was run without any step is saved with a trace of no tokens.
+    """
+    trace = state.trace
+    if trace is None:
+        if state.batch is None or state.card is None:
+            return None
+        trace = Trace(request=state.request, card=state.card, prompt=())
+    tree = tuple(Sibling(branch.name, branch.trace) for branch in state.tree)
+    numbers = [branch.number for branch in state.tree]
+    current = state.branches.current
+    return trace, Beside(tree, numbers.index(current) if current in numbers else None, state.batch)
+
+
+def news(old: State, new: State) -> tuple[Trace, Beside] | None:
+    """What the autosave is to be told of a change; None if there is nothing new."""
+    moved = new.trace is not old.trace and new.trace is not None and bool(new.trace.steps)
+    batch = new.batch is not None and new.batch is not old.batch
+    return contents(new) if moved or batch else None
+
+
+def shown(trace: Trace, state: State) -> dict[str, Any]:
+    """The changes that put the trace of a file on screen."""
+    changes: dict[str, Any] = {"request": trace.request}
+    if trace.prompt:
+        changes |= views.view(trace, state)
+    if trace.steps:
+        changes["sampling"] = trace.steps[-1].sampling
+    return changes
+
+
+def joined(beside: Beside, state: State) -> dict[str, Any]:
+    """The changes by which the branches of a file join those of now, under their names."""
+    before = {branch.number for branch in state.branches.all}
+    branches, numbers = state.branches.joined(one.trace for one in beside.branches)
+    if beside.current is not None:
+        branches = replace(branches, current=numbers[beside.current])
+    given = {
+        number: one.name
+        for number, one in zip(numbers, beside.branches, strict=True)
+        if number not in before
+    }
+    return {
+        "branches": branches,
+        "branch_names": {**state.branch_names, **given},
+        "forgotten": state.forgotten - set(numbers),
+        "batch": beside.batch or state.batch,
+    }
