@@ -84,13 +84,11 @@ def test_passes_that_gave_their_records_up_no_longer_count() -> None:
     assert tree.seen(smaller).bytes == sum(map(step_bytes, smaller.steps)) < tree.bytes
 
 
-def test_names_are_given_once_and_can_be_changed() -> None:
+def test_names_are_given_once() -> None:
     tree = Branches()
     for i in range(28):
         tree = tree.seen(trace(i, 1))
     assert [tree.all[i].name for i in (0, 25, 26, 27)] == ["A", "Z", "AA", "AB"]
-    assert tree.renamed(3, "  the  bold one ").all[2].name == "the bold one"
-    assert tree.renamed(3, " ") == tree
     assert tree.without(3).seen(trace(99, 1)).all[-1].name == "AC"
 
 
@@ -140,14 +138,51 @@ def test_a_branch_of_another_prompt_brings_its_prompt_along() -> None:
 def test_renaming_and_forgetting() -> None:
     stage = Stage().loaded().ran(2)
     stage.session.force(20)
-    stage.session.rename_branch(1, "old")
-    assert stage.state.branches.all[0].name == "old"
+    stage.session.rename_branch(1, "  the  old one ")
+    stage.session.rename_branch(1, " ")
+    assert [b.name for b in stage.state.tree] == ["the old one", "B"]
     stage.session.forget_branch(2)  # it is on screen
-    assert len(stage.state.branches.all) == 2
+    assert len(stage.state.tree) == 2
     stage.session.forget_branch(1)
-    assert [b.number for b in stage.state.branches.all] == [2]
+    assert [b.number for b in stage.state.tree] == [2]
     stage.session.show_branch(1)
-    assert "let go" in stage.state.error
+    assert "forgotten" in stage.state.error
+    stage.session.undo()
+    assert [b.name for b in stage.state.tree] == ["the old one", "B"]
+    stage.session.undo()
+    assert [b.name for b in stage.state.tree] == ["A", "B"]
+    stage.session.redo()
+    stage.session.redo()
+    assert [b.number for b in stage.state.tree] == [2]
+
+
+def test_steps_run_since_a_branch_was_renamed_stay_when_that_is_undone() -> None:
+    stage = Stage().loaded().ran(2)
+    stage.session.rename_branch(1, "first")
+    stage.session.step()
+    stage.prompted()
+    stage.steps(1)
+    stage.finish()
+    stage.session.undo()
+    assert [(b.name, len(b.trace.steps)) for b in stage.state.tree] == [("A", 3)]
+
+
+def test_a_forgotten_branch_that_is_gone_on_with_is_back() -> None:
+    stage = Stage().loaded().ran(2)
+    ids = stage.state.trace.chosen_ids if stage.state.trace else ()
+    stage.session.force(20)
+    stage.session.forget_branch(1)
+    stage.session.force(ids[1])
+    assert stage.state.branches.current == 1
+    assert [b.number for b in stage.state.tree] == [1, 2]
+
+
+def test_forgotten_branches_are_the_first_to_go() -> None:
+    one, two, three = trace(1, 2), trace(3, 4), trace(5, 6)
+    tree = Branches().seen(one).seen(two)
+    kept = tree.seen(three, tree.bytes, given_up={2})
+    assert [b.number for b in kept.all] == [1, 3]
+    assert kept.let_go == 0
 
 
 def test_a_beginning_that_two_share_is_shown_as_part_of_the_one_asked_for() -> None:

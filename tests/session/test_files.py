@@ -14,6 +14,7 @@ import pytest
 from explorer.session.autosave import Autosave, discard, recoverable
 from explorer.trace import dxt
 from explorer.trace import messages as m
+from explorer.trace.beside import Beside
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from tests.session.scripted import PROMPT, Stage, card, stepped
@@ -29,7 +30,7 @@ def stage() -> Iterator[Stage]:
 def settle(stage: Stage) -> None:
     """Wait for what the file thread posts, then run it."""
     arrived = threading.Event()
-    stage.session._files.do(lambda: arrived.set)
+    stage.session._saving._files.do(lambda: arrived.set)
     while not arrived.is_set():
         stage.drain()
 
@@ -123,8 +124,8 @@ class Saves:
         self._done = threading.Semaphore(0)
         real = dxt.save
 
-        def save(trace: Trace, path: Path) -> None:
-            real(trace, path)
+        def save(trace: Trace, path: Path, beside: Beside) -> None:
+            real(trace, path, beside)
             self.lengths.append(len(trace.steps))
             self._done.release()
 

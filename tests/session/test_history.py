@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
+from explorer.session.branches import Branches, step_bytes
 from explorer.session.history import LIMIT, History
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace import messages as m
-from explorer.trace.request import Sampling
-from tests.session.scripted import Stage
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Token
+from explorer.trace.trace import Trace
+from tests.session.scripted import PROMPT, Stage, card, made_step
 
 
 @pytest.fixture
@@ -169,3 +173,31 @@ def test_history_is_bounded() -> None:
     while history.undo(State()):
         count += 1
     assert count == LIMIT
+
+
+def test_old_traces_are_held_within_a_number_of_bytes_and_counted() -> None:
+    history, traces = History(), [run_of(i) for i in range(6)]
+    one = sum(map(step_bytes, traces[0].steps))
+    for trace in traces:
+        history.push("reset", replace(State(), trace=trace), "trace")
+    assert history.within([]) == 6 * one
+    assert history.within(traces[:2]) == 4 * one  # held by others anyway
+    assert history.within([], limit=3 * one) == 3 * one
+    for expected in reversed(traces[3:]):
+        assert history.undo(State())["trace"] is expected
+    assert not history.can_undo
+
+
+def test_what_only_undo_holds_is_in_the_state(stage: Stage) -> None:
+    stage.loaded().ran(3)
+    assert stage.state.undo_bytes == 0
+    stage.session.reset()
+    assert stage.state.undo_bytes == 0  # its branch is kept
+    stage.session._store.set(branches=Branches(let_go=1))
+    trace = stage.session._history._undo[-1].fields["trace"]
+    assert stage.state.undo_bytes == sum(map(step_bytes, trace.steps)) > 0
+
+
+def run_of(first: int) -> Trace:
+    made = Trace(request=RunRequest(model="tiny"), card=card(), prompt=PROMPT)
+    return made.appended(made_step(0), Token(first, b"t", "generated"))
