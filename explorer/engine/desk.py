@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from explorer.engine.runner import Runner
 
 _log = logging.getLogger(__name__)
-Experiment = messages.DrawMany | messages.SearchSequences | messages.CacheExperiment
+Experiment = (
+    messages.DrawMany | messages.SearchSequences | messages.CacheExperiment | messages.ScorePrompt
+)
 
 
 class Desk:
@@ -123,7 +125,7 @@ class Desk:
                 self._prefix(request)
             case messages.ListVocabulary():
                 self._list_vocabulary(request.run)
-            case messages.DrawMany() | messages.SearchSequences() | messages.CacheExperiment():
+            case _ if isinstance(request, Experiment):
                 self._experiment(request)
             case messages.RunBatch():
                 self._batch(request)
@@ -221,12 +223,13 @@ class Desk:
         self._say(messages.Spelled(run=run, vocabulary=Vocabulary.of(tokens)))
 
     def _experiment(self, request: Experiment) -> None:
-        from explorer.engine import cache_runs, draws, search
+        from explorer.engine import cache_runs, draws, prompt_scores, search
 
         work: dict[type, Callable[..., dict[str, Any]]] = {
             messages.DrawMany: draws.draw_many,
             messages.SearchSequences: search.search,
             messages.CacheExperiment: cache_runs.run,
+            messages.ScorePrompt: prompt_scores.score_prompt,
         }
         runner = self._loaded()
         self._refuse_unfit(runner, request.request)

@@ -184,7 +184,7 @@ class Driver:
         """End the run, keeping its finished steps."""
         self._after_load = None
         kind = self._desk.job.kind if self._desk.job else ""
-        if kind in ("advance", "draws", "search", "cache runs"):
+        if kind in ("advance", "draws", "search", "cache runs", "scores"):
             self.cancel()
         if kind == "advance":
             self.background.check()
@@ -248,6 +248,10 @@ class Driver:
                 self.background.on_checked(event)
             case m.Facts() if job.kind == "prefix":
                 self.background.on_prefix(event)
+            case m.Facts() if job.kind == "scores":
+                self.experiments.answered(event, job)
+                self.background.go_on()
+                self.background.check()
             case m.Facts() if job.kind in ("draws", "search", "cache runs"):
                 self.experiments.answered(event, job)
             case m.Batched():

@@ -52,6 +52,17 @@ class Experiments:
         text = "Generating with the cache and without…"
         self._desk.store.set(status=Status(activity="running", text=text, fraction=0.0), error="")
 
+    def score_prompt(self) -> None:
+        """How well each token of the prompt on screen was foreseen; nothing without its model."""
+        trace = self._desk.store.state.trace
+        if trace is None or not self._desk.can_continue(trace):
+            return
+        self._desk.drop_job()
+        run = self._desk.link.ask(m.ScorePrompt(request=trace.request))
+        self._desk.job = Job("scores", run, trace.request)
+        status = Status(activity="running", text="Scoring the prompt…", fraction=0.0)
+        self._desk.store.set(status=status)
+
     def _ask(
         self,
         kind: str,
@@ -76,6 +87,10 @@ class Experiments:
         if job.kind == "cache runs":
             found_runs = _cache_runs(job.request, event.facts)
             self._desk.store.set(cache_runs=found_runs, status=Status(activity="idle"))
+            return
+        if job.kind == "scores":
+            scores = Experiment(job.request, (), job.sampling, event.facts)
+            self._desk.store.set(scores=scores, status=Status(activity="idle"))
             return
         trace = self._desk.store.state.trace
         chosen = () if trace is None else trace.chosen_ids[: job.step]

@@ -28,6 +28,7 @@ class Job:
         "draws",
         "search",
         "cache runs",
+        "scores",
     ]
     run: int
     request: RunRequest

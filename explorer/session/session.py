@@ -17,6 +17,7 @@ from explorer import sampling as chain
 from explorer.session import saving, views
 from explorer.session.autosave import Autosave
 from explorer.session.driver import ENDLESS, Driver
+from explorer.session.edits import Edits
 from explorer.session.files import Files
 from explorer.session.history import History
 from explorer.session.ports import Engine
@@ -40,8 +41,9 @@ class Session:
     ) -> None:
         """`post` runs a callable later in the owner's thread; no engine is started yet."""
         self._store = Store()
-        self._history = History()
-        self._driver = Driver(self._store, self._history, engine_factory, post)
+        history = History()
+        self._driver = Driver(self._store, history, engine_factory, post)
+        self._edits = Edits(self._store, history, self._driver)
         self._files = Files(post)
         self._autosave = Autosave(lambda problem: post(lambda: self._store.set(error=problem)))
         self._store.subscribe(self._keep)
@@ -168,7 +170,7 @@ class Session:
         if kind != "prompt":
             self._driver.stop()
         self.drop_plan()
-        self._edit(kind, {"request": request}, merge=merge)
+        self._edits.make(kind, {"request": request}, merge=merge)
         return True
 
     def set_sampling(self, sampling: Sampling) -> None:
@@ -180,13 +182,13 @@ class Session:
         except chain.SamplingError as error:
             self._store.set(error=str(error))
             return
-        self._edit("sampling", {"sampling": sampling}, merge=True)
+        self._edits.make("sampling", {"sampling": sampling}, merge=True)
         self._driver.resample()
 
     def set_stops(self, stops: Stops) -> None:
         """Applies from the next step or run on."""
         if stops != self.state.stops:
-            self._edit("stops", {"stops": stops}, merge=True)
+            self._edits.make("stops", {"stops": stops}, merge=True)
 
     # -- running
 
@@ -228,13 +230,13 @@ class Session:
         trace = self.state.trace
         if trace is not None and trace.steps and steps > 0:
             shorter = trace.truncated(max(0, len(trace.steps) - steps))
-            self._edit("back", views.view(views.unchecked(shorter), self.state))
+            self._edits.make("back", views.view(views.unchecked(shorter), self.state))
 
     def reset(self) -> None:
         """Drop the trace; undo brings it back."""
         self._driver.stop()
         if self.state.trace is not None:
-            self._edit("reset", views.view(None, self.state))
+            self._edits.make("reset", views.view(None, self.state))
 
     def force(self, token_id: int) -> None:
         """Replace the token picked by the step on screen; later steps are cut off."""
@@ -257,7 +259,7 @@ class Session:
             self._store.set(error=str(error))
             return
         forced = trace.truncated(index + 1).forced(token, draw)
-        self._edit("force", views.view(views.unchecked(forced), self.state))
+        self._edits.make("force", views.view(views.unchecked(forced), self.state))
 
     # -- looking
 
@@ -301,7 +303,7 @@ class Session:
         changes = {**views.view(trace, self.state), "request": trace.request}
         # The branch first: a beginning that several share is shown as part of this one.
         self._store.set(branches=replace(self.state.branches, current=number))
-        self._edit("branch", changes)
+        self._edits.make("branch", changes)
         self._driver.prompt.refresh()
         if select is not None:
             self.select(step=min(select, len(trace.steps) - 1))
@@ -310,18 +312,22 @@ class Session:
         """Call a branch otherwise; an empty name changes nothing."""
         name = " ".join(name.split())
         if name and self.state.branches.get(number) is not None:
-            self._edit("rename", {"branch_names": {**self.state.branch_names, number: name}})
+            self._edits.make("rename", {"branch_names": {**self.state.branch_names, number: name}})
 
     def forget_branch(self, number: int) -> None:
         """Give a branch up, until undo; the one on screen stays."""
         branches = self.state.branches
         if branches.get(number) is not None and number != branches.current:
-            self._edit("forget", {"forgotten": self.state.forgotten | {number}})
+            self._edits.make("forget", {"forgotten": self.state.forgotten | {number}})
 
     def draw_many(self, count: int, length: int) -> None:
         """Continue the prefix of the step on screen `count` times: `state.draws`."""
         self._driver.stop()
         self._driver.experiments.draw_many(count, length)
+
+    def score_prompt(self) -> None:
+        """How well each token of the prompt on screen was foreseen: `state.scores`."""
+        self._driver.experiments.score_prompt()
 
     def search(self, length: int, width: int, passes: int) -> None:
         """Look for `length` tokens more probable than greedy's: `state.found`."""
@@ -336,31 +342,10 @@ class Session:
     # -- undo
 
     def undo(self) -> None:
-        self._restore(self._history.undo)
+        self._edits.undo()
 
     def redo(self) -> None:
-        self._restore(self._history.redo)
-
-    def _restore(self, swap: Callable[[State], dict[str, Any]]) -> None:
-        changes = swap(self.state)
-        if "request" in changes or "trace" in changes:
-            self._driver.stop()
-        if "request" in changes and "trace" not in changes:
-            changes["request"] = views.with_model_of(changes["request"], self.state.request)
-        if "trace" in changes:
-            changes.setdefault("selection", replace(self.state.selection, step=None))
-        self._show(changes)
-        self._driver.prompt.refresh()
-        if "sampling" in changes:
-            self._driver.resample()
-
-    def _edit(self, kind: str, changes: dict[str, Any], merge: bool = False) -> None:
-        kept = [name for name in changes if name != "selection"]
-        self._history.push(kind, self.state, *kept, merge=merge)
-        self._show(changes)
-
-    def _show(self, changes: dict[str, Any]) -> None:
-        self._store.set(**changes, can_undo=self._history.can_undo, can_redo=self._history.can_redo)
+        self._edits.redo()
 
     # -- the rest
 
@@ -379,7 +364,7 @@ class Session:
     def _opened(self, trace: Trace, beside: Beside) -> None:
         self._driver.stop()
         self._store.set(**saving.joined(beside, self.state))
-        self._edit("open", saving.shown(trace, self.state))
+        self._edits.make("open", saving.shown(trace, self.state))
         self._store.set(error="", error_details="")
         self._driver.prompt.refresh()
 
@@ -398,8 +383,4 @@ class Session:
         news = saving.news(old, new)
         if news is not None:
             self._autosave.note(*news)
-        if self._history.grown or new.branches.let_go != old.branches.let_go:
-            # What can be undone holds old traces: within limits, and the state says how much.
-            held = self._history.within(branch.trace for branch in new.branches.all)
-            if (held, self._history.can_undo) != (new.undo_bytes, new.can_undo):
-                self._store.set(undo_bytes=held, can_undo=self._history.can_undo)
+        self._edits.bound(old, new)

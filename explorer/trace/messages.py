@@ -113,6 +113,12 @@ class SearchSequences(Request, frozen=True, kw_only=True):
     passes: int = 200  # at most
 
 
+class ScorePrompt(Request, frozen=True, kw_only=True):
+    """How well each token of the prompt was foreseen, padding left out; Progress…, Facts."""
+
+    request: RunRequest
+
+
 class CacheExperiment(Request, frozen=True, kw_only=True):
     """The same greedy generation with the cache and without; Progress…, Facts."""
 
@@ -268,6 +274,7 @@ AnyRequest = (
     | SearchSequences
     | RunBatch
     | CacheExperiment
+    | ScorePrompt
     | MeasureTraffic
     | Bench
     | Inspect

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -11,6 +18,7 @@ from explorer.trace.chat import ChatParts
 from explorer.ui.canvases.token_strip import TokenStrip
 from explorer.ui.theme import Theme
 from explorer.ui.timeline import Timeline
+from explorer.ui.token_colours import TokenColours
 
 
 class Sequence(QWidget):
@@ -28,6 +36,8 @@ class Sequence(QWidget):
         self._empty.setProperty("look", "muted")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.timeline = Timeline(session)
+        self.colours = TokenColours(session)
+        self.colours.changed.connect(lambda: self._show_colours(session.state))
         tokens = QWidget()
         tokens.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._pages = QStackedLayout(tokens)
@@ -37,7 +47,10 @@ class Sequence(QWidget):
         column.setContentsMargins(10, 4, 10, 4)
         column.setSpacing(2)
         column.addWidget(tokens)
-        column.addWidget(self.timeline)
+        below = QHBoxLayout()
+        below.addWidget(self.timeline, 1)
+        below.addWidget(self.colours)
+        column.addLayout(below)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def set_theme(self, theme: Theme) -> None:
@@ -45,8 +58,11 @@ class Sequence(QWidget):
 
     def show_state(self, old: State | None, new: State) -> None:
         self.timeline.show_state(old, new)
+        self.colours.show_state(old, new)
         if old is None or _differs(old, new):
             self._show_tokens(new)
+        if old is None or old.trace is not new.trace or old.scores is not new.scores:
+            self._show_colours(new)
         index = new.step_index
         selected = None
         if new.trace is not None and index is not None:
@@ -66,6 +82,14 @@ class Sequence(QWidget):
         self.strip.set_parts(chat_parts(state))
         some = state.trace is not None or bool(state.prompt_tokens)
         self._pages.setCurrentIndex(int(some))
+
+    def _show_colours(self, state: State) -> None:
+        known = self.colours.known(state)
+
+        def more(slot: int) -> str:
+            return self.colours.tip(state, slot, known[slot]) if slot < len(known) else ""
+
+        self.strip.set_levels(self.colours.levels(state, known), more)
 
     def _pick(self, slot: int) -> None:
         trace = self._session.state.trace

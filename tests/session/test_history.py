@@ -194,7 +194,7 @@ def test_what_only_undo_holds_is_in_the_state(stage: Stage) -> None:
     stage.session.reset()
     assert stage.state.undo_bytes == 0  # its branch is kept
     stage.session._store.set(branches=Branches(let_go=1))
-    trace = stage.session._history._undo[-1].fields["trace"]
+    trace = stage.session._edits._history._undo[-1].fields["trace"]
     assert stage.state.undo_bytes == sum(map(step_bytes, trace.steps)) > 0
 
 

@@ -114,5 +114,26 @@ def test_forgetting_the_other_and_themes(stage: WindowStage) -> None:
         stage.look.set_theme(name)
         stage.paint()
     shown._forget()
-    assert [b.name for b in stage.state.branches.all] == ["B"]
-    assert "1 branches kept" in words(shown)
+    assert [b.name for b in stage.state.tree] == ["B"]
+    assert [row.number for row in shown.tree._rows] == [2]
+    assert "1 branch kept" in words(shown)
+    assert "1 forgotten: undo brings them back" in words(shown)
+    stage.session.undo()
+    assert [row.number for row in shown.tree._rows] == [1, 2]
+    assert "forgotten" not in words(shown)
+
+
+def test_a_name_shows_everywhere_and_undo_takes_it_back(stage: WindowStage) -> None:
+    shown = forked(stage)
+    stage.session.rename_branch(1, "the long way")
+    assert shown._other.currentText() == "the long way"
+    assert "the long way: 2 tokens" in words(shown)
+    assert {row[0] for row in shown._tree_table()} == {"branch", "the long way", "B"}
+    stage.session.undo()
+    assert shown._other.currentText() == "A"
+
+
+def test_what_only_undo_holds_is_shown(stage: WindowStage) -> None:
+    shown = forked(stage)
+    stage.session._store.set(undo_bytes=3 << 20)
+    assert "undo holds 3 MiB more" in words(shown)

@@ -21,6 +21,14 @@ class Box:
     width: float
 
 
+def first_change(old: Sequence[object], new: Sequence[object]) -> int:
+    """The first place where two sequences differ; the shorter one's length if nowhere before."""
+    if new[: len(old)] == old:
+        return len(old)
+    pairs = zip(old, new, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
+
+
 def span_of_row(boxes: Sequence[Box], row: int) -> tuple[int, int]:
     """The slots of a row: the first, and the one behind the last."""
     return bisect_left(boxes, row, key=_row_of), bisect_left(boxes, row + 1, key=_row_of)

@@ -8,7 +8,10 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 from explorer.figures.tokens import Label, plain
 from explorer.trace.chat import Part
 from explorer.trace.step import Token
+from explorer.ui.colormaps import lut
 from explorer.ui.theme import Ink, Theme
+
+_DARK_BELOW = 0.6  # luma of a colour under which text on it is white
 
 
 def paint_box(
@@ -20,13 +23,17 @@ def paint_box(
     theme: Theme,
     unit: float,
     part: Part = "message",
+    level: float | None = None,
 ) -> None:
     """Prompt: a plain box; generated: a bar below; forced: a corner as well; padding: hatched.
 
-    What a chat template put there has the accent's colour and a bar above.
+    What a chat template put there has the accent's colour and a bar above.  A `level` of 0..1 fills
+    the box with its colour.
     """
     ink = theme.origin(token.origin)
-    if part != "message":
+    if level is not None:
+        ink = level_ink(level, ink)
+    elif part != "message":
         ink = Ink(theme.selection, theme.accent, theme.on_selection)
     padding = token.origin == "padding"
     inner = rect.adjusted(0.5, 0.5, -0.5, -0.5)
@@ -55,6 +62,14 @@ def paint_box(
     painter.setPen(QColor(ink.text))
     space = rect.adjusted(2, 0, -2, 0 if token.origin == "prompt" else -unit)
     painter.drawText(space, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def level_ink(level: float, ink: Ink) -> Ink:
+    """The colour of a level, with text that can be read on it; the edge stays."""
+    red, green, blue = (int(c) for c in lut("viridis")[round(255 * level)])
+    fill = QColor(red, green, blue)
+    luma = 0.299 * fill.redF() + 0.587 * fill.greenF() + 0.114 * fill.blueF()
+    return Ink(fill.name(), ink.edge, "#ffffff" if luma < _DARK_BELOW else "#000000")
 
 
 def paint_joint(

@@ -7,13 +7,11 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from explorer.figures.token_grid import Block, Cell, Chart, Mood
-from explorer.ui.canvases.token_box import paint_box
-from explorer.ui.colormaps import lut
-from explorer.ui.theme import Theme, unit
+from explorer.ui.canvases.token_box import level_ink, paint_box
+from explorer.ui.theme import Ink, Theme, unit
 
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_DARK_BELOW = 0.6  # luma of a colour under which text on it is white
 
 
 def small_font(widget: QWidget) -> QFont:
@@ -74,10 +72,9 @@ class Brush:
 
     def _level(self, rect: QRectF, cell: Cell) -> None:
         assert cell.level is not None
-        colour = QColor(*(int(c) for c in lut("viridis")[round(255 * cell.level)]))
-        self.painter.fillRect(rect.adjusted(1, 1, -1, -1), colour)
-        luma = 0.299 * colour.redF() + 0.587 * colour.greenF() + 0.114 * colour.blueF()
-        self.painter.setPen(QColor("#ffffff" if luma < _DARK_BELOW else "#000000"))
+        ink = level_ink(cell.level, Ink("", "", ""))
+        self.painter.fillRect(rect.adjusted(1, 1, -1, -1), QColor(ink.fill))
+        self.painter.setPen(QColor(ink.text))
         self.painter.setFont(self._small)
         self.painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, cell.text)
 

@@ -7,7 +7,7 @@ that spell a character only together touch, and the last of them shows it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
@@ -32,7 +32,7 @@ from explorer.figures.tokens import Label, elide
 from explorer.trace.chat import ChatParts, Part
 from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.strip_layout import Box, moved, span_of_row
+from explorer.ui.canvases.strip_layout import Box, first_change, moved, span_of_row
 from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.canvases.token_box import in_words, paint_boundary, paint_box, paint_joint
 from explorer.ui.keys import KEEPS_ARROWS
@@ -61,6 +61,8 @@ class TokenStrip(QAbstractScrollArea):
         self._boxes: list[Box] = []
         self._read = 0
         self._parts: ChatParts | None = None
+        self._levels: Sequence[float | None] = ()  # colours, 0..1; empty = by origin
+        self._more: Callable[[int], str] = lambda slot: ""  # to be said of a slot
         self._selected: int | None = None
         self._marked: int | None = None
         self._over: int | None = None
@@ -84,7 +86,7 @@ class TokenStrip(QAbstractScrollArea):
         """
         follow = self._at_end()
         tokens = tuple(tokens)
-        same = self._common(tokens)
+        same = first_change(self._tokens, tokens)
         if labels is None:
             labels = figures.extended(self._tokens, self._labels, tokens)
         read = len(tokens) if read < 0 else read
@@ -114,6 +116,14 @@ class TokenStrip(QAbstractScrollArea):
         if parts != self._parts:
             self._parts = parts
             self._redraw(0)
+
+    def set_levels(self, levels: Sequence[float | None], more: Callable[[int], str]) -> None:
+        """Colour the tokens by 0..1; `more` is said of a slot besides."""
+        self._more = more
+        changed = first_change(self._levels, levels)
+        before, self._levels = self._levels, levels
+        if changed < max(len(before), len(levels)):
+            self._redraw(changed)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -146,15 +156,6 @@ class TokenStrip(QAbstractScrollArea):
     def _at_end(self) -> bool:
         bar = self.verticalScrollBar()
         return bar.value() == bar.maximum()
-
-    def _common(self, tokens: tuple[Token, ...]) -> int:
-        old = self._tokens
-        if tokens[: len(old)] == old:
-            return len(old)
-        return next(
-            (i for i, (a, b) in enumerate(zip(old, tokens, strict=False)) if a != b),
-            min(len(old), len(tokens)),
-        )
 
     def _measure(self, first: int) -> None:
         metrics, padding = QFontMetricsF(self.font()), 12 * unit(self)
@@ -291,6 +292,7 @@ class TokenStrip(QAbstractScrollArea):
             self._theme,
             unit(self),
             self._part(slot) or "message",
+            self._levels[slot] if slot < len(self._levels) else None,
         )
         if self._parts is not None and slot == self._parts.answer:
             paint_boundary(painter, self._rect(slot), self._theme, unit(self))
@@ -305,7 +307,8 @@ class TokenStrip(QAbstractScrollArea):
     def words(self, slot: int) -> str:
         """One slot in words: its text, id, bytes and origin."""
         read = slot < self._read
-        return in_words(slot, self._tokens[slot], self._labels[slot], read, self._part(slot))
+        said = in_words(slot, self._tokens[slot], self._labels[slot], read, self._part(slot))
+        return "; ".join(filter(None, (said, self._more(slot))))
 
     def _part(self, slot: int) -> Part | None:
         """What a prompt's token is for in a chat; None of any other token."""

@@ -184,11 +184,11 @@ class BranchesPanel(Panel):
 
     def _show_memory(self, state: State) -> None:
         kept = state.branches
-        text = self.tr("{0} branches kept, {1} in memory").format(
-            len(kept.all), _bytes_text(kept.bytes)
-        )
         gone = [branch for branch in kept.all if branch.number in state.forgotten]
-        elsewhere = len(kept.all) - len(gone) - len(self._branches)
+        count = len(kept.all) - len(gone)
+        many = self.tr("1 branch") if count == 1 else self.tr("{0} branches").format(count)
+        text = self.tr("{0} kept, {1} in memory").format(many, _bytes_text(kept.bytes))
+        elsewhere = count - len(self._branches)
         if elsewhere:
             text += self.tr(" · {0} of them from other prompts or settings").format(elsewhere)
         if gone:

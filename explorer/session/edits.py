@@ -1,0 +1,58 @@
+"""Changes of the user's that can be undone, and undoing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from explorer.session import views
+from explorer.session.driver import Driver
+from explorer.session.history import History
+from explorer.session.state import State
+from explorer.session.store import Store
+
+
+class Edits:
+    """Every change goes through here, so that the history knows what was there before."""
+
+    def __init__(self, store: Store, history: History, driver: Driver) -> None:
+        self._store = store
+        self._history = history
+        self._driver = driver
+
+    def make(self, kind: str, changes: dict[str, Any], merge: bool = False) -> None:
+        """Change fields of the state; `merge` with the last change if that was the same gesture."""
+        kept = [name for name in changes if name != "selection"]
+        self._history.push(kind, self._store.state, *kept, merge=merge)
+        self._show(changes)
+
+    def undo(self) -> None:
+        self._restore(self._history.undo)
+
+    def redo(self) -> None:
+        self._restore(self._history.redo)
+
+    def bound(self, old: State, new: State) -> None:
+        """What can be undone holds old traces: within limits, and the state says how much."""
+        if self._history.grown or new.branches.let_go != old.branches.let_go:
+            held = self._history.within(branch.trace for branch in new.branches.all)
+            if (held, self._history.can_undo) != (new.undo_bytes, new.can_undo):
+                self._store.set(undo_bytes=held, can_undo=self._history.can_undo)
+
+    def _restore(self, swap: Callable[[State], dict[str, Any]]) -> None:
+        state = self._store.state
+        changes = swap(state)
+        if "request" in changes or "trace" in changes:
+            self._driver.stop()
+        if "request" in changes and "trace" not in changes:
+            changes["request"] = views.with_model_of(changes["request"], state.request)
+        if "trace" in changes:
+            changes.setdefault("selection", replace(state.selection, step=None))
+        self._show(changes)
+        self._driver.prompt.refresh()
+        if "sampling" in changes:
+            self._driver.resample()
+
+    def _show(self, changes: dict[str, Any]) -> None:
+        self._store.set(**changes, can_undo=self._history.can_undo, can_redo=self._history.can_redo)
