@@ -119,10 +119,9 @@ class TokenStrip(QAbstractScrollArea):
 
     def set_levels(self, levels: Sequence[float | None], more: Callable[[int], str]) -> None:
         """Colour the tokens by 0..1; `more` is said of a slot besides."""
-        self._more = more
-        changed = first_change(self._levels, levels)
-        before, self._levels = self._levels, levels
-        if changed < max(len(before), len(levels)):
+        changed, count = first_change(self._levels, levels), max(len(self._levels), len(levels))
+        self._more, self._levels = more, levels
+        if changed < count:
             self._redraw(changed)
 
     def set_theme(self, theme: Theme) -> None:

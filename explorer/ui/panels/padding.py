@@ -270,6 +270,8 @@ class PaddingPanel(Panel):
         for widget, before in zip(widgets, blocked, strict=True):
             widget.blockSignals(before)
         self._show_buttons()
+        if self.tabs.currentIndex() == 0:
+            self.tabs.setCurrentIndex(1)
 
     def _on_run(self) -> None:
         if self._running:
