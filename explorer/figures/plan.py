@@ -17,8 +17,9 @@ def sentence(plan: Plan) -> str:
     """What it will take, in one or two sentences."""
     text = (
         f"Reading {plan.tokens:,} tokens takes up to {short_bytes(plan.total_bytes)} of memory "
-        f"beside the model (cache {short_bytes(plan.cache_bytes)}, recorded attention "
-        f"{plan.copies} × {short_bytes(plan.capture_bytes)})"
+        f"beside the {short_bytes(plan.weights_bytes)} of weights (cache "
+        f"{short_bytes(plan.cache_bytes)}, recorded attention {plan.copies} × "
+        f"{short_bytes(plan.capture_bytes)})"
     )
     if plan.estimated_seconds is not None:
         text += f" and about {seconds_text(plan.estimated_seconds)} (an estimate)"

@@ -239,7 +239,7 @@ class Driver:
             case m.Loaded():
                 self._on_loaded(event, job)
             case m.Planned():
-                self._desk.store.set(plan=event.plan)
+                job.plan = event.plan
             case m.Prompted():
                 self._on_prompted(event, job)
             case m.Stepped():
@@ -328,7 +328,7 @@ class Driver:
         self._desk.job = None
         trace = self._desk.store.state.trace
         if event.reason == "plan":
-            self._desk.store.set(status=Status(activity="idle"))
+            self._desk.store.set(plan=job.plan, status=Status(activity="idle"))
             return
         if job.kind == "advance" and trace is not None:
             if (

@@ -9,6 +9,7 @@ from explorer.session.link import Link
 from explorer.session.state import Status
 from explorer.session.store import Store
 from explorer.trace import messages as m
+from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 
@@ -36,6 +37,7 @@ class Job:
     endless: bool = False  # advance: until something stops it
     queued: int = 0  # advance: steps wished for meanwhile
     step: int = 0  # recapture, compare: index of the step
+    plan: Plan | None = None  # advance: what a large run will take
     asked: bool = False  # check: wished for by the user, not started by itself
     sampling: Sampling = field(default_factory=Sampling)  # draws: the settings they are drawn with
 

@@ -93,13 +93,13 @@ class Notices(QWidget):
         self.error.dismissed.connect(self.dismissError)
         self.mask = Notice("warning-card")
         self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
-        self.plan = Notice("warning-card", closable=True)
+        self.plan = Notice("warning-card")
         self.plan.add_button(self.tr("Run it"), lambda: self.goOn.emit(1), primary=True)
         self.plan.add_button(
             self.tr("Record every {0}th layer only").format(THINNED),
             lambda: self.goOn.emit(THINNED),
         )
-        self.plan.dismissed.connect(self.dropPlan)
+        self.plan.add_button(self.tr("Cancel"), self.dropPlan.emit)
         self.recovered = Notice("warning-card", closable=True)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 0, 8, 0)
@@ -125,11 +125,12 @@ class Notices(QWidget):
 
     def _plan_words(self, plan: Plan) -> str:
         text = self.tr(
-            "A large run: reading {0} tokens takes up to {1} of memory beside the model "
-            "(cache {2}, recorded attention {3} × {4})."
+            "A large run: reading {0} tokens takes up to {1} of memory beside the {2} of weights "
+            "(cache {3}, recorded attention {4} × {5})."
         ).format(
             f"{plan.tokens:,}",
             short_bytes(plan.total_bytes),
+            short_bytes(plan.weights_bytes),
             short_bytes(plan.cache_bytes),
             plan.copies,
             short_bytes(plan.capture_bytes),

@@ -41,6 +41,7 @@ def test_go_on_runs_what_was_planned_and_asks_no_more() -> None:
     stage.session.go_on()
     going = stage.engine.last(m.Advance)
     assert (going.ask_first, going.steps, going.request.capture_every) == (False, 3, 1)
+    stage.say(m.Planned(run=going.run, plan=LARGE))  # told again, for those who never ask
     assert stage.state.plan is None
     stage.prompted()
     stage.steps(3)
@@ -112,7 +113,7 @@ def test_what_counts_as_large(changes: dict[str, object], large: bool) -> None:
 
 def test_in_words() -> None:
     assert words.sentence(LARGE) == (
-        "Reading 8,000 tokens takes up to 1.75 GiB of memory beside the model (cache 352 MiB, "
-        "recorded attention 2 × 721 MiB) and about 2 min (an estimate)."
+        "Reading 8,000 tokens takes up to 1.75 GiB of memory beside the 513 MiB of weights "
+        "(cache 352 MiB, recorded attention 2 × 721 MiB) and about 2 min (an estimate)."
     )
     assert words.seconds_text(47) == "50 s"
