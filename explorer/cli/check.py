@@ -20,7 +20,7 @@ STEPS = 8
 def run(arguments: argparse.Namespace) -> int:
     request = RunRequest(model=arguments.model, prompt=PROMPT)
     with Client(engine_command(arguments.engine)) as client:
-        trace = traced(client, request, STEPS, Sampling())
+        trace = traced(client, request, STEPS, Sampling(), test_again=True)
         checks = _checks(client, m.CheckTrace(request=request, chosen=trace.chosen_ids))
     passed = all(check.passed for check in checks)
     document = {

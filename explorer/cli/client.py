@@ -59,9 +59,12 @@ class Client:
                     self._progress.clear()
                     return
 
-    def load(self, model: str, dtype: str = "float32", device: str = "cpu") -> ModelCard:
-        """Open a model."""
-        for event in self.answers(m.Load(model=model, dtype=dtype, device=device)):
+    def load(
+        self, model: str, dtype: str = "float32", device: str = "cpu", test_again: bool = False
+    ) -> ModelCard:
+        """Open a model; `test_again`: also if what works on it is known from an earlier time."""
+        request = m.Load(model=model, dtype=dtype, device=device, test_again=test_again)
+        for event in self.answers(request):
             if isinstance(event, m.Loaded):
                 return event.card
         raise CommandError("The engine gave no model.", ENGINE_FAILED)

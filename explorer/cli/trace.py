@@ -39,9 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def traced(client: Client, request: RunRequest, steps: int, sampling: Sampling) -> Trace:
+def traced(
+    client: Client, request: RunRequest, steps: int, sampling: Sampling, test_again: bool = False
+) -> Trace:
     """A whole run: load, prefill, decode."""
-    card = client.load(request.model, request.dtype, request.device)
+    card = client.load(request.model, request.dtype, request.device, test_again)
     problem = client.prompt_problem(request.prompt, request.chat)
     trace: Trace | None = None
     for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):

@@ -13,8 +13,9 @@ from explorer.trace import messages
 from explorer.trace.messages import AnyRequest
 
 Progress = Callable[[str, float | None], None]
-Question = messages.Inspect | messages.FindModels | messages.LookOnHub | messages.Download
-_ERRANDS = {messages.LookOnHub: "look", messages.Download: "get"}
+Errand = messages.SearchHub | messages.LookOnHub | messages.Download
+Question = messages.Inspect | messages.FindModels | Errand
+_ERRANDS = {messages.SearchHub: "search", messages.LookOnHub: "look", messages.Download: "get"}
 
 
 class Aside:
@@ -57,8 +58,9 @@ class Aside:
         self, request: Question, progress: Progress, cancelled: Callable[[], bool]
     ) -> dict[str, Any]:
         """What was asked for; BadInput with a next step if it can't be had."""
-        if isinstance(request, (messages.LookOnHub, messages.Download)):
-            return hub_errand.run(_ERRANDS[type(request)], request.repo, progress, cancelled)
+        if isinstance(request, Errand):
+            kind, form = _ERRANDS[type(request)], getattr(request, "form", "")
+            return hub_errand.run(kind, request.repo, progress, cancelled, form)
         if isinstance(request, messages.Inspect):
             from explorer.engine import recipe
 

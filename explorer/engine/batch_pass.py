@@ -33,9 +33,11 @@ class BatchPass:
         self._cancelled = cancelled
         self._accepted = set(inspect.signature(self.model.forward).parameters)
         self._width = runner.loaded.card.vocab_size
-        # A recurrent state can't be told afterwards which slots were padding.
-        attends = all(kind in _ATTENTION for kind in runner.loaded.card.layer_kinds)
-        self._caches = runner.cache_offered and attends
+        # A recurrent state can't be told afterwards which slots were padding; and a cache that is
+        # not fitted to the model by its config was found to work on single rows only.
+        kinds = all(kind in _ATTENTION for kind in runner.loaded.card.layer_kinds)
+        attends = kinds and runner.capture.attends
+        self._caches = runner.cache_offered and attends and runner.cache.kind == "fitted"
 
     def cache(self) -> Any:
         """A fresh cache for decoding, or None where every step is better computed anew."""

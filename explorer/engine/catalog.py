@@ -103,15 +103,28 @@ def _row(source: Source, available: int | None) -> dict[str, Any] | None:
         "dtype": found.dtype,
         "fits": None if available is None else needed["float32"] <= available,
         "memory_bytes": needed,
+        "pickle": found.pickle,
+        "own_code": source.kind == "folder" and _brings_code(source.path),
     }
 
 
+def _brings_code(folder: Path) -> bool:
+    from explorer.engine import own_code
+    from explorer.engine.weights import read_json
+
+    return own_code.brings(read_json(folder / "config.json"))
+
+
 def _is_decoder(folder: Path) -> bool:
+    from explorer.engine import own_code
     from explorer.engine.configs import check_is_decoder
     from explorer.engine.weights import read_json
 
     try:
-        check_is_decoder(folder.name, read_json(folder / "config.json"))
+        stated = read_json(folder / "config.json")
+        if own_code.brings(stated):  # listed, opened only after a yes
+            return bool(own_code.files(folder, stated))
+        check_is_decoder(folder.name, stated)
     except BadInput:
         return False
     return True

@@ -13,6 +13,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
 )
 
+from explorer.engine import own_code
 from explorer.engine.errors import BadInput
 from explorer.engine.shape import check_layers, stated_layers
 from explorer.engine.weights import read_json
@@ -30,8 +31,11 @@ _OTHER_TASKS = (
 )
 
 
-def read_config(folder: Path) -> Any:
-    """The transformers config of a folder; BadInput if it is not a decoder we can open."""
+def read_config(folder: Path, allow_code: bool = False) -> Any:
+    """The transformers config of a folder; BadInput if it is not a decoder we can open.
+
+    NeedsCode if the folder brings its own code, and it is not allowed to run.
+    """
     path = folder / "config.json"
     if not folder.is_dir():
         raise BadInput(f"There is no folder {folder}; choose a model's folder.")
@@ -41,6 +45,10 @@ def read_config(folder: Path) -> Any:
             "that holds config.json and the weights."
         )
     stated = read_json(path)
+    if own_code.brings(stated):
+        own_code.check(folder, stated, allow_code)
+        check_layers(stated_layers(stated))
+        return own_code.run(folder, stated)
     check_is_decoder(folder.name, stated)
     check_layers(stated_layers(stated))  # before a config class makes lists of that length
     try:
@@ -58,6 +66,9 @@ def causal_class(config: Any) -> tuple[Any, Any]:
 
     A model that also sees or hears has a text part; its decoder is opened without the rest.
     """
+    own = own_code.class_of(config)
+    if own is not None:
+        return own, config
     kind = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     parts = getattr(type(config), "sub_configs", {})
     if parts.get("text_config") is not None and kind.config_class is parts["text_config"]:
@@ -73,11 +84,6 @@ def check_is_decoder(name: str, stated: dict[str, Any]) -> None:
             f"The config.json of {name} does not say its model_type; choose another model."
         )
     if kind not in CONFIG_MAPPING:
-        if "auto_map" in stated:
-            raise BadInput(
-                f"{name} brings its own program code, which is never run here; choose a model of a "
-                "type that transformers itself knows."
-            )
         raise BadInput(
             f"{name} is of type {kind}, which the installed transformers does not know; "
             "choose another model."

@@ -26,6 +26,7 @@ class Contents:
     bytes: int  # of the weight files
     dtype: str  # of most of the weights
     shape: Shape
+    pickle: bool = False  # weights as .bin
 
 
 def of_folder(folder: Path) -> Contents:
@@ -46,6 +47,7 @@ def of_folder(folder: Path) -> Contents:
         bytes=size,
         dtype=stated,
         shape=shape_of(_as_object(config)),
+        pickle=files[0].suffix != ".safetensors",
     )
 
 

@@ -86,11 +86,15 @@ class Desk:
         except Cancelled:
             self._say(messages.Finished(run=run, reason="cancelled"))
         except EngineError as error:
-            bad = isinstance(error, BadInput)
+            bad, code = isinstance(error, BadInput), getattr(error, "files", ())
             _log.warning("%s %s", error.sentence, error.details)
             self._say(
                 messages.Failed(
-                    run=run, sentence=error.sentence, bad_input=bad, details=error.details
+                    run=run,
+                    sentence=error.sentence,
+                    bad_input=bad,
+                    details=error.details,
+                    own_code=code,
                 )
             )
         except MemoryError:
@@ -142,7 +146,7 @@ class Desk:
     def _load(self, request: messages.Load) -> None:
         import torch
 
-        from explorer.engine import loading, selftest
+        from explorer.engine import findings, loading
         from explorer.engine.runner import Runner
 
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
@@ -156,10 +160,11 @@ class Desk:
             return self._cancel_asked(request.run)
 
         with self._aside.building:
-            loaded = loading.load(request.model, request.dtype, request.device, progress, stop)
+            what = request.model, request.dtype, request.device
+            loaded = loading.load(*what, progress, stop, request.allow_code)
         runner = Runner(loaded)
         progress("Testing what works on this model", None)
-        selftest.run(runner, stop)
+        findings.find(runner, stop, request.test_again)
         self._runner = runner
         self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
 

@@ -16,5 +16,13 @@ class BadInput(EngineError):
     """The user can mend it: another model, prompt or setting."""
 
 
+class NeedsCode(BadInput):
+    """The model brings program code of its own, and nobody has allowed it to run."""
+
+    def __init__(self, sentence: str, files: tuple[str, ...]) -> None:
+        super().__init__(sentence)
+        self.files = files
+
+
 class Cancelled(Exception):
     """The request was cancelled; nothing of it is kept."""

@@ -1,8 +1,9 @@
 """Fetches a model from the Hugging Face Hub, or a mirror of it; the one process that may.
 
-`python -m explorer.engine.hub look|get OWNER/NAME` writes JSON lines: {"progress": …} while it
-works, then {"facts": …} or {"failed": sentence}.  It ends when its stdin does.  Files go to the
-Hugging Face cache, where every program finds them; a part of a file is kept and gone on with.
+`python -m explorer.engine.hub look|get OWNER/NAME [FORM]`, or `search WORDS`, writes JSON lines:
+{"progress": …} while it works, then {"facts": …} or {"failed": sentence}.  It ends when its stdin
+does.  Files go to the Hugging Face cache, where every program finds them; a part of a file is kept
+and gone on with.
 """
 
 from __future__ import annotations
@@ -23,9 +24,14 @@ from typing import Any
 
 from explorer.engine import OFFLINE_NAMES, errors
 
-_WANTED = re.compile(
-    r"[^/]+\.safetensors|[^/]+\.json|[^/]+\.jinja|[^/]+\.model|[^/]+\.tiktoken|merges\.txt|vocab\.txt"
+_SAFETENSORS = re.compile(r"[^/]+\.safetensors")
+_PICKLE = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin")
+_GGUF = re.compile(r"\.gguf$", re.IGNORECASE)
+_GGUF_PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
+_BESIDE = re.compile(
+    r"[^/]+\.json|[^/]+\.jinja|[^/]+\.model|[^/]+\.tiktoken|[^/]+\.py|merges\.txt|vocab\.txt"
 )
+_MOST_FOUND = 20
 _ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PART = ".decoder-explorer.part"
@@ -34,43 +40,76 @@ _EVERY_S = 0.2  # between two words of progress
 Tell = Callable[[str, float | None], None]
 
 
-def look(repo: str) -> dict[str, Any]:
-    """What `get` would fetch: {repo, revision, files: [[name, bytes]], bytes, free_bytes}."""
+def search(words: str) -> dict[str, Any]:
+    """Repositories of text models by words in their name, most used first: {repos: [id]}."""
+    from huggingface_hub import HfApi
+
+    found = HfApi().list_models(
+        search=words, pipeline_tag="text-generation", sort="downloads", limit=_MOST_FOUND
+    )
+    return {"repos": [str(info.id) for info in found]}
+
+
+def look(repo: str, form: str = "") -> dict[str, Any]:
+    """What `get` would fetch of this `form` ("" = the first there is).
+
+    {repo, revision, form, forms: [[name, bytes]], files: [[name, bytes]], bytes, free_bytes}; a
+    form is safetensors, pickle, or the name of a GGUF file.
+    """
     from huggingface_hub import HfApi, constants
 
     if not _ID.fullmatch(repo):
         raise errors.BadInput(_no_name(repo))
     info = HfApi().model_info(repo, files_metadata=True, timeout=30)
     names = {file.rfilename: int(file.size or 0) for file in info.siblings or ()}
-    files = {name: size for name, size in names.items() if _WANTED.fullmatch(name)}
-    if "config.json" not in files or not any(name.endswith(".safetensors") for name in files):
+    forms = _forms(names)
+    if not forms:
         there = ", ".join(sorted({Path(n).suffix for n in names if Path(n).suffix})[:8])
         raise errors.BadInput(
-            f"{repo} holds no config.json with safetensors weights (it has {there or 'nothing'}); "
-            "choose a repository that does."
+            f"{repo} holds no model that can be opened: neither a config.json with weights nor a "
+            f"whole GGUF file (it has {there or 'nothing'}); choose another repository."
         )
+    if form and form not in forms:
+        raise errors.BadInput(f"{repo} holds no {form} any more; look it up again.")
+    form = form or next(iter(forms))
+    files = {name: names[name] for name in forms[form]}
     cache = Path(constants.HF_HUB_CACHE)
     return {
         "repo": repo,
         "revision": str(info.sha),
+        "form": form,
+        "forms": [(name, sum(names[file] for file in held)) for name, held in forms.items()],
         "files": sorted(files.items(), key=lambda pair: pair[1]),
         "bytes": sum(files.values()),
         "free_bytes": shutil.disk_usage(_there(cache)).free,
     }
 
 
-def get(repo: str, tell: Tell) -> dict[str, Any]:
-    """Fetch the model; {repo, path} of what is then in the cache."""
+def _forms(names: dict[str, int]) -> dict[str, list[str]]:
+    """The forms in which a repository's files hold a model, and the files of each."""
+    beside = [name for name in names if _BESIDE.fullmatch(name)]
+    forms: dict[str, list[str]] = {}
+    if "config.json" in names:
+        for form, pattern in (("safetensors", _SAFETENSORS), ("pickle", _PICKLE)):
+            weights = [name for name in names if pattern.fullmatch(name)]
+            if weights and not forms:  # pickles only where there is nothing better
+                forms[form] = beside + weights
+    whole = [name for name in names if _GGUF.search(name) and not _GGUF_PART.search(name)]
+    return forms | {name: [name] for name in sorted(whole, key=lambda name: names[name])}
+
+
+def get(repo: str, tell: Tell, form: str = "") -> dict[str, Any]:
+    """Fetch the model; {repo, path, open} of what is then in the cache: `open` is its name."""
     from huggingface_hub import hf_hub_download
 
-    found = look(repo)
+    found = look(repo, form)
     total, done = max(1, found["bytes"]), 0
     if found["bytes"] - _had(found) > found["free_bytes"]:
         raise errors.BadInput(
             f"{repo} takes {found['bytes']:,} bytes and {found['free_bytes']:,} are free on the "
             "disk of the Hugging Face cache; make room, or set HF_HOME to another disk."
         )
-    path = ""
+    path, snapshot = "", Path()
     for name, size in found["files"]:
 
         def arrived(held: int, name: str = name, before: int = done) -> None:
@@ -79,9 +118,12 @@ def get(repo: str, tell: Tell) -> dict[str, Any]:
         arrived(0)
         _fetch(repo, found["revision"], name, arrived)
         path = hf_hub_download(repo, name, revision=found["revision"])
+        snapshot = Path(path).parents[name.count("/")]
         done += size
-    _point_main(Path(path).parent, found["revision"])
-    return {"repo": repo, "path": str(Path(path).parent)}
+    _point_main(snapshot, found["revision"])
+    if _GGUF.search(found["form"]):
+        return {"repo": repo, "path": path, "open": path}
+    return {"repo": repo, "path": str(snapshot), "open": repo}
 
 
 def _fetch(repo: str, revision: str, name: str, arrived: Callable[[int], None]) -> None:
@@ -211,7 +253,7 @@ def main(arguments: list[str]) -> int:
         os.environ.pop(name, None)
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")  # plain ranges can be gone on with
     out, sys.stdout = sys.stdout, sys.stderr
-    kind, repo = arguments
+    kind, repo, form = (*arguments, "")[:3]
     said, last = 0.0, ""
 
     def say(**what: Any) -> None:
@@ -226,7 +268,13 @@ def main(arguments: list[str]) -> int:
 
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     try:
-        say(facts=look(repo) if kind == "look" else get(repo, tell))
+        match kind:
+            case "search":
+                say(facts=search(repo))
+            case "look":
+                say(facts=look(repo, form))
+            case _:
+                say(facts=get(repo, tell, form))
     except Exception as error:  # the network fails in many ways
         say(failed=_sentence(repo, error), details=f"{type(error).__name__}: {error}")
         return 1

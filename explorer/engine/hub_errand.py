@@ -30,12 +30,14 @@ def offline_reason() -> str:
     )
 
 
-def run(kind: str, repo: str, progress: Progress, cancelled: Callable[[], bool]) -> dict[str, Any]:
-    """Facts of `hub.look` or `hub.get`; BadInput with a sentence, Cancelled at once."""
+def run(
+    kind: str, repo: str, progress: Progress, cancelled: Callable[[], bool], form: str = ""
+) -> dict[str, Any]:
+    """Facts of `hub.search`, `look` or `get`; BadInput with a sentence, Cancelled at once."""
     if reason := offline_reason():
         raise BadInput(reason)
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "explorer.engine.hub", kind, repo],
+        [sys.executable, "-P", "-m", "explorer.engine.hub", kind, repo, form],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=_environment(),

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 import torch
 
-from explorer.engine import catalog, contents, gguf
+from explorer.engine import catalog, contents, gguf, own_code
 from explorer.engine.card import model_card
 from explorer.engine.configs import causal_class, read_config
 from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.libraries import no_compiler
 from explorer.engine.memory import check_fits
 from explorer.engine.progress import Progress, library_bars, never, nobody
 from explorer.engine.shape import shape_of
@@ -38,6 +39,7 @@ class LoadedModel:
     config: Any
     tokenizer: Tokenizer
     card: ModelCard
+    files: tuple[Path, ...] = ()  # that hold the weights
 
 
 def load(
@@ -46,11 +48,12 @@ def load(
     device: str = "cpu",
     progress: Progress = nobody,
     cancelled: Callable[[], bool] = never,
+    allow_code: bool = False,
 ) -> LoadedModel:
     """Open `model` (see `catalog.resolve`).
 
-    BadInput or EngineError with one sentence if it cannot be opened, Cancelled if `cancelled`
-    turned true.
+    BadInput or EngineError with one sentence if it cannot be opened (NeedsCode if it brings code of
+    its own, without `allow_code`), Cancelled if `cancelled` turned true.
     """
     if dtype not in _DTYPES:
         raise BadInput(f"There is no dtype {dtype}; choose float32, bfloat16 or float16.")
@@ -66,8 +69,13 @@ def load(
         origin = converted.origin
         warnings += converted.notes
     progress("Reading the tokenizer", None)
-    config = read_config(folder)
-    tokenizer = load_tokenizer(folder)
+    config = read_config(folder, allow_code)
+    brings_code = own_code.class_of(config) is not None
+    if brings_code:
+        warnings.append(
+            "This model runs program code of its own, which you allowed for this one time."
+        )
+    tokenizer = load_tokenizer(folder, plain=brings_code)
     files = _whole_files(folder)
     if tokenizer.assumption:
         warnings.append(tokenizer.assumption)
@@ -85,7 +93,7 @@ def load(
     )
     size = loaded.dtype.itemsize
     card = msgspec.structs.replace(card, kv_bytes_per_token=kept * size)
-    return LoadedModel(loaded, loaded.config, tokenizer, card)
+    return LoadedModel(loaded, loaded.config, tokenizer, card, tuple(files))
 
 
 def check_device(device: str) -> None:
@@ -138,7 +146,7 @@ def _load_weights(
     kind, config = causal_class(config)
     attention = "sdpa" if getattr(kind, "_supports_sdpa", False) else "eager"
     try:
-        with library_bars(progress, cancelled):
+        with library_bars(progress, cancelled), no_compiler():
             model, info = kind.from_pretrained(
                 folder,
                 config=config,

@@ -94,7 +94,10 @@ def main() -> NoReturn:
 def _preload() -> None:
     """Import the heavy libraries while the user is still typing."""
     with contextlib.suppress(ImportError):
-        from explorer.engine import loading, runner  # noqa: F401
+        from explorer.engine import libraries
+
+        libraries.load()
+        from explorer.engine import findings, loading, runner  # noqa: F401
 
 
 def _keep_stdout() -> Any:

@@ -11,6 +11,7 @@ from transformers import DynamicCache
 
 from explorer.engine.configs import causal_class
 from explorer.engine.errors import BadInput
+from explorer.engine.libraries import no_compiler
 from explorer.engine.shape import Shape, check_layers, shape_of, text_config
 
 
@@ -28,7 +29,7 @@ def skeleton(config: Any) -> Any:
     check_layers(shape_of(config).layers)
     try:
         kind, part = causal_class(config)
-        with torch.device("meta"):
+        with torch.device("meta"), no_compiler():
             return kind._from_config(part)
     except Exception as error:  # a config may ask for the impossible in many ways
         raise BadInput(

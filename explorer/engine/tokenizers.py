@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from transformers import AutoTokenizer
+from transformers.tokenization_utils_tokenizers import TokenizersBackend
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from explorer.engine import byte_pairs, chat_parts, sentencepiece_file, tiktoken_folder
@@ -220,8 +221,11 @@ class Tokenizer:
         )
 
 
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a model folder; BadInput with a next step if there is none."""
+def load_tokenizer(folder: Path, plain: bool = False) -> Tokenizer:
+    """The tokenizer of a model folder; BadInput with a next step if there is none.
+
+    `plain`: from its tokenizer.json alone, whatever class the model names for it.
+    """
     there = [folder / name for name in _FILES if (folder / name).is_file()]
     if not (folder / "tokenizer.json").is_file():
         vocabulary = tiktoken_folder.find_vocabulary(folder)
@@ -236,9 +240,8 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         raise BadInput(f"The tokenizer of {folder.name} is far too long to be one; not opened.")
     try:
         with sentencepiece_file.understood():
-            library = AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
-            )
+            maker = TokenizersBackend if plain else AutoTokenizer
+            library = maker.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         backend = getattr(library, "backend_tokenizer", None)
         return Tokenizer(PythonSplitter(library) if backend is None else FastSplitter(backend),
                          library)  # fmt: skip

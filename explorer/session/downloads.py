@@ -23,17 +23,24 @@ class Downloads:
     def _now(self) -> Download:
         return self._desk.store.state.download
 
-    def look(self, repo: str) -> None:
-        """Ask what a download would fetch."""
+    def search(self, words: str) -> None:
+        """Ask for repositories with these words in their name."""
         self.cancel()
-        self._ask(m.LookOnHub(repo=repo), Download(repo=repo, stage="looking"))
+        self._ask(m.SearchHub(repo=words), Download(repo=words, stage="searching"))
+
+    def look(self, repo: str, form: str = "") -> None:
+        """Ask what a download would fetch; `form` is one of those that an earlier look offered."""
+        self.cancel()
+        same = self._now if self._now.repo == repo else Download()
+        looking = Download(repo=repo, stage="looking", found=self._now.found, offer=same.offer)
+        self._ask(m.LookOnHub(repo=repo, form=form), looking)
 
     def fetch(self) -> None:
         """Download what was offered, or go on with it."""
         now = self._now
         if now.offer is not None and not now.busy:
             fetching = replace(now, stage="fetching", text="", fraction=None, problem="")
-            self._ask(m.Download(repo=now.repo), fetching)
+            self._ask(m.Download(repo=now.repo, form=now.offer.form), fetching)
 
     def cancel(self) -> None:
         """Stop; what has arrived is kept."""
@@ -50,7 +57,7 @@ class Downloads:
             stage = "offered" if self._now.offer else ""
             self._put(replace(self._now, stage=stage, problem=words))
 
-    def _ask(self, request: m.LookOnHub | m.Download, beginning: Download) -> None:
+    def _ask(self, request: m.SearchHub | m.LookOnHub | m.Download, beginning: Download) -> None:
         if not self._desk.link.alive:
             words = "The engine is not running: start it to download a model."
             self._put(replace(beginning, stage="", problem=words))
@@ -70,16 +77,25 @@ class Downloads:
                 self._run = 0
                 stage = "offered" if now.offer else ""
                 self._put(replace(now, stage=stage, problem=event.sentence))
+            case m.Facts() if now.stage == "searching":
+                self._run = 0
+                self._put(replace(now, stage="", found=_found(event)))
             case m.Facts() if now.stage == "looking":
                 self._run = 0
                 self._put(replace(now, stage="offered", offer=_offer(event)))
             case m.Facts():
                 self._run = 0
-                self._put(replace(now, stage="done", fraction=1.0))
+                target = str(event.facts.get("open", now.repo))
+                self._put(replace(now, stage="done", fraction=1.0, target=target))
         return True
 
     def _put(self, download: Download) -> None:
         self._desk.store.set(download=download)
+
+
+def _found(event: m.Facts) -> tuple[str, ...]:
+    repos = event.facts.get("repos")
+    return tuple(map(str, repos)) if isinstance(repos, (list, tuple)) else ()
 
 
 def _offer(event: m.Facts) -> Offer | None:

@@ -22,7 +22,7 @@ from explorer.session.link import Link, Post
 from explorer.session.models import Models
 from explorer.session.ports import Engine
 from explorer.session.prompt import LiveTokens, encoding_problem
-from explorer.session.state import Status
+from explorer.session.state import CodeQuestion, Status
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace import messages as m
@@ -52,6 +52,7 @@ class Driver:
         self._after_load: int | None = None  # steps to run once the model is there
         self._planned = 0  # steps of the run that waits for the user's word
         self._agreed: RunRequest | None = None  # the large run that was agreed to
+        self._how: dict[str, bool] = {}  # fields of the next Load, beside what the request says
         self._spelling = 0  # run number of the newest question for the vocabulary
         self.prompt = LiveTokens(store, self._desk.link)
 
@@ -89,9 +90,13 @@ class Driver:
 
     # -- wishes
 
-    def open(self) -> None:
-        """Open the model that the request names, with a new engine if there is none."""
+    def open(self, **how: bool) -> None:
+        """Open the model that the request names, with a new engine if there is none.
+
+        `how` are fields of `messages.Load` for this one time.
+        """
         self._wanted = True
+        self._how = how
         if self.running:
             self.load()
         else:
@@ -102,8 +107,9 @@ class Driver:
         self.cancel()
         request = self._desk.store.state.request
         run = self._desk.link.ask(
-            m.Load(model=request.model, dtype=request.dtype, device=request.device)
+            m.Load(model=request.model, dtype=request.dtype, device=request.device, **self._how)
         )
+        self._how = {}
         self._desk.job = Job("load", run, request)
         self._desk.loaded = None
         self._spelling = 0
@@ -274,12 +280,16 @@ class Driver:
         self._desk.loaded = model_key(job.request)
         after, self._after_load = self._after_load, None
         self._desk.store.set(card=event.card, status=Status(activity="idle"))
-        self._spelling = self._desk.link.ask(m.ListVocabulary())
+        waited_for = after is not None and after < ENDLESS
+        if not waited_for:
+            self._spelling = self._desk.link.ask(m.ListVocabulary())
         self.prompt.start()
         if after is not None and self._desk.job is None:
             self.advance(after)
         else:
             self.models.measure()
+        if waited_for:  # the vocabulary takes a while: the first token goes before it
+            self._spelling = self._desk.link.ask(m.ListVocabulary())
 
     def _on_prompted(self, event: m.Prompted, job: Job) -> None:
         state = self._desk.store.state
@@ -359,8 +369,13 @@ class Driver:
         self._desk.job = None
         self._after_load = None
         quiet = job.kind == "check" and not job.asked
-        changes = {} if quiet else {"error": event.sentence, "error_details": event.details}
+        changes: dict[str, Any] = (
+            {} if quiet else {"error": event.sentence, "error_details": event.details}
+        )
         if job.kind == "load":
             self._wanted = False
-            changes["card"] = None  # type: ignore[assignment]
+            changes["card"] = None
+            if event.own_code:
+                asked = CodeQuestion(job.request.model, event.own_code, event.sentence)
+                changes = {"card": None, "code_question": asked}
         self._desk.store.set(status=Status(activity="idle"), **changes)

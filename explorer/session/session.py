@@ -95,8 +95,13 @@ class Session:
         self._files.close()
         self._autosave.close()
 
-    def open_model(self, name: str, dtype: str | None = None, device: str | None = None) -> None:
-        """Open a model; the trace on screen stays until the next step."""
+    def open_model(
+        self, name: str, dtype: str | None = None, device: str | None = None, **how: bool
+    ) -> None:
+        """Open a model; the trace on screen stays until the next step.
+
+        `how` are fields of `messages.Load` for this one time.
+        """
         given = {"dtype": dtype, "device": device}
         changes = {field: value for field, value in given.items() if value is not None}
         request = msgspec.structs.replace(self.state.request, model=name, **changes)
@@ -108,10 +113,26 @@ class Session:
             prompt_tokens=(),
             prompt_parts=None,
             batch=None,
+            code_question=None,
             error="",
             error_details="",
         )
-        self._driver.open()
+        self._driver.open(**how)
+
+    def answer_code(self, run_it: bool) -> None:
+        """Open the model that `code_question` is about with its own code, this once; or don't."""
+        question = self.state.code_question
+        if question is None:
+            return
+        self._store.set(code_question=None)
+        if run_it:
+            self.open_model(question.model, allow_code=True)
+        else:
+            self._store.set(error=question.refused)
+
+    def test_model_again(self) -> None:
+        """Open the model once more and find anew what works on it."""
+        self.open_model(self.state.request.model, test_again=True)
 
     def find_models(
         self, add_folder: str = "", remove_folder: str = "", clear_conversions: bool = False
@@ -123,9 +144,13 @@ class Session:
             clear_conversions=clear_conversions,
         )
 
-    def look_on_hub(self, repo: str) -> None:
+    def search_hub(self, words: str) -> None:
+        """Ask which models on the Hub have these words in their name: `state.download`."""
+        self._driver.downloads.search(words)
+
+    def look_on_hub(self, repo: str, form: str = "") -> None:
         """Ask what downloading a model would fetch: `state.download`."""
-        self._driver.downloads.look(repo)
+        self._driver.downloads.look(repo, form)
 
     def download(self) -> None:
         """Fetch what was offered, or go on with it, beside whatever runs."""

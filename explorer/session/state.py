@@ -115,15 +115,26 @@ class Download:
     """One repository of the Hub, as far as it was asked about."""
 
     repo: str = ""
-    stage: str = ""  # "", looking, offered, fetching, done
+    stage: str = ""  # "", searching, looking, offered, fetching, done
+    found: tuple[str, ...] | None = None  # repositories that a search found; None = no search
     text: str = ""  # what is being fetched
     fraction: float | None = None
     offer: Offer | None = None
     problem: str = ""  # one sentence
+    target: str = ""  # what opens it, once it is there
 
     @property
     def busy(self) -> bool:
-        return self.stage in ("looking", "fetching")
+        return self.stage in ("searching", "looking", "fetching")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeQuestion:
+    """A model that opens only if its own program code may run."""
+
+    model: str
+    files: tuple[str, ...]
+    refused: str  # the sentence to show if it may not
 
 
 def other_side(request: RunRequest) -> RunRequest:
@@ -148,6 +159,7 @@ class State:
     library: Library | None = None  # models found on the engine's disk
     finding: bool = False  # they are being looked for
     library_problem: str = ""
+    code_question: CodeQuestion | None = None  # to be answered before the model is opened
     download: Download = field(default_factory=Download)
     branches: Branches = field(default_factory=Branches)
     branch_names: Mapping[int, str] = field(default_factory=dict)  # given by the user

@@ -61,6 +61,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     missing_bytes: tuple[int, ...] = ()  # byte values that the vocabulary cannot spell
     generation_defaults: dict[str, Any] = {}
     capabilities: tuple[Capability, ...] = ()
+    tested: str = ""  # the day they were found, where that was an earlier one; else empty
     fingerprint: dict[str, Any] = {}  # config hash; name, size and header hash per weight file
     versions: dict[str, str] = {}
     warnings: tuple[str, ...] = ()

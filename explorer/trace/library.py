@@ -17,6 +17,8 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str = ""  # of most of its weights as stored
     fits: bool | None = None  # in float32, now; None where the free memory is not known
     memory_bytes: dict[str, int] = {}  # by dtype: weights, cache and capture of a run
+    pickle: bool = False  # weights in .bin files, which can hide programs
+    own_code: bool = False  # opens only after a yes to its own program code
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +35,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """What a download of one model would fetch."""
 
     repo: str
+    form: str = ""  # of those below, the one that the figures are of
+    forms: tuple[tuple[str, int], ...] = ()  # safetensors, pickle or a GGUF file's name; bytes
     files: tuple[tuple[str, int], ...] = ()  # name, bytes
     bytes: int = 0
     free_bytes: int = 0  # on the disk where it would go

@@ -35,6 +35,8 @@ class Load(Request, frozen=True, kw_only=True):
     dtype: str = "float32"
     device: str = "cpu"
     threads: int = 0  # 0 = max(1, cores - 1)
+    allow_code: bool = False  # the user said yes to the model's own program code, this once
+    test_again: bool = False  # even if what works on this model is known from an earlier time
 
 
 class Tokenize(Request, frozen=True, kw_only=True):
@@ -151,16 +153,24 @@ class FindModels(Request, frozen=True, kw_only=True):
     clear_conversions: bool = False
 
 
+class SearchHub(Request, frozen=True, kw_only=True):
+    """Repositories of text models by a part of their name; answered by Facts: repos [str]."""
+
+    repo: str
+
+
 class LookOnHub(Request, frozen=True, kw_only=True):
     """What a download would fetch; answered by Facts with the fields of `library.Offer`."""
 
     repo: str
+    form: str = ""  # one of the offer's; empty = the first
 
 
 class Download(Request, frozen=True, kw_only=True):
     """Fetch a model from the Hub; answered by Progress…, Facts, also during a run."""
 
     repo: str
+    form: str = ""  # one of the offer's; empty = the first
 
 
 class Cancel(Request, frozen=True, kw_only=True):
@@ -253,6 +263,7 @@ class Failed(Event, frozen=True, kw_only=True):
     sentence: str
     bad_input: bool = True
     details: str = ""  # for the log
+    own_code: tuple[str, ...] = ()  # files that the model wants to run: Load must allow it
 
 
 class Lost(Event, frozen=True, kw_only=True):
@@ -279,6 +290,7 @@ AnyRequest = (
     | Bench
     | Inspect
     | FindModels
+    | SearchHub
     | LookOnHub
     | Download
     | Cancel

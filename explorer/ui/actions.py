@@ -255,6 +255,18 @@ ACTIONS: tuple[Action, ...] = (
         line_before=True,
     ),
     Action(
+        id="test-again",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Test the model again"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Find anew what works on this model; else it is remembered until files change",
+        ),
+        icon="check",
+        wish=lambda w: w.session.test_model_again(),
+        enabled=lambda s: s.card is not None and not s.busy,
+    ),
+    Action(
         id="cancel",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Cancel"),

@@ -20,6 +20,8 @@ from PySide6.QtWidgets import (
 
 _TEXT = (QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox, QAbstractItemView)
 _ARROWS = {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Home}
+# No shortcut is one of these alone; the list of a combo box takes its choice by asking first.
+_NEVER = {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape}
 KEEPS_ARROWS = "keepsArrows"  # a dynamic property: this widget moves a cursor with the arrows
 
 
@@ -50,6 +52,8 @@ class KeyGuard(QObject):
 
 def keeps(widget: QWidget, key: Qt.Key) -> bool:
     """True if this widget, when focused, needs the key itself."""
+    if key in _NEVER:
+        return False
     if isinstance(widget, _TEXT):
         return True
     if isinstance(widget, QAbstractButton):

@@ -1,4 +1,4 @@
-"""Bars at the top of the window: an error, a lost engine, a mask that is off, a found session."""
+"""Bars at the top of the window: an error, a lost engine, what a model just opened warns of, …"""
 
 from __future__ import annotations
 
@@ -101,10 +101,12 @@ class Notices(QWidget):
         )
         self.plan.add_button(self.tr("Cancel"), self.dropPlan.emit)
         self.recovered = Notice("warning-card", closable=True)
+        self.model = Notice("warning-card", closable=True)
+        self.model.dismissed.connect(lambda: self.model.say(""))
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 0, 8, 0)
         column.setSpacing(3)
-        for notice in (self.lost, self.error, self.plan, self.recovered, self.mask):
+        for notice in (self.lost, self.error, self.plan, self.recovered, self.model, self.mask):
             column.addWidget(notice)
 
     def show_state(self, old: State | None, new: State) -> None:
@@ -113,6 +115,8 @@ class Notices(QWidget):
         self.error.say("" if lost and new.error == new.status.text else new.error)
         if old is None or old.plan is not new.plan:
             self.plan.say("" if new.plan is None else self._plan_words(new.plan))
+        if old is None or old.card is not new.card:
+            self.model.say(" ".join(new.card.warnings) if new.card is not None else "")
         if old is None or old.request.causal_mask != new.request.causal_mask:
             self.mask.say(
                 ""

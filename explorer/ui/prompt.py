@@ -162,6 +162,8 @@ class PromptBox(QWidget):
         self.control = ControlChoice(session)
         self._count = QLabel()
         self._count.setProperty("look", "small")
+        self._count.setTextFormat(Qt.TextFormat.PlainText)
+        self._count.setWordWrap(True)
         self._problem = QLabel()
         self._problem.setProperty("look", "error")
         self._problem.setWordWrap(True)
@@ -220,7 +222,8 @@ class PromptBox(QWidget):
             words += self.tr(" with the chat template")
         if card.context:
             words += self.tr(" of {0}").format(f"{card.context:,}")
-        return words
+        policy = "" if state.request.chat else card.bos_policy  # a template writes its own start
+        return f"{words}. {policy}" if policy else words
 
     def _typed(self) -> None:
         self._session.set_prompt(self.edit.text())

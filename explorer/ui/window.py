@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 
 from explorer import __version__, places
 from explorer.session.session import Session
-from explorer.session.state import State
+from explorer.session.state import CodeQuestion, State
 from explorer.ui import samples
 from explorer.ui.controls import SamplingControls
 from explorer.ui.docks import Docks
@@ -32,6 +32,7 @@ from explorer.ui.files import Files
 from explorer.ui.look import Look
 from explorer.ui.memory import Memory
 from explorer.ui.menus import Actions, fill
+from explorer.ui.models.code import CodeDialog
 from explorer.ui.models.hub import HubDialog
 from explorer.ui.models.picker import ModelPicker
 from explorer.ui.notices import Notices
@@ -168,6 +169,8 @@ class Window(QMainWindow):
         ):
             part.show_state(old, new)
         self.docks.show_state(new)
+        if new.code_question is not None and (old is None or old.code_question is None):
+            self._ask_about_code(new.code_question)
         model = title_of(new.request.model)
         name = self.tr("Decoder Explorer")
         self.setWindowTitle(f"{model} — {name}" if model else name)
@@ -221,6 +224,11 @@ class Window(QMainWindow):
             self._hub.chosen.connect(self.files.open)
         self._hub.show()
         self._hub.activateWindow()
+
+    def _ask_about_code(self, question: CodeQuestion) -> None:
+        dialog = CodeDialog(question, self)
+        dialog.answered.connect(self.session.answer_code)
+        dialog.open()
 
     def toggle_presenter(self) -> None:
         """Full screen, larger, with a visible way out."""

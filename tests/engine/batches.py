@@ -29,7 +29,7 @@ PROMPTS = tuple(
 @cache
 def runner_of(kind: str) -> Runner:
     """A tested runner; nothing in these tests changes it."""
-    if kind in ("bloom", "opt"):
+    if kind in ("bloom", "opt", "mamba", "minimax", "moshi"):
         runner = runner_on(architectures.tiny(kind), context=architectures.CONTEXT)
     else:
         runner = tiny_runner(kind)

@@ -7,6 +7,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
@@ -57,6 +58,10 @@ class _Handler(BaseHTTPRequestHandler):
         base = f"/{hub.repo}/resolve/{REVISION}/"
         if hub.gated:
             self._send(403, b"{}", {"X-Error-Code": "GatedRepo"}, body)
+        elif path == "/api/models":
+            words = parse_qs(urlsplit(self.path).query).get("search", [""])[0]
+            listed = [{"id": hub.repo}] if words in hub.repo else []
+            self._send(200, json.dumps(listed).encode(), {"Content-Type": "application/json"}, body)
         elif path in (f"/api/models/{hub.repo}", f"/api/models/{hub.repo}/revision/{REVISION}"):
             siblings = [{"rfilename": n, "size": len(d)} for n, d in hub.files.items()]
             info = {"id": hub.repo, "sha": REVISION, "siblings": siblings}

@@ -55,6 +55,18 @@ def test_an_architecture_that_counts_slots_decodes_its_rows_apart() -> None:
     assert run(runner_of("gemma3_text"), padding="right", steps=1).decoded_apart == ""
 
 
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kind", ["mamba", "minimax", "moshi"])
+def test_a_cache_of_another_kind_is_not_trusted_with_a_batch(kind: str, side: Side) -> None:
+    """Recurrent states take padding in, and caches that the config does not fit keep too little."""
+    runner = runner_of(kind)
+    assert runner.loaded.card.layer_kinds == ()  # the card does not warn of it
+    result = run(runner, PROMPTS[:2], padding=side, steps=3)
+    for row, prompt in zip(result.rows, PROMPTS, strict=False):
+        assert row.verdict == "right"
+        assert [token.id for token in row.generated] == greedy(runner, ids_of(prompt), 3)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_right_padding_read_at_the_last_slot(kind: str) -> None:
     """Wrong for every row that ends earlier, right for the longest, in figures."""

@@ -156,7 +156,9 @@ def test_pickled_models_are_counted_without_opening_them(tmp_path: Path) -> None
     (folder / "model.safetensors").unlink()
     torch.save(made.state_dict(), folder / "pytorch_model.bin")
     stores.add_folder(tmp_path / "models")
-    assert rows()["old"]["parameters"] == pytest.approx(NUMBERS, rel=0.3)
+    found = rows()["old"]
+    assert found["parameters"] == pytest.approx(NUMBERS, rel=0.3)
+    assert (found["pickle"], found["own_code"]) == (True, False)
 
 
 def test_two_models_of_one_name_stay_two(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import struct
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,17 @@ def test_converting_happens_once(tmp_path: Path) -> None:
     texts.clear()
     load(str(path), progress=lambda text, _: texts.append(text))
     assert not any("once" in text for text in texts)
+
+
+def test_converting_holds_less_than_the_whole_model_again(tmp_path: Path) -> None:
+    """One tensor at a time: numpy's own bytes at the highest, against those of the file made."""
+    made = model(hidden_size=256, intermediate_size=1024)
+    path = write_gguf(tmp_path / "tiny.gguf", made, Q.Q8_0)
+    tracemalloc.start()
+    folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2.2 * (folder / "model.safetensors").stat().st_size
 
 
 def test_a_changed_file_is_converted_again(tmp_path: Path) -> None:

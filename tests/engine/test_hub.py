@@ -125,8 +125,8 @@ def test_a_name_that_leads_nowhere_is_one_sentence(hub: Hub, repo: str, words: s
 def test_what_is_no_model_or_gated_or_away_is_said(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub.files = {"config.json": b"{}", "pytorch_model.bin": b"x"}
-    with pytest.raises(BadInput, match="with safetensors weights"):
+    hub.files = {"config.json": b"{}", "flax_model.msgpack": b"x"}
+    with pytest.raises(BadInput, match="no model that can be opened"):
         get()
     hub.gated = True
     with pytest.raises(BadInput, match="accepted its terms"):
@@ -134,6 +134,59 @@ def test_what_is_no_model_or_gated_or_away_is_said(
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(BadInput, match="could not be reached"):
         get()
+
+
+def test_a_repository_of_gguf_files_offers_each_and_fetches_the_chosen_one(hub: Hub) -> None:
+    hub.files = {
+        "README.md": b"#", "big.gguf": b"GGUF" * 50, "deep/small.Q4.gguf": b"GGUF",
+        "split-00001-of-00002.gguf": b"x", "split-00002-of-00002.gguf": b"x",
+    }  # fmt: skip
+    found = hub_errand.run("look", REPO, lambda *_: None, never)
+    assert found["forms"] == [["deep/small.Q4.gguf", 4], ["big.gguf", 200]]
+    assert (found["form"], found["files"]) == (
+        "deep/small.Q4.gguf", [["deep/small.Q4.gguf", 4]],
+    )  # fmt: skip
+    found = hub_errand.run("look", REPO, lambda *_: None, never, "big.gguf")
+    assert found["bytes"] == 200
+    for form, name in (("", "deep/small.Q4.gguf"), ("big.gguf", "big.gguf")):
+        got = hub_errand.run("get", REPO, lambda *_: None, never, form)
+        assert got["open"] == got["path"]
+        assert Path(got["path"]).read_bytes() == hub.files[name]
+        assert Path(got["path"]).as_posix().endswith(f"snapshots/{REVISION}/{name}")
+    with pytest.raises(BadInput, match=r"no gone\.gguf any more"):
+        hub_errand.run("get", REPO, lambda *_: None, never, "gone.gguf")
+
+
+def test_a_cancelled_gguf_is_gone_on_with(hub: Hub, tmp_path: Path) -> None:
+    hub.files = {"a.gguf": b"GGUF" * 1000}
+    hub.stalls_at["a.gguf"] = 1000
+    with pytest.raises(Cancelled):
+        get(cancelled=hub.stalled.is_set)
+    next(iter((tmp_path / "hf").rglob("*.part"))).write_bytes(hub.files["a.gguf"][:1000])
+    hub.stalls_at.clear()
+    hub.asked.clear()
+    assert Path(get()["path"]).read_bytes() == hub.files["a.gguf"]
+    assert [r for method, at, r in hub.asked if method == "GET" and "a.gguf" in at] == [
+        "bytes=1000-"
+    ]
+
+
+def test_pickles_are_fetched_only_where_there_is_nothing_better(hub: Hub, tmp_path: Path) -> None:
+    found = hub_errand.run("look", REPO, lambda *_: None, never)
+    assert [name for name, _ in found["forms"]] == ["safetensors"]
+    del hub.files[WEIGHTS]
+    found = hub_errand.run("look", REPO, lambda *_: None, never)
+    assert [name for name, _ in found["forms"]] == ["pickle"]
+    got = get()
+    assert got["open"] == REPO
+    assert (Path(got["path"]) / "pytorch_model.bin").read_bytes() == b"pickle"
+
+
+def test_a_search_finds_names_and_fetches_nothing(hub: Hub) -> None:
+    found = hub_errand.run("search", "tiny", lambda *_: None, never)
+    assert found == {"repos": [REPO]}
+    assert hub_errand.run("search", "nowhere", lambda *_: None, never) == {"repos": []}
+    assert {path for _, path, _ in hub.asked} == {"/api/models"}
 
 
 def test_the_newest_revision_is_what_main_means(hub: Hub, tmp_path: Path) -> None:

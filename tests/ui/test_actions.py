@@ -207,6 +207,13 @@ def try_check(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert stage.engine.count(m.CheckTrace) == begun + 1
 
 
+def try_test_again(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    assert not stage.engine.last(m.Load).test_again
+    trigger(stage, "test-again")
+    assert stage.engine.last(m.Load).test_again
+
+
 def try_cancel(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stage.loaded()
     stage.session.step()

@@ -115,6 +115,68 @@ def test_what_went_wrong_is_said_there_and_can_be_tried_again(stage: WindowStage
     assert shown.fetch.isEnabled()
 
 
+def test_a_word_is_searched_for_and_a_find_is_looked_up(stage: WindowStage) -> None:
+    shown = dialog(stage)
+    QTest.keyClicks(shown.repo, "smol")
+    assert shown.look.text() == "Search"
+    shown.look.click()
+    asked = stage.engine.last(m.SearchHub)
+    assert asked.repo == "smol"
+    assert shown.offer.text() == "Searching…"
+    stage.say(m.Facts(run=asked.run, facts={"repos": ["a/smol", REPO]}))
+    assert shown.results.isVisible()
+    shown.results.itemClicked.emit(shown.results.item(1))
+    stage.paint()
+    assert stage.engine.last(m.LookOnHub).repo == REPO
+    assert shown.repo.text() == REPO
+    assert shown.results.count() == 2  # still there, to take another
+    shown.repo.setText("nothing")
+    stage.session.cancel_download()
+    shown.look.click()
+    stage.say(m.Facts(run=stage.engine.last(m.SearchHub).run, facts={"repos": []}))
+    assert "No text model" in shown.offer.text()
+    assert not shown.results.isVisible()
+
+
+def test_one_of_several_gguf_files_is_chosen_fetched_and_opened(stage: WindowStage) -> None:
+    shown = dialog(stage)
+    QTest.keyClicks(shown.repo, REPO)
+    shown.look.click()
+    forms = [["tiny.Q4_0.gguf", 2**20], ["tiny.F32.gguf", 2**23]]
+    facts = {**OFFER, "form": "tiny.Q4_0.gguf", "forms": forms, "files": [forms[0]], "bytes": 2**20}
+    stage.say(m.Facts(run=stage.engine.last(m.LookOnHub).run, facts=facts))
+    assert [shown.form.itemText(row) for row in range(2)] == [
+        "tiny.Q4_0.gguf · 1 MiB", "tiny.F32.gguf · 8 MiB",
+    ]  # fmt: skip
+    assert shown.offer.text().startswith("1 file, 1 MiB;")
+    shown.form.setCurrentIndex(1)
+    shown.form.activated.emit(1)
+    asked = stage.engine.last(m.LookOnHub)
+    assert (asked.repo, asked.form) == (REPO, "tiny.F32.gguf")
+    assert not shown.fetch.isEnabled()
+    facts |= {"form": "tiny.F32.gguf", "files": [forms[1]], "bytes": 2**23}
+    stage.say(m.Facts(run=asked.run, facts=facts))
+    assert shown.form.currentData() == "tiny.F32.gguf"
+    shown.fetch.click()
+    fetched = stage.engine.last(m.Download)
+    assert (fetched.repo, fetched.form) == (REPO, "tiny.F32.gguf")
+    done = {"repo": REPO, "path": "/hub/tiny.F32.gguf", "open": "/hub/tiny.F32.gguf"}
+    stage.say(m.Facts(run=fetched.run, facts=done))
+    shown.open.click()
+    assert stage.engine.last(m.Load).model == "/hub/tiny.F32.gguf"
+
+
+def test_pickles_are_warned_of_before_they_are_fetched(stage: WindowStage) -> None:
+    shown = dialog(stage)
+    QTest.keyClicks(shown.repo, REPO)
+    shown.look.click()
+    facts = {**OFFER, "form": "pickle", "forms": [["pickle", 9]]}
+    stage.say(m.Facts(run=stage.engine.last(m.LookOnHub).run, facts=facts))
+    assert "can hide programs" in shown.offer.text()
+    assert not shown.form.isVisible()
+    assert shown.fetch.isEnabled()
+
+
 def test_a_lost_engine_ends_it_with_a_sentence(stage: WindowStage) -> None:
     shown = offered(stage)
     shown.fetch.click()

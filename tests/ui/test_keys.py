@@ -134,3 +134,18 @@ def test_in_the_bars_up_and_down_move_and_enter_forces(stage: WindowStage) -> No
     assert stage.state.trace is not None
     assert stage.state.trace.chosen[-1].id == wanted
     assert stage.state.trace.chosen[-1].origin == "forced"
+
+
+def test_enter_takes_what_is_chosen_in_an_open_list_each_time(stage: WindowStage) -> None:
+    side = stage.window.topbar.side
+    for row in (1, 0, 2):
+        side.setFocus()
+        side.showPopup()
+        stage.paint()
+        view = side.view()
+        view.setFocus()
+        view.setCurrentIndex(side.model().index(row, 0))
+        QTest.keyClick(view, Qt.Key.Key_Return)
+        stage.paint()
+        assert not view.isVisible()
+        assert side.currentIndex() == row

@@ -89,6 +89,19 @@ def test_what_the_self_test_found_has_a_mark_and_a_word(stage: WindowStage) -> N
     assert "Ids that end a run: 2, 7." in shown
 
 
+def test_an_earlier_test_says_its_day(stage: WindowStage) -> None:
+    stage.loaded()
+    panel = opened(stage)
+    assert "tested when it was opened" not in words(panel)  # nothing was found out
+    stage.session.open_model("other")
+    found = (Capability(name="cache", offered=True, words="x"),)
+    stage.answer_load(name="other", capabilities=found)
+    assert "(tested when it was opened)" in words(panel)
+    stage.session.open_model("other")
+    stage.answer_load(name="other", capabilities=found, tested="2026-11-29")
+    assert "(tested on 2026-11-29; nothing has changed since)" in words(panel)
+
+
 def test_another_model_takes_the_recipe_away(stage: WindowStage) -> None:
     stage.loaded()
     panel = opened(stage)

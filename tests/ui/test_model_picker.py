@@ -22,7 +22,7 @@ def row(name: str, size: int, **more: Any) -> dict[str, Any]:
     fields = {
         "name": name, "path": f"/models/{name}", "source": "/models", "architecture": "llama",
         "parameters": size, "bytes": size * 2, "dtype": "bfloat16", "fits": True,
-        "memory_bytes": {"float32": size * 4, "bfloat16": size * 2, "float16": size * 2},
+        "memory_bytes": {"float32": size * 5, "bfloat16": size * 5 // 2, "float16": 0},
     }  # fmt: skip
     return {**fields, **more}
 
@@ -88,17 +88,29 @@ def test_sizes_sort_as_figures(stage: WindowStage) -> None:
 def test_memory_is_weighed_for_the_dtype_before_anything_is_loaded(stage: WindowStage) -> None:
     picker = opened(stage)
     assert picker.needs.text() == (
-        "big needs about 12 GiB in float32 and 8 GiB of memory are free; choose bfloat16 "
-        "(about 6 GiB) or a smaller model."
+        "big needs about 15 GiB in float32 (weights 12 GiB, cache and capture of a run 3 GiB) and "
+        "8 GiB of memory are free; choose bfloat16 (about 7.5 GiB) or a smaller model."
     )
     assert picker.needs.property("look") == "error"
     picker.dtype.setCurrentText("bfloat16")
-    assert picker.needs.text() == "big takes about 6 GiB in bfloat16; 8 GiB of memory are free."
+    assert picker.needs.text() == (
+        "big takes about 7.5 GiB in bfloat16 (weights 6 GiB, cache and capture of a run 1.5 GiB); "
+        "8 GiB of memory are free."
+    )
     assert picker.needs.property("look") == ""
     picker.open.click()
     asked = stage.engine.last(m.Load)
     assert (asked.model, asked.dtype) == ("/models/big", "bfloat16")
     assert not picker.isVisible()
+
+
+def test_pickles_and_own_code_are_told_before_they_are_opened(stage: WindowStage) -> None:
+    models = [row("old", 1000, pickle=True), row("own", 1000, own_code=True)]
+    picker = opened(stage, {**FOUND, "models": models})
+    assert "can hide programs" in picker.needs.text()
+    QTest.keyClick(picker.filter, Qt.Key.Key_Down)
+    assert "program code of its own" in picker.needs.text()
+    assert "can hide programs" not in picker.needs.text()
 
 
 def test_enter_in_the_filter_opens_by_name_what_has_one(stage: WindowStage) -> None:

@@ -101,6 +101,16 @@ def test_count_and_problem(stage: WindowStage) -> None:
     assert box.problem_text == "No tabs."
 
 
+def test_what_is_put_in_front_of_the_text_is_said_but_for_a_chat(stage: WindowStage) -> None:
+    policy = "<s> is added in front of the text."
+    stage.session.open_model("other")
+    stage.answer_load(name="other", bos_policy=policy, has_chat_template=True)
+    box = stage.window.prompt
+    assert box.count_text.endswith(f". {policy}")
+    stage.session.set_chat(True)  # a template writes its own start
+    assert policy not in box.count_text
+
+
 def test_tints_are_painted_behind_their_words(qapp: QApplication) -> None:
     theme = THEMES["light"]
     edit = TokenEdit(theme)

@@ -11,7 +11,14 @@ import pytest
 from PySide6.QtCore import QByteArray, QMimeData, QPointF, QRect, QSize, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QWidget,
+)
 
 from explorer.trace import messages as m
 from explorer.trace.card import Check, SelfCheck
@@ -53,6 +60,27 @@ def test_an_error_is_a_sentence_that_can_be_dismissed(stage: WindowStage) -> Non
     notice.dismissed.emit()
     assert not notice.isVisible()
     assert stage.state.error == ""
+
+
+def test_what_a_model_warns_of_is_said_when_it_opens_and_can_be_dismissed(
+    stage: WindowStage,
+) -> None:
+    notice = stage.window.notices.model
+    stage.loaded()
+    assert not notice.isVisible()
+    stage.session.open_model("old")
+    stage.answer_load(name="old", warnings=("The weights are pickle files (.bin).", "And more."))
+    assert notice.isVisible()
+    assert notice.text == "The weights are pickle files (.bin). And more."
+    QTest.mouseClick(notice.findChild(QToolButton), Qt.MouseButton.LeftButton)
+    assert not notice.isVisible()
+    stage.ran(1)
+    assert not notice.isVisible()
+    stage.session.open_model("old")
+    stage.answer_load(name="old", warnings=("Again.",))
+    assert notice.text == "Again."
+    stage.session.open_model("other")
+    assert not notice.isVisible()
 
 
 def test_a_lost_engine_is_one_click_from_going_on(stage: WindowStage) -> None:

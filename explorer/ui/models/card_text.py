@@ -82,6 +82,15 @@ def capabilities(found: Sequence[Capability], theme: Theme, tr: Tr) -> str:
     )
 
 
+def tested(card: ModelCard, tr: Tr) -> str:
+    """The head of what the self-test found: when that was."""
+    if card.tested:
+        return tr("What works on this model (tested on {0}; nothing has changed since)").format(
+            card.tested
+        )
+    return tr("What works on this model (tested when it was opened)")
+
+
 def _marked(good: bool, words: str, theme: Theme, tr: Tr) -> str:
     colour, mark = (theme.good, "✓") if good else (theme.danger, "✕")
     spoken = "" if good else f"<b>{escape(tr('Not offered'))}</b>: "

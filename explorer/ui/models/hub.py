@@ -1,4 +1,4 @@
-"""Download from the Hub: a name is looked up, what would come is told, then it is fetched."""
+"""Download from the Hub: a name is looked for, what would come is told, then it is fetched."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
+    QComboBox,
     QDialog,
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QListWidget,
     QProgressBar,
     QPushButton,
     QVBoxLayout,
@@ -26,27 +28,36 @@ from explorer.ui.elided import ElidedLabel
 class HubDialog(QDialog):
     """May be closed while a download goes on; opened again, it shows how far that is."""
 
-    chosen = Signal(str)  # the repository to open
+    chosen = Signal(str)  # what to open
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
         self._unsubscribe: Callable[[], None] | None = None
         self.setWindowTitle(self.tr("Download from the Hub"))
-        self.resize(560, 250)
+        self.resize(600, 330)
         about = self._label("muted")
         about.setText(
             self.tr(
-                "Nothing is contacted before you press a button here. Only weights as safetensors, "
-                "configuration and tokenizer are fetched, into the Hugging Face cache."
+                "Nothing is contacted before you press a button here. Only weights, configuration "
+                "and tokenizer are fetched, into the Hugging Face cache; nothing of it is run."
             )
         )
         self.repo = QLineEdit()
-        self.repo.setPlaceholderText(self.tr("owner/name, such as HuggingFaceTB/SmolLM2-135M"))
+        self.repo.setPlaceholderText(
+            self.tr("owner/name, such as HuggingFaceTB/SmolLM2-135M, or a word to search for")
+        )
         self.repo.setAccessibleName(self.tr("Name of the model on the Hub"))
         self.repo.returnPressed.connect(self._look)
         self.repo.textChanged.connect(lambda: self._show(session.state))
         self.look = self._button(self.tr("Look up"), self._look)
+        self.results = QListWidget()
+        self.results.setAccessibleName(self.tr("Models on the Hub that were found"))
+        self.results.itemActivated.connect(lambda item: self._take(item.text()))
+        self.results.itemClicked.connect(lambda item: self._take(item.text()))
+        self.form = QComboBox()
+        self.form.setAccessibleName(self.tr("Which of its files"))
+        self.form.activated.connect(self._choose_form)
         self.fetch = self._button(self.tr("Download"), session.download)
         self.fetch.setProperty("look", "primary")
         self.stop = self._button(self.tr("Stop"), session.cancel_download)
@@ -86,9 +97,11 @@ class HubDialog(QDialog):
         column.setSpacing(8)
         column.addWidget(about)
         column.addLayout(top)
-        for widget in (self.offer, self.problem, self.file, self.bar):
+        column.addWidget(self.results, 1)
+        for widget in (self.form, self.offer, self.problem, self.file, self.bar):
             column.addWidget(widget)
-        column.addStretch(1)
+        self._spare = QWidget()  # takes the room while there is no list
+        column.addWidget(self._spare, 1)
         column.addLayout(bottom)
 
     # -- what is shown
@@ -116,10 +129,14 @@ class HubDialog(QDialog):
 
     def _show(self, state: State) -> None:
         now = state.download
-        same = self.repo.text().strip() == now.repo
+        text = self.repo.text().strip()
+        same = text == now.repo
         offline = "" if state.library is None else state.library.offline
         self.repo.setReadOnly(now.busy)
-        self.look.setEnabled(not now.busy and not offline and bool(self.repo.text().strip()))
+        self.look.setText(self.tr("Look up") if "/" in text or not text else self.tr("Search"))
+        self.look.setEnabled(not now.busy and not offline and bool(text))
+        self._show_found(now)
+        self._show_forms(now, same)
         self.offer.setText(self._offer_words(now) if same else "")
         self.problem.setText(offline or (now.problem if same else ""))
         self.file.setText(self._file_words(now))
@@ -134,6 +151,27 @@ class HubDialog(QDialog):
         for label in (self.offer, self.problem):
             label.setVisible(bool(label.text()))
 
+    def _show_found(self, now: Download) -> None:
+        found = list(now.found or ())
+        if found != [self.results.item(row).text() for row in range(self.results.count())]:
+            self.results.clear()
+            self.results.addItems(found)
+        self.results.setVisible(bool(found))
+        self._spare.setVisible(not found)
+        self.results.setEnabled(not now.busy)
+
+    def _show_forms(self, now: Download, same: bool) -> None:
+        forms = now.offer.forms if now.offer is not None and same else ()
+        shown = [self.form.itemData(row) for row in range(self.form.count())]
+        if shown != [name for name, _ in forms]:
+            self.form.clear()
+            for name, size in forms:
+                self.form.addItem(f"{name} · {short_bytes(size)}", name)
+        if now.offer is not None:
+            self.form.setCurrentIndex(self.form.findData(now.offer.form))
+        self.form.setVisible(len(forms) > 1)
+        self.form.setEnabled(not now.busy)
+
     def _show_bar(self, now: Download) -> None:
         self.file.setVisible(now.stage == "fetching")
         self.bar.setVisible(now.busy or now.stage == "done")
@@ -147,10 +185,24 @@ class HubDialog(QDialog):
         offer = now.offer
         if now.stage == "done":
             return self.tr("{0} is in the Hugging Face cache now.").format(now.repo)
+        if now.stage == "searching":
+            return self.tr("Searching…")
+        if now.stage == "looking":
+            return self.tr("Looking it up…")
         if offer is None:
-            return self.tr("Looking it up…") if now.busy else ""
-        return self.tr("{0} files, {1}; {2} are free on the disk of the cache.").format(
-            len(offer.files), short_bytes(offer.bytes), short_bytes(offer.free_bytes)
+            nothing = self.tr("No text model on the Hub has “{0}” in its name.").format(now.repo)
+            return nothing if now.found == () else ""
+        count, size = len(offer.files), short_bytes(offer.bytes)
+        files = self.tr("1 file") if count == 1 else self.tr("{0} files").format(count)
+        words = self.tr("{0}, {1}; {2} are free on the disk of the cache.").format(
+            files, size, short_bytes(offer.free_bytes)
+        )
+        return f"{words} {self._pickle_words()}" if offer.form == "pickle" else words
+
+    def _pickle_words(self) -> str:
+        return self.tr(
+            "Careful: these weights are pickle files (.bin), a form that can hide programs. They "
+            "are read in torch's restricted mode, which runs none."
         )
 
     def _file_words(self, now: Download) -> str:
@@ -160,9 +212,22 @@ class HubDialog(QDialog):
     # -- wishes
 
     def _look(self) -> None:
-        if self.look.isEnabled():
-            self._session.look_on_hub(self.repo.text().strip())
+        text = self.repo.text().strip()
+        if not self.look.isEnabled():
+            return
+        if "/" in text:
+            self._session.look_on_hub(text)
+        else:
+            self._session.search_hub(text)
+
+    def _take(self, repo: str) -> None:
+        """One of the models found, as if it had been typed."""
+        self.repo.setText(repo)
+        self._look()
+
+    def _choose_form(self, row: int) -> None:
+        self._session.look_on_hub(self._session.state.download.repo, self.form.itemData(row))
 
     def _open(self) -> None:
-        self.chosen.emit(self._session.state.download.repo)
+        self.chosen.emit(self._session.state.download.target)
         self.close()

@@ -212,7 +212,8 @@ class ModelPicker(QDialog):
             self.needs.setText("")
             return
         dtype, available = self.dtype.currentText(), self._library.available_bytes
-        self.needs.setText(words.needs(found, dtype, available, self.tr))
+        needs = words.needs(found, dtype, available, self.tr)
+        self.needs.setText(f"{needs} {words.cautions(found, self.tr)}".strip())
         look = "" if words.fits(found, dtype, available) else "error"
         if self.needs.property("look") != look:
             self.needs.setProperty("look", look)

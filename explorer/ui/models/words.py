@@ -8,6 +8,7 @@ from explorer.figures.cache import short_bytes
 from explorer.trace.library import FoundModel
 
 DTYPES = ("float32", "bfloat16", "float16")
+_WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2}  # bytes of a number
 NAMED = ("bundled", "Hugging Face cache", "Ollama")
 
 
@@ -16,11 +17,12 @@ def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[st
     needed = found.memory_bytes.get(dtype)
     if needed is None:
         return ""
+    how = _parts(found, dtype, needed, tr)
     if available is None:
-        return tr("{0} takes about {1} in {2}.").format(found.name, short_bytes(needed), dtype)
+        return tr("{0} takes about {1}.").format(found.name, how)
     if fits(found, dtype, available):
-        return tr("{0} takes about {1} in {2}; {3} of memory are free.").format(
-            found.name, short_bytes(needed), dtype, short_bytes(available)
+        return tr("{0} takes about {1}; {2} of memory are free.").format(
+            found.name, how, short_bytes(available)
         )
     half = found.memory_bytes.get("bfloat16", needed)
     advice = (
@@ -28,9 +30,31 @@ def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[st
         if half <= available
         else tr("choose a smaller model or close other programs")
     )
-    return tr("{0} needs about {1} in {2} and {3} of memory are free; {4}.").format(
-        found.name, short_bytes(needed), dtype, short_bytes(available), advice
+    return tr("{0} needs about {1} and {2} of memory are free; {3}.").format(
+        found.name, how, short_bytes(available), advice
     )
+
+
+def _parts(found: FoundModel, dtype: str, needed: int, tr: Callable[[str], str]) -> str:
+    weights = found.parameters * _WIDTH[dtype]
+    return tr("{0} in {1} (weights {2}, cache and capture of a run {3})").format(
+        short_bytes(needed), dtype, short_bytes(weights), short_bytes(max(0, needed - weights))
+    )
+
+
+def cautions(found: FoundModel, tr: Callable[[str], str]) -> str:
+    """What to know before this model is opened; empty if nothing."""
+    said = []
+    if found.pickle:
+        said.append(
+            tr(
+                "Careful: its weights are pickle files (.bin), a form that can hide programs; they "
+                "are read in torch's restricted mode, which runs none."
+            )
+        )
+    if found.own_code:
+        said.append(tr("It brings program code of its own: opening it asks first."))
+    return " ".join(said)
 
 
 def fits(found: FoundModel, dtype: str, available: int | None) -> bool:

@@ -53,7 +53,7 @@ class ModelPanel(Panel):
             ("recipe", self.tr("How it is built")),
             ("compare", self.tr("The same design, scaled")),
             ("cache", self.tr("What the KV cache takes")),
-            ("works", self.tr("What works on this model (tested when it was opened)")),
+            ("works", ""),
             ("tokens", self.tr("How it reads text")),
         ):
             self._bodies[key] = self._section(title)
@@ -108,6 +108,7 @@ class ModelPanel(Panel):
         self._name.setText(card.name)
         self._put("source", card_text.paragraphs([self._source(card)]))
         self._put("warnings", card_text.paragraphs(card.warnings))
+        self._bodies["works"][0].setText(card_text.tested(card, self.tr))
         self._put("works", card_text.capabilities(card.capabilities, self.theme, self.tr))
         self._put("tokens", card_text.paragraphs(card_text.token_lines(card, self.tr)))
         self._draw_recipe()

@@ -1,0 +1,187 @@
+"""What the self-test found, kept for the next time the same model is opened.
+
+An entry counts only for exactly the same thing: config, weight files (names, sizes, headers and
+times of change), dtype, device, kind of processor, versions of the libraries, and the very source
+of the engine and of the code that rebuilds maps.  Whatever else is found in its place is ignored,
+and the test runs again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+import explorer
+from explorer import places
+from explorer.engine import own_code, selftest
+from explorer.engine.cache import Kind
+from explorer.engine.capture import Capture, routes
+from explorer.engine.records import Proven
+from explorer.engine.runner import Runner
+from explorer.trace.card import Capability, ModelCard
+
+_KEPT = 64  # entries, the newest
+_LARGEST = 1 << 20  # bytes of one
+_DECIDING = ("engine", "trace", "sampling")  # rooms whose code decides what is found
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a tested runner; modules by their names in the model."""
+
+    of: str  # everything that it depends on, as a hash
+    tested: str  # day
+    route: str
+    first_position: int | None
+    token_modules: tuple[str, ...] | None
+    map_modules: tuple[str, ...]
+    exact: tuple[int, ...]
+    decoded: tuple[int, ...]
+    causal: bool
+    windowed: bool
+    attends: bool
+    cache_kind: Kind
+    can_crop: bool
+    cache_offered: bool
+    in_chunks: bool
+    capabilities: tuple[Capability, ...]
+
+
+def find(runner: Runner, stop: Callable[[], bool], again: bool = False) -> None:
+    """Find what works on this model, or take what was found before, unless it is to be `again`."""
+    if own_code.class_of(runner.loaded.config) is not None:
+        selftest.run(runner, stop)  # code may do something else each time
+        return
+    name = identity(runner)
+    known = None if again else _read(name)
+    if known is not None and _apply(known, runner):
+        return
+    selftest.run(runner, stop)
+    _write(_found(name, runner))
+
+
+def identity(runner: Runner) -> str:
+    """A hash of all that the findings depend on."""
+    card = runner.loaded.card
+    files = [path.stat() for path in runner.loaded.files]
+    parts = {
+        "code": _code(),
+        "model": card.fingerprint,
+        "changed": [(stat.st_size, stat.st_mtime_ns) for stat in files],
+        "versions": {**card.versions, "python": platform.python_version()},
+        "machine": (platform.system(), platform.machine(), _processor(card)),
+        "as": (card.dtype, card.device, card.pad_id, card.eos_ids, card.vocab_size),
+    }
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def _processor(card: ModelCard) -> str:
+    if card.device.startswith("cuda"):
+        return torch.cuda.get_device_name(card.device)
+    return torch.backends.cpu.get_cpu_capability()
+
+
+@cache
+def _code() -> str:
+    """A hash of the source that tests and is tested; the version where no source is shipped."""
+    root = Path(explorer.__file__).parent
+    digest = hashlib.sha256(explorer.__version__.encode())
+    for path in sorted(p for room in _DECIDING for p in (root / room).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _found(name: str, runner: Runner) -> Findings:
+    capture, card = runner.capture, runner.loaded.card
+    proven = capture.proven or Proven(frozenset(), frozenset())
+    names = {id(module): path for path, module in runner.model.named_modules()}
+    tokens = capture.token_modules
+    return Findings(
+        of=name,
+        tested=datetime.now(UTC).date().isoformat(),
+        route=capture.route,
+        first_position=runner.first_position,
+        token_modules=None if tokens is None else _named(names, tokens),
+        map_modules=_named(names, capture.map_modules),
+        exact=tuple(sorted(proven.layers)),
+        decoded=tuple(sorted(proven.decoded)),
+        causal=capture.causal,
+        windowed=capture.windowed,
+        attends=capture.attends,
+        cache_kind=runner.cache.kind,
+        can_crop=runner.cache.can_crop,
+        cache_offered=runner.cache_offered,
+        in_chunks=runner.in_chunks,
+        capabilities=card.capabilities,
+    )
+
+
+def _named(names: dict[int, str], modules: Iterable[int]) -> tuple[str, ...]:
+    return tuple(sorted(names[module] for module in modules))
+
+
+def _apply(known: Findings, runner: Runner) -> bool:
+    """False, and nothing done, if they do not fit this model."""
+    ids = {path: id(module) for path, module in runner.model.named_modules()}
+    named = {*(known.token_modules or ()), *known.map_modules}
+    layers = {*known.exact, *known.decoded}
+    if not named <= ids.keys() or not layers <= set(range(len(runner.layers))):
+        return False
+    if known.route not in (*routes(runner.model), runner.loaded_attention):
+        return False
+    tokens = known.token_modules
+    runner.capture = Capture(
+        route=known.route,
+        token_modules=None if tokens is None else frozenset(ids[path] for path in tokens),
+        map_modules=frozenset(ids[path] for path in known.map_modules),
+        proven=Proven(frozenset(known.exact), frozenset(known.decoded)),
+        causal=known.causal,
+        windowed=known.windowed,
+        attends=known.attends,
+    )
+    runner.first_position = known.first_position
+    runner.cache.kind = known.cache_kind
+    runner.cache.can_crop = known.can_crop
+    runner.cache_offered = known.cache_offered
+    runner.in_chunks = known.in_chunks
+    told: dict[str, Any] = {"capabilities": known.capabilities, "tested": known.tested}
+    runner.loaded = replace(runner.loaded, card=msgspec.structs.replace(runner.loaded.card, **told))
+    return True
+
+
+def _folder() -> Path:
+    return places.data_folder() / "self-tests"
+
+
+def _read(name: str) -> Findings | None:
+    path = _folder() / f"{name}.json"
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        found = msgspec.json.decode(path.read_bytes(), type=Findings)
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return None
+    return found if found.of == name else None
+
+
+def _write(found: Findings) -> None:
+    """A disk that is full or read-only costs nothing but the next test."""
+    folder = _folder()
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f"{found.of}.{os.getpid()}.part"
+        part.write_bytes(msgspec.json.encode(found))
+        os.replace(part, folder / f"{found.of}.json")
+        newest = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        for old in newest[_KEPT:]:
+            old.unlink()
