@@ -7,6 +7,7 @@ window for `decoder-explorer bench`.
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import shlex
@@ -84,15 +85,13 @@ def compose(
     KeyGuard(app)
     garbage = Garbage(app)
     memory = Memory(settings)
-    look = Look(app, memory, app)
+    look = Look(app, memory, app, dressed=False)
     bridge = Bridge(app)
     command = shlex.split(engine_command) if engine_command else None
     session = Session(lambda: EngineProcess(command), bridge.post)
-    # Under a style sheet every addWidget polishes its whole subtree anew: half of the start.
-    sheet = app.styleSheet()
-    app.setStyleSheet("")
     window = Window(session, look, memory)
-    app.setStyleSheet(sheet)
+    # Under a style sheet every addWidget polishes its whole subtree anew: half of the start.
+    look.dress()
 
     def close() -> None:
         session.close()
@@ -184,8 +183,15 @@ def _close_on_signals(app: QApplication, window: Window) -> None:
     app.aboutToQuit.connect(stop)
 
 
+def _import_before_qt() -> None:
+    """What needs no Qt: once PySide6 is there it reads the source of every module imported."""
+    for name in ("session.remote", "session.session", "session.autosave", "figures.combined"):
+        importlib.import_module(f"explorer.{name}")
+
+
 def _bindings_problem() -> str:
     """PySide6 6.12 kills the process on Python 3.10 and 3.11: each void call drops a None."""
+    _import_before_qt()
     from PySide6.QtCore import QObject
 
     before = sys.getrefcount(None)

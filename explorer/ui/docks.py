@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QToolButton, QWidget
@@ -9,7 +11,7 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QToolButton, QW
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.panel import Panel
-from explorer.ui.panels import PANELS
+from explorer.ui.panels import PANELS, Place
 from explorer.ui.theme import Theme
 
 LAYOUT_VERSION = 1
@@ -18,28 +20,48 @@ _LATER_MS = 12
 
 
 class PanelDock(QDockWidget):
-    """A panel whose header is the title bar; it catches up when it is shown again."""
+    """A panel whose header is the title bar; it catches up when it is shown again.
 
-    def __init__(self, panel: Panel, parent: QWidget) -> None:
-        super().__init__(panel.tr(panel.TITLE), parent)
-        self.setObjectName(panel.ID)
-        self.panel = panel
-        self.setWidget(panel)
-        self._bar = panel.header
-        self._float = self._button("❐", self.tr("Take out of the window, or put back"))
-        self._float.clicked.connect(lambda: self.setFloating(not self.isFloating()))
-        self._close = self._button("✕", self.tr("Hide; the View menu brings it back"))
-        self._close.clicked.connect(self.close)
-        self.setTitleBarWidget(self._bar)
-        self.setAccessibleName(panel.accessibleName())
+    The panel is made when somebody first asks for it or sees it.
+    """
+
+    def __init__(self, place: Place, make: Callable[[Place], Panel], parent: QWidget) -> None:
+        super().__init__(place.words, parent)
+        self.setObjectName(place.id)
+        self.setAccessibleName(place.words)
+        self.place = place
+        self._make = make
+        self._panel: Panel | None = None
         self._shown: State | None = None
         self._latest: State | None = None
-        self._seen = True
+        self._seen = not place.beside
+        if self._seen:
+            self._build()
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(_LATER_MS)
         self._later.timeout.connect(lambda: self._seen and self._catch_up())
         self.visibilityChanged.connect(self._on_visibility)
+
+    @property
+    def made(self) -> bool:
+        """True if there is a panel in it yet."""
+        return self._panel is not None
+
+    @property
+    def panel(self) -> Panel:
+        """The panel; made now if it is not there yet."""
+        return self._panel or self._build()
+
+    def _build(self) -> Panel:
+        self._panel = panel = self._make(self.place)
+        self.setWidget(panel)
+        float_ = self._button("❐", self.tr("Take out of the window, or put back"))
+        float_.clicked.connect(lambda: self.setFloating(not self.isFloating()))
+        close = self._button("✕", self.tr("Hide; the View menu brings it back"))
+        close.clicked.connect(self.close)
+        self.setTitleBarWidget(panel.header)
+        return panel
 
     def _button(self, text: str, tip: str) -> QToolButton:
         button = QToolButton()
@@ -48,7 +70,7 @@ class PanelDock(QDockWidget):
         button.setAccessibleName(f"{self.windowTitle()}: {tip}")
         button.setProperty("look", "title-button")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        layout = self._bar.layout()
+        layout = self.panel.header.layout()
         assert layout is not None
         layout.addWidget(button)
         return button
@@ -87,10 +109,9 @@ class Docks(QMainWindow):
         super().__init__(parent, Qt.WindowType.Widget)
         self.setDockNestingEnabled(True)
         self.docks: list[PanelDock] = []
-        for kind in PANELS:
-            panel = kind(session, theme)
-            panel.failed.connect(self.failed)
-            self.docks.append(PanelDock(panel, self))
+        self._session, self._theme = session, theme
+        for place in PANELS:
+            self.docks.append(PanelDock(place, self._make, self))
         for dock in self._beside:
             dock.toggleViewAction().triggered.connect(dock.raise_)
             dock.visibilityChanged.connect(self._name_tab_bars)
@@ -98,8 +119,14 @@ class Docks(QMainWindow):
         self._original = self.saveState(LAYOUT_VERSION)
         self._sized = False
 
+    def _make(self, place: Place) -> Panel:
+        panel = place.load()(self._session, self._theme)
+        panel.failed.connect(self.failed)
+        return panel
+
     @property
     def panels(self) -> list[Panel]:
+        """All of them; those that nobody has seen yet are made for it."""
         return [dock.panel for dock in self.docks]
 
     @property
@@ -110,12 +137,12 @@ class Docks(QMainWindow):
     @property
     def _standing(self) -> list[PanelDock]:
         """Those that are seen from the start, in order."""
-        return [dock for dock in self.docks if not dock.panel.BESIDE]
+        return [dock for dock in self.docks if not dock.place.beside]
 
     @property
     def _beside(self) -> list[PanelDock]:
         """Those that open as a tab beside another."""
-        return [dock for dock in self.docks if dock.panel.BESIDE]
+        return [dock for dock in self.docks if dock.place.beside]
 
     def show_state(self, new: State) -> None:
         running = new.status.activity == "running"
@@ -124,8 +151,10 @@ class Docks(QMainWindow):
             dock.show_state(new, later=running and place >= _AT_ONCE)
 
     def set_theme(self, theme: Theme) -> None:
-        for panel in self.panels:
-            panel.set_theme(theme)
+        self._theme = theme
+        for dock in self.docks:
+            if dock.made:
+                dock.panel.set_theme(theme)
 
     def layout_state(self) -> QByteArray:
         return self.saveState(LAYOUT_VERSION)
@@ -139,7 +168,7 @@ class Docks(QMainWindow):
         """As at the first start: docked, and sized for this window."""
         for dock in self.docks:
             dock.setFloating(False)
-            dock.setVisible(not dock.panel.BESIDE)
+            dock.setVisible(not dock.place.beside)
         self.restoreState(self._original, LAYOUT_VERSION)
         self.fit()
 
@@ -202,6 +231,6 @@ class Docks(QMainWindow):
                 self.splitDockWidget(above, dock, Qt.Orientation.Vertical)
             above = dock
         for dock in self._beside:
-            anchor = next(d for d in self._standing if d.panel.ID == dock.panel.BESIDE)
+            anchor = next(d for d in self._standing if d.place.id == dock.place.beside)
             self.tabifyDockWidget(anchor, dock)
             dock.hide()

@@ -47,13 +47,12 @@ class _Engine(QIconEngine):
 
     def __init__(self, name: str, colour: str, disabled: str, checked: str) -> None:
         super().__init__()
-        self._arguments = (name, colour, disabled, checked)
-        self._renderers = [
-            QSvgRenderer(QByteArray(svg(name, tint))) for tint in (colour, disabled, checked)
-        ]
+        self._name, self._tints = name, (colour, disabled, checked)
+        self._renderers: dict[int, QSvgRenderer] = {}
+        svg(name, colour)  # a name that does not exist is found out here
 
     def clone(self) -> QIconEngine:
-        return _Engine(*self._arguments)
+        return _Engine(self._name, *self._tints)
 
     def paint(self, painter: QPainter, rect: object, mode: QIcon.Mode, state: QIcon.State) -> None:
         which = 0
@@ -61,6 +60,8 @@ class _Engine(QIconEngine):
             which = 1
         elif state == QIcon.State.On:
             which = 2
+        if which not in self._renderers:  # most are never asked for
+            self._renderers[which] = QSvgRenderer(QByteArray(svg(self._name, self._tints[which])))
         self._renderers[which].render(painter, QRectF(rect))  # type: ignore[arg-type]
 
     def pixmap(self, size: object, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:

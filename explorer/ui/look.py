@@ -28,9 +28,11 @@ class Look(QObject):
         memory: Memory,
         parent: QObject | None = None,
         room: QSize | None = None,
+        dressed: bool = True,
     ) -> None:
-        """`room` is the size of the screen; None = ask for it."""
+        """`room` is the size of the screen; None = ask for it.  Not `dressed`: `dress` comes later."""
         super().__init__(parent)
+        self._dressed = dressed
         self._room = room
         self._applied = 1.0
         self.needs: Callable[[], QSize] | None = None  # least size of the window as it is now
@@ -46,6 +48,11 @@ class Look(QObject):
         """The zoom on screen: presenter mode included, and never so large that parts fall off."""
         wanted = self.scale * (PRESENTER_ZOOM if self.presenting else 1.0)
         return min(wanted, self._largest(), MAX_SCALE)
+
+    def dress(self) -> None:
+        """Put the style sheet on, once everything is built that it is to reach."""
+        self._dressed = True
+        themes.dress(self._app, self.theme, self._applied)
 
     def set_theme(self, name: str) -> None:
         self.theme = THEMES[name]
@@ -80,7 +87,7 @@ class Look(QObject):
         # that a little less fits.
         for _ in range(3):
             scale = self.whole_scale
-            themes.apply(self._app, self.theme, scale)
+            themes.apply(self._app, self.theme, scale, self._dressed)
             self._applied = scale
             self.changed.emit()
             if self.whole_scale >= scale:

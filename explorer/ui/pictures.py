@@ -39,7 +39,7 @@ def take(
         _settle(app)
         names.append(_save(window, folder / f"window-{theme}.png"))
         for dock in (dock for dock in window.docks.docks if not dock.isHidden()):
-            names.append(_save(dock, folder / f"{dock.panel.ID}-{theme}.png"))
+            names.append(_save(dock, folder / f"{dock.place.id}-{theme}.png"))
     return names
 
 

@@ -227,14 +227,20 @@ HIGH_CONTRAST = Theme(
 THEMES: dict[str, Theme] = {theme.name: theme for theme in (LIGHT, DARK, HIGH_CONTRAST)}
 
 
-def apply(app: QApplication, theme: Theme, scale: float = 1.0) -> None:
-    """Give the whole program one palette, one style and one font size."""
+def apply(app: QApplication, theme: Theme, scale: float = 1.0, dressed: bool = True) -> None:
+    """Give the whole program one palette, one style and one font size; not `dressed`: no sheet."""
     scale = min(max(scale, MIN_SCALE), MAX_SCALE)
     if not app.styleSheet():  # under a stylesheet Qt hides the style's name
         app.setStyle(QStyleFactory.create("Fusion"))
     app.setPalette(palette(theme))
     app.setFont(ui_font(scale))
-    app.setStyleSheet(stylesheet(theme, scale))
+    if dressed:
+        dress(app, theme, scale)
+
+
+def dress(app: QApplication, theme: Theme, scale: float) -> None:
+    """The style sheet alone; the rest must be there."""
+    app.setStyleSheet(stylesheet(theme, min(max(scale, MIN_SCALE), MAX_SCALE)))
 
 
 def ui_font(scale: float = 1.0) -> QFont:

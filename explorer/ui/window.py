@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QRect, Qt, QUrl
 from PySide6.QtGui import (
@@ -33,8 +34,6 @@ from explorer.ui.look import Look
 from explorer.ui.memory import Memory
 from explorer.ui.menus import Actions, fill
 from explorer.ui.models.code import CodeDialog
-from explorer.ui.models.hub import HubDialog
-from explorer.ui.models.picker import ModelPicker
 from explorer.ui.notices import Notices
 from explorer.ui.paint_watch import PaintWatch
 from explorer.ui.prompt import PromptBox
@@ -43,6 +42,10 @@ from explorer.ui.status import StatusBar
 from explorer.ui.stops import StopControls
 from explorer.ui.theme import THEMES
 from explorer.ui.topbar import TopBar, title_of
+
+if TYPE_CHECKING:
+    from explorer.ui.models.hub import HubDialog
+    from explorer.ui.models.picker import ModelPicker
 
 FIRST_SIZE = (1280, 720)
 
@@ -205,6 +208,8 @@ class Window(QMainWindow):
     def choose_model(self) -> None:
         """The list of models on this computer, beside the window."""
         if self._picker is None:
+            from explorer.ui.models.picker import ModelPicker
+
             self._picker = ModelPicker(self.session, self)
             self._picker.chosen.connect(self.files.open)
             self._picker.download.connect(self.download_model)
@@ -220,6 +225,8 @@ class Window(QMainWindow):
     def download_model(self) -> None:
         """Fetch a model from the Hub, beside the window."""
         if self._hub is None:
+            from explorer.ui.models.hub import HubDialog
+
             self._hub = HubDialog(self.session, self)
             self._hub.chosen.connect(self.files.open)
         self._hub.show()

@@ -1,27 +1,113 @@
 """One file per panel; they know nothing of each other.
 
 A new panel is a subclass of `explorer.ui.panel.Panel` in a file of its own, and a line in PANELS.
+One that opens as a tab beside another is imported and made when it is first seen: the window is on
+screen a good deal sooner for it.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from explorer.ui.panel import Panel
 from explorer.ui.panels.attention import AttentionPanel
-from explorer.ui.panels.branches import BranchesPanel
-from explorer.ui.panels.draws import DrawsPanel
 from explorer.ui.panels.kv_cache import KvCachePanel
-from explorer.ui.panels.model import ModelPanel
 from explorer.ui.panels.next_token import NextTokenPanel
-from explorer.ui.panels.padding import PaddingPanel
-from explorer.ui.panels.sampling import SamplingPanel
 from explorer.ui.panels.timings import TimingsPanel
 
-PANELS: tuple[type[Panel], ...] = (
-    AttentionPanel,
-    NextTokenPanel,
-    KvCachePanel,
-    TimingsPanel,
-    SamplingPanel,
-    BranchesPanel,
-    DrawsPanel,
-    PaddingPanel,
-    ModelPanel,
+
+def _sampling() -> type[Panel]:
+    from explorer.ui.panels.sampling import SamplingPanel
+
+    return SamplingPanel
+
+
+def _branches() -> type[Panel]:
+    from explorer.ui.panels.branches import BranchesPanel
+
+    return BranchesPanel
+
+
+def _draws() -> type[Panel]:
+    from explorer.ui.panels.draws import DrawsPanel
+
+    return DrawsPanel
+
+
+def _padding() -> type[Panel]:
+    from explorer.ui.panels.padding import PaddingPanel
+
+    return PaddingPanel
+
+
+def _model() -> type[Panel]:
+    from explorer.ui.panels.model import ModelPanel
+
+    return ModelPanel
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a dock must know of its panel before there is one."""
+
+    id: str
+    kind: str  # name of the class, whose words the title is one of
+    title: str
+    beside: str
+    load: Callable[[], type[Panel]]
+
+    @classmethod
+    def of(cls, kind: type[Panel]) -> Place:
+        """Of a panel that is seen from the start."""
+        return cls(kind.ID, kind.__name__, kind.TITLE, kind.BESIDE, lambda: kind)
+
+    @property
+    def words(self) -> str:
+        """The title in the user's language."""
+        return QCoreApplication.translate(self.kind, self.title)
+
+
+PANELS: tuple[Place, ...] = (
+    Place.of(AttentionPanel),
+    Place.of(NextTokenPanel),
+    Place.of(KvCachePanel),
+    Place.of(TimingsPanel),
+    Place(
+        "sampling",
+        "SamplingPanel",
+        QT_TRANSLATE_NOOP("SamplingPanel", "Sampling"),
+        AttentionPanel.ID,
+        _sampling,
+    ),
+    Place(
+        "branches",
+        "BranchesPanel",
+        QT_TRANSLATE_NOOP("BranchesPanel", "Branches"),
+        AttentionPanel.ID,
+        _branches,
+    ),
+    Place(
+        "draws",
+        "DrawsPanel",
+        QT_TRANSLATE_NOOP("DrawsPanel", "Many draws"),
+        AttentionPanel.ID,
+        _draws,
+    ),
+    Place(
+        "padding",
+        "PaddingPanel",
+        QT_TRANSLATE_NOOP("PaddingPanel", "Padding"),
+        AttentionPanel.ID,
+        _padding,
+    ),
+    Place(
+        "model",
+        "ModelPanel",
+        QT_TRANSLATE_NOOP("ModelPanel", "Model"),
+        AttentionPanel.ID,
+        _model,
+    ),
 )
