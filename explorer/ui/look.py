@@ -30,7 +30,7 @@ class Look(QObject):
         room: QSize | None = None,
         dressed: bool = True,
     ) -> None:
-        """`room` is the size of the screen; None = ask for it.  Not `dressed`: `dress` comes later."""
+        """`room` is the size of the screen; None = ask for it.  Not `dressed`: `dress` follows."""
         super().__init__(parent)
         self._dressed = dressed
         self._room = room

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPixmap, qRgb, qRgba
 
 from explorer.ui.colormaps import lut
@@ -56,6 +56,17 @@ def masked_brush(theme: Theme, ratio: float) -> QBrush:
         painter.drawLine(offset, size, offset + size, 0)
     painter.end()
     return QBrush(tile)
+
+
+@lru_cache(maxsize=4)
+def masked_area(theme: Theme, ratio: float, size: QSize) -> QPixmap:
+    """So much of `masked_brush`; filling with a pattern takes ten times as long as a picture."""
+    area = QPixmap(size * ratio)
+    area.setDevicePixelRatio(ratio)
+    painter = QPainter(area)
+    painter.fillRect(QRect(QPoint(), size), masked_brush(theme, ratio))
+    painter.end()
+    return area
 
 
 def padding_brush(theme: Theme) -> QBrush:

@@ -74,19 +74,53 @@ class MapLabels:
             painter.drawText(box, _CORNER, corner)
         stride = view.stride(self._line * 0.86)
         rows = self._shown(view.top, view.drawn_height / view.scale, view.rows, stride)
-        for slot in rows if plot.left() >= _LEAST_ROOM else ():
-            self.paint_one(painter, view, plot, theme, "query", slot)
+        if plot.left() >= _LEAST_ROOM:
+            self._paint_all(painter, view, plot, theme, "query", rows)
         self.paint_keys(painter, view, plot, theme)
 
     def paint_keys(self, painter: QPainter, view: CellView, plot: QRectF, theme: Theme) -> None:
         """The labels above the plot alone."""
         stride = view.stride(self._line * 0.86)
-        for slot in self._shown(view.left, view.drawn_width / view.scale, view.columns, stride):
-            self.paint_one(painter, view, plot, theme, "key", slot)
+        columns = self._shown(view.left, view.drawn_width / view.scale, view.columns, stride)
+        self._paint_all(painter, view, plot, theme, "key", columns)
 
     def _shown(self, first: float, count: float, cells: int, stride: int) -> range:
         begin = -(-int(first) // stride) * stride
         return range(begin, min(cells, len(self._texts), int(np.ceil(first + count))), stride)
+
+    def _paint_all(
+        self,
+        painter: QPainter,
+        view: CellView,
+        plot: QRectF,
+        theme: Theme,
+        axis: Axis,
+        slots: range,
+    ) -> None:
+        """Unmarked labels: as pictures that are kept, where the painter is one for the screen.
+
+        Setting text is by far the dearest part of painting a map that grows with every step.
+        """
+        device = painter.device()
+        ratio = device.devicePixelRatioF()
+        if not isinstance(device, QPixmap) or painter.deviceTransform().m11() != ratio:
+            for slot in slots:
+                self.paint_one(painter, view, plot, theme, axis, slot)
+            return
+        turned = axis == "key"
+        gap, half = 4 * self._unit, self._line / 2
+        room = (plot.top() if turned else plot.left()) - gap
+        first, last = (plot.left(), plot.right()) if turned else (plot.top(), plot.bottom())
+        for slot in slots:
+            at = slot + 0.5
+            middle = first + (view.x_of(at) if turned else view.y_of(at))
+            if not first <= middle <= last:
+                continue
+            picture, length = self._pictured(slot, theme, room, turned, ratio)
+            x, y = (middle - half, room - length) if turned else (room - length, middle - half)
+            # On whole pixels, or it would be blurred.
+            at_pixel = QPointF(round(x * ratio) / ratio, round(y * ratio) / ratio)
+            painter.drawPixmap(at_pixel, picture)
 
     def area(self, view: CellView, plot: QRectF, axis: Axis, slot: int) -> QRect:
         """Everything that `paint_one` may paint on."""
@@ -117,17 +151,11 @@ class MapLabels:
                 return
             middle = plot.top() + view.y_of(slot + 0.5)
             if plot.top() <= middle <= plot.bottom():
-                end = QPointF(plot.left() - 4 * self._unit, middle)
-                if not mark and self._paint_picture(painter, end, theme, slot, False):
-                    return
                 rect = QRectF(0, middle - line / 2, plot.left() - 4 * self._unit, line)
                 self._paint(painter, rect, theme, slot, mark, _RIGHT)
             return
         middle = plot.left() + view.x_of(slot + 0.5)
         if plot.left() <= middle <= plot.right():
-            room = plot.top() - 4 * self._unit
-            if not mark and self._paint_picture(painter, QPointF(middle, room), theme, slot, True):
-                return
             painter.save()
             painter.translate(QPointF(middle, plot.top() - 4 * self._unit))
             painter.rotate(-90)
@@ -135,32 +163,19 @@ class MapLabels:
             self._paint(painter, rect, theme, slot, mark, _LEFT)
             painter.restore()
 
-    def _paint_picture(
-        self, painter: QPainter, end: QPointF, theme: Theme, slot: int, turned: bool
-    ) -> bool:
-        """Paint a label as a picture of it that is kept; False where it must be painted as text.
-
-        Setting text is by far the dearest part of painting a map that grows with every step.
-        """
-        device = painter.device()
-        ratio = device.devicePixelRatioF()
-        if not isinstance(device, QPixmap) or painter.deviceTransform().m11() != ratio:
-            return False
-        text, width = self._fitted(self._texts[slot], end.y() if turned else end.x())
+    def _pictured(
+        self, slot: int, theme: Theme, room: float, turned: bool, ratio: float
+    ) -> tuple[QPixmap, float]:
+        """A label as a picture, and how long it is."""
+        text, width = self._fitted(self._texts[slot], room)
         colour = theme.muted if self._is_padding(slot) else theme.text
         key = (text, colour, turned, ratio)
         if key not in self._pictures:
             if len(self._pictures) >= _PICTURES:
                 self._pictures.clear()
             self._pictures[key] = self._picture(text, width, colour, turned, ratio)
-        line = self._line
-        x, y = (end.x() - line / 2, end.y()) if turned else (end.x() - width, end.y() - line / 2)
-        if turned:
-            y -= self._pictures[key].height() / ratio
-        # On whole pixels, or it would be blurred.
-        at = QPointF(round(x * ratio) / ratio, round(y * ratio) / ratio)
-        painter.drawPixmap(at, self._pictures[key])
-        return True
+        picture = self._pictures[key]
+        return picture, picture.height() / ratio if turned else width
 
     def _picture(self, text: str, width: float, colour: str, turned: bool, ratio: float) -> QPixmap:
         across, line = int(np.ceil(width)) + 2, int(np.ceil(self._line))

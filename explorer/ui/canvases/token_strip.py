@@ -67,6 +67,9 @@ class TokenStrip(QAbstractScrollArea):
         self._marked: int | None = None
         self._over: int | None = None
         self._rows: dict[int, QPixmap] = {}
+        self._stale: tuple[int, int] | None = (
+            None  # row, and the slot from which it is painted anew
+        )
         self.setProperty(KEEPS_ARROWS, True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -210,11 +213,16 @@ class TokenStrip(QAbstractScrollArea):
     # -- painting
 
     def _redraw(self, first: int) -> None:
-        """Paint again; the pictures of rows before slot `first` still hold."""
-        row = self._boxes[first].row if first < len(self._boxes) else 0
-        keep = row if first else 0
-        self._rows = {at: picture for at, picture in self._rows.items() if at < keep}
-        self.viewport().update()
+        """Paint again from slot `first` on; what stands before it in pictures still holds."""
+        row = self._boxes[first].row if 0 < first < len(self._boxes) else -1
+        stale, self._stale = self._stale, None
+        if stale is not None and stale[0] != row:
+            self._rows.pop(stale[0], None)
+        if row in self._rows:
+            self._stale = (row, first if stale is None else min(first, stale[1]))
+        self._rows = {at: picture for at, picture in self._rows.items() if at <= row}
+        top = 0 if row < 0 else round(self._row_top(row)) - 3
+        self.viewport().update(0, top, self.viewport().width(), self.viewport().height())
 
     def _repaint(self, *slots: int | None) -> None:
         """Only these boxes and the marks around them."""
@@ -242,12 +250,17 @@ class TokenStrip(QAbstractScrollArea):
                 painter.drawRoundedRect(self._rect(slot).adjusted(-1, -1, 1, 1), radius, radius)
 
     def _paint_rows(self, painter: QPainter, first: int, last: int) -> None:
-        value = self.verticalScrollBar().value()
         for row in range(first, last + 1):
             if row not in self._rows:
                 self._rows[row] = self._picture(row)
-            top = self._gap() + row * self._row_height() - value
-            painter.drawPixmap(QPointF(0, top), self._rows[row])
+            elif self._stale is not None and self._stale[0] == row:
+                self._paint_row(self._rows[row], row, self._stale[1])
+                self._stale = None
+            painter.drawPixmap(QPointF(0, self._row_top(row)), self._rows[row])
+
+    def _row_top(self, row: int) -> float:
+        """Where the picture of a row stands in the viewport."""
+        return self._gap() + row * self._row_height() - self.verticalScrollBar().value()
 
     def _picture(self, row: int) -> QPixmap:
         ratio = self.devicePixelRatioF()
@@ -255,14 +268,25 @@ class TokenStrip(QAbstractScrollArea):
         picture = QPixmap(size.toSize() + QSize(0, 1))
         picture.setDevicePixelRatio(ratio)
         picture.fill(Qt.GlobalColor.transparent)
+        self._paint_row(picture, row, self._span_of_row(row)[0])
+        return picture
+
+    def _paint_row(self, picture: QPixmap, row: int, first: int) -> None:
+        """The boxes of a row from slot `first` on: a token that is added costs one box."""
+        begin, end = self._span_of_row(row)
         painter = QPainter(picture)
+        if first > begin:
+            left = self._boxes[first].left - self._gap()
+            painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Clear)
+            painter.fillRect(
+                QRectF(left, 0, picture.width(), picture.height()), Qt.GlobalColor.black
+            )
+            painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceOver)
         painter.setFont(self.font())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        value = self.verticalScrollBar().value()
-        painter.translate(0, value - self._gap() - row * self._row_height())
-        self._paint_boxes(painter, *self._span_of_row(row))
+        painter.translate(0, -self._row_top(row))
+        self._paint_boxes(painter, first, end)
         painter.end()
-        return picture
 
     def _in_view(self) -> tuple[int, int]:
         height, value = self._row_height(), self.verticalScrollBar().value()
