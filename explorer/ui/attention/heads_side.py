@@ -11,6 +11,7 @@ from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores, Kind
 from explorer.ui.attention.wish import Which
 from explorer.ui.canvases.atlas import AtlasView
+from explorer.ui.canvases.thumbnails import Sheet
 from explorer.ui.theme import Theme
 
 
@@ -89,10 +90,12 @@ class HeadsSide(QWidget):
         """Offer the sides, or not."""
         self.side.setVisible(on)
 
-    def show_atlas(self, atlas: Atlas | None, scores: HeadScores | None) -> None:
-        """Show thumbnails; None = their pass has not run."""
+    def show_atlas(
+        self, atlas: Atlas | None, scores: HeadScores | None, sheet: Sheet | None = None
+    ) -> None:
+        """Show thumbnails, of which `sheet` is a picture; None = their pass has not run."""
         if atlas is None:
             self.atlas.set_note(self.tr("not there yet"))
             return
         self.atlas.set_order(None if scores is None else scores.order())
-        self.atlas.set_atlas(atlas)
+        self.atlas.set_atlas(atlas, sheet)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QObject, Signal
 
@@ -12,7 +12,10 @@ from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores, Kind
 from explorer.figures.sides import Side
 from explorer.ui.attention.wish import Drawn, Look, Sides, Wish, draw
+from explorer.ui.canvases.thumbnails import Sheet
 from explorer.ui.worker import Worker
+
+MakeSheet = Callable[[Atlas], Sheet | None]
 
 
 class AttentionSource(QObject):
@@ -25,11 +28,13 @@ class AttentionSource(QObject):
     drawn = Signal(object)  # Drawn
     failed = Signal(str)  # why there is no map, one sentence
     progress = Signal(float)  # of a map that takes long, 0 to 1
-    atlasReady = Signal(object)  # Atlas, or None while its pass has not run
+    atlasReady = Signal(object, object)  # Atlas, or None while its pass has not run; its picture
     scoresReady = Signal(object)  # HeadScores, complete
 
-    def __init__(self, parent: QObject) -> None:
+    def __init__(self, parent: QObject, pictured: Callable[[], MakeSheet] | None = None) -> None:
+        """`pictured` tells how the atlas is to be painted, which is done here too."""
         super().__init__(parent)
+        self._pictured = pictured or (lambda: lambda atlas: None)
         self._worker = Worker(parent)
         self._sides = Sides()  # used in the worker's thread only
         self._wish: Wish | None = None
@@ -127,14 +132,18 @@ class AttentionSource(QObject):
         self._atlas_of = wish
         known, sides = self._atlas, self._sides
 
-        def work() -> Iterator[Atlas | None]:
+        make = self._pictured()
+
+        def work() -> Iterator[tuple[Atlas | None, Sheet | None]]:
             masked, unmasked = sides.of(wish)
-            return _atlas(wish, masked, unmasked, known)
+            for atlas in _atlas(wish, masked, unmasked, known):
+                yield atlas, None if atlas is None else make(atlas)
 
         self._worker.ask("atlas", work, self._have_atlas)
 
-    def _have_atlas(self, atlas: Atlas | None) -> None:
-        self.atlasReady.emit(atlas)
+    def _have_atlas(self, found: tuple[Atlas | None, Sheet | None]) -> None:
+        atlas, sheet = found
+        self.atlasReady.emit(atlas, sheet)
         if atlas is not None and not atlas.complete:
             return
         built, self._atlas_of = self._atlas_of, None

@@ -16,7 +16,6 @@ from PySide6.QtGui import (
     QFont,
     QFontMetricsF,
     QHelpEvent,
-    QImage,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -29,10 +28,10 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from explorer.figures.atlas import Atlas
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.atlas_layout import AtlasLayout
-from explorer.ui.canvases.indexed import colour_table, picture
+from explorer.ui.canvases.atlas_layout import AtlasLayout, stride
+from explorer.ui.canvases.indexed import colour_table
 from explorer.ui.canvases.surface import cover, fill
-from explorer.ui.canvases.thumbnails import reordered, sheet
+from explorer.ui.canvases.thumbnails import Sheet, SheetPlan
 from explorer.ui.colormaps import difference
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
@@ -78,17 +77,18 @@ class AtlasView(QAbstractScrollArea):
         self._order: Sequence[tuple[int, int]] | None = None
         self._selected: tuple[int, int] | None = None
         self._over: tuple[int, int] | None = None
-        self._image: QImage | None = None
+        self._sheet: Sheet | None = None  # the thumbnails as they are shown
         self._numbers: tuple[object, QPixmap] | None = None
         self._layout = AtlasLayout()
         self._note = ""
 
     # -- what is shown
 
-    def set_atlas(self, atlas: Atlas | None) -> None:
-        """Show other thumbnails."""
+    def set_atlas(self, atlas: Atlas | None, sheet: Sheet | None = None) -> None:
+        """Show other thumbnails; `sheet` is their picture by a `sheet_maker`, if there is one."""
         self._atlas, self._note = atlas, ""
         self._lay_out()
+        self._sheet = sheet
 
     def set_note(self, sentence: str) -> None:
         """Show a sentence in place of thumbnails."""
@@ -165,7 +165,7 @@ class AtlasView(QAbstractScrollArea):
     # -- painting
 
     def _redraw(self) -> None:
-        self._image = None
+        self._sheet = None
         self.viewport().update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -179,8 +179,10 @@ class AtlasView(QAbstractScrollArea):
         inside = QRectF(self.viewport().rect()).adjusted(self._layout.left, self._layout.top, 0, 0)
         painter.setClipRect(inside)
         ratio = self.devicePixelRatioF()
-        self._image = self._painted(ratio) if self._image is None else self._image
-        painter.drawImage(self._offset(), self._image)
+        plan = self._plan(self._atlas.signed)
+        if self._sheet is None or self._sheet.plan != plan:
+            self._sheet = plan.sheet(self._atlas)
+        painter.drawImage(self._offset(), self._sheet.image)
         if self._order is None:
             self._paint_absent(painter)
         painter.setClipping(False)
@@ -191,27 +193,33 @@ class AtlasView(QAbstractScrollArea):
         painter.setClipRect(inside.adjusted(-3, -3, 0, 0))
         self._paint_marks(painter)
 
-    def _painted(self, ratio: float) -> QImage:
-        """All thumbnails, gaps between them clear."""
-        assert self._atlas is not None
+    def sheet_maker(self) -> Callable[[Atlas], Sheet | None]:
+        """Makes, in any thread, the picture of an atlas as it would be shown now, for `set_atlas`.
+
+        None where the places would be others; what does not fit any more is not used.
+        """
+        places = (self._layout.layers, self._layout.heads)
+        plans = {signed: self._plan(signed) for signed in (False, True)}
+
+        def make(atlas: Atlas) -> Sheet | None:
+            return plans[atlas.signed].sheet(atlas) if atlas.levels.shape[:2] == places else None
+
+        return make
+
+    def _plan(self, signed: bool) -> SheetPlan:
+        ratio = self.devicePixelRatioF()
         step = (self._layout.cell * ratio).toSize()
         size = step - QSize(1, 1) * round(self._layout.gap * ratio)
-        levels, signed = self._atlas.levels, self._atlas.signed
-        if self._order is not None:
-            levels = reordered(levels, self._order, self._layout.shape)
-        drawn = sheet(
-            levels,
-            (size.height(), size.width()),
-            (step.height(), step.width()),
-            per_head=self._per_head,
-            signed=signed,
-        )
         colours = difference(self._theme.dark) if signed else self._colours
-        table = colour_table(self._theme, colours)
-        table[0] = 0  # clear: gaps, absent cells and absent heads show the surface beneath
-        image = picture(drawn, table)
-        image.setDevicePixelRatio(ratio)
-        return image
+        return SheetPlan(
+            size=(size.height(), size.width()),
+            step=(step.height(), step.width()),
+            shape=self._layout.shape,
+            order=self._order,
+            per_head=self._per_head,
+            table=tuple(colour_table(self._theme, colours)),
+            ratio=ratio,
+        )
 
     def _paint_absent(self, painter: QPainter) -> None:
         assert self._atlas is not None
@@ -255,14 +263,14 @@ class AtlasView(QAbstractScrollArea):
         marked = self._layout.place_of(*(self._over or self._selected or (-1, -1))) or (-1, -1)
         painter.setFont(self._small)
         painter.setPen(QColor(self._theme.muted))
-        down = _stride(self._line, self._layout.cell.height())
+        down = stride(self._line, self._layout.cell.height())
         if self._order is not None:
             painter.drawText(QPointF(2, self._line * 0.85), self.tr("rank ↓"))
             for row in range(0, rows, down):
                 self._paint_number(painter, row, row * columns + 1, False, across=False)
             return
         painter.drawText(QPointF(2, self._line * 0.85), self.tr("layers ↓   heads →"))
-        across = _stride(self._line * 1.7, self._layout.cell.width())
+        across = stride(self._line * 1.7, self._layout.cell.width())
         for head in (*range(0, columns, across), marked[1]):
             self._paint_number(painter, head, head, head == marked[1], across=True)
         for layer in (*range(0, rows, down), marked[0]):
@@ -364,19 +372,10 @@ class AtlasView(QAbstractScrollArea):
         if place is None:
             return
         down, across = self.verticalScrollBar(), self.horizontalScrollBar()
+        cell, space, layout = self._layout.cell, self.viewport().size(), self._layout
         for bar, at, size, room in (
-            (
-                across,
-                place[1],
-                self._layout.cell.width(),
-                self.viewport().width() - self._layout.left,
-            ),
-            (
-                down,
-                place[0],
-                self._layout.cell.height(),
-                self.viewport().height() - self._layout.top,
-            ),
+            (across, place[1], cell.width(), space.width() - layout.left),
+            (down, place[0], cell.height(), space.height() - layout.top),
         ):
             if at * size < bar.value():
                 bar.setValue(int(at * size))
@@ -396,8 +395,3 @@ class AtlasView(QAbstractScrollArea):
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self._lay_out()
             self.updateGeometry()
-
-
-def _stride(room: float, cell: float) -> int:
-    """Every how many thumbnails a number of that many pixels fits."""
-    return next((n for n in (1, 2, 4, 8, 16) if n * cell >= room), 32)

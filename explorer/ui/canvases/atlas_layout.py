@@ -82,3 +82,8 @@ class AtlasLayout:
             return None
         at = point - offset
         return self.head_of(int(at.y() // self.cell.height()), int(at.x() // self.cell.width()))
+
+
+def stride(room: float, cell: float) -> int:
+    """Every how many thumbnails a number of that many pixels fits."""
+    return next((n for n in (1, 2, 4, 8, 16) if n * cell >= room), 32)

@@ -3,14 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from PySide6.QtGui import QImage
 
-from explorer.figures.atlas import LEVELS
+from explorer.figures.atlas import LEVELS, Atlas
 from explorer.figures.blocks import READ
 from explorer.figures.difference import MIDDLE, WIDE_MIDDLE
 from explorer.figures.pooling import farthest, maxima
-from explorer.ui.canvases.indexed import FIRST_LEVEL
+from explorer.ui.canvases.indexed import FIRST_LEVEL, picture
+
+
+@dataclass(frozen=True, slots=True)
+class SheetPlan:
+    """How thumbnails are to look: everything but the figures."""
+
+    size: tuple[int, int]  # height and width of one in device pixels
+    step: tuple[int, int]  # the same with the gap to the next
+    shape: tuple[int, int]  # rows and columns
+    order: Sequence[tuple[int, int]] | None  # of the heads; None = as they come
+    per_head: bool
+    table: tuple[int, ...]  # colour of each level
+    ratio: float  # device pixels to a point
+
+    def sheet(self, atlas: Atlas) -> Sheet:
+        """All thumbnails in one picture, gaps between them clear; in any thread."""
+        levels = atlas.levels
+        if self.order is not None:
+            levels = reordered(levels, self.order, self.shape)
+        drawn = sheet(levels, self.size, self.step, per_head=self.per_head, signed=atlas.signed)
+        # Clear: gaps, absent cells and absent heads show the surface beneath.
+        image = picture(drawn, [0, *self.table[1:]])
+        image.setDevicePixelRatio(self.ratio)
+        return Sheet(self, image)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sheet:
+    """Thumbnails as they are painted, and how that was done."""
+
+    plan: SheetPlan
+    image: QImage
 
 
 def sheet(

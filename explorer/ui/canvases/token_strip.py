@@ -67,9 +67,7 @@ class TokenStrip(QAbstractScrollArea):
         self._marked: int | None = None
         self._over: int | None = None
         self._rows: dict[int, QPixmap] = {}
-        self._stale: tuple[int, int] | None = (
-            None  # row, and the slot from which it is painted anew
-        )
+        self._stale: tuple[int, int] | None = None  # a row, and from which slot it is out of date
         self.setProperty(KEEPS_ARROWS, True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -276,11 +274,9 @@ class TokenStrip(QAbstractScrollArea):
         begin, end = self._span_of_row(row)
         painter = QPainter(picture)
         if first > begin:
-            left = self._boxes[first].left - self._gap()
+            rest = QRectF(picture.rect()).adjusted(self._boxes[first].left - self._gap(), 0, 0, 0)
             painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Clear)
-            painter.fillRect(
-                QRectF(left, 0, picture.width(), picture.height()), Qt.GlobalColor.black
-            )
+            painter.fillRect(rest, Qt.GlobalColor.black)
             painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceOver)
         painter.setFont(self.font())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -23,6 +23,7 @@ from explorer.ui.attention.pages import Pages
 from explorer.ui.attention.source import AttentionSource
 from explorer.ui.attention.tools import Tools
 from explorer.ui.attention.wish import Drawn, Look, Wish
+from explorer.ui.canvases.thumbnails import Sheet
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
@@ -46,7 +47,7 @@ class AttentionPanel(Panel):
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
-        self.source = AttentionSource(self)
+        self.source = AttentionSource(self, lambda: self.heads.atlas.sheet_maker())
         self._look: Look | None = None
         self._drawn: Drawn | None = None
         self._tokens: tuple[Token, ...] = ()
@@ -215,11 +216,11 @@ class AttentionPanel(Panel):
         if share < 1:
             self._show_caveat(self.tr("Working it out: {0} %").format(round(100 * share)))
 
-    def _show_atlas(self, atlas: Atlas | None) -> None:
+    def _show_atlas(self, atlas: Atlas | None, sheet: Sheet | None) -> None:
         scores = self._scores
         if atlas is not None and not atlas.signed and scores is not None:
             self._scores = scores if scores.heads == atlas.heads else None  # of another model
-        self.heads.show_atlas(atlas, self._scores)
+        self.heads.show_atlas(atlas, self._scores, sheet)
 
     def _show_scores(self, scores: HeadScores) -> None:
         self._scores = scores
