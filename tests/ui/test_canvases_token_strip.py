@@ -145,7 +145,7 @@ def test_kept_rows_look_as_freshly_drawn_ones(strip: TokenStrip, count: int) -> 
     strip.resize(400, 900)
     strip.set_tokens(_many(count))
     kept = strip.grab().toImage()
-    strip._rows.clear()
+    strip._rows.outdate(-1, 0)
     assert strip.grab().toImage() == kept
 
 
@@ -213,3 +213,31 @@ def test_zooming_the_program_enlarges_the_boxes(qapp: QApplication, strip: Token
 def test_a_screen_reader_finds_a_list(strip: TokenStrip) -> None:
     face = QAccessible.queryAccessibleInterface(strip)
     assert face.role() == QAccessible.Role.List
+
+
+def test_a_strip_that_grew_looks_like_one_shown_at_once(
+    strip: TokenStrip, qapp: QApplication
+) -> None:
+    """Rows are kept as pictures, and a new token is painted on the last of them."""
+    made = _many(60)
+    for count in range(20, 61):
+        strip.set_tokens(made[:count], read=count - 1)
+        strip.set_marks(count - 1, count % 7)
+        qapp.processEvents()
+    grown = strip.grab().toImage()
+    strip.set_theme(LIGHT)  # forgets the pictures
+    assert strip.grab().toImage() == grown
+
+
+def test_a_token_that_is_added_costs_no_other_box(strip: TokenStrip, monkeypatch: object) -> None:
+    made = _many(60)
+    strip.set_tokens(made[:40], read=39)
+    strip.grab()
+    painted: list[int] = []
+    paint = strip._paint_box
+    monkeypatch.setattr(  # type: ignore[attr-defined]
+        strip, "_paint_box", lambda painter, slot: (painted.append(slot), paint(painter, slot))
+    )
+    strip.set_tokens(made[:41], read=40)
+    strip.grab()
+    assert set(painted) <= {39, 40}

@@ -32,6 +32,7 @@ from explorer.figures.tokens import Label, elide
 from explorer.trace.chat import ChatParts, Part
 from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.row_pictures import RowPictures, wipe
 from explorer.ui.canvases.strip_layout import Box, first_change, moved, span_of_row
 from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.canvases.token_box import in_words, paint_boundary, paint_box, paint_joint
@@ -66,8 +67,7 @@ class TokenStrip(QAbstractScrollArea):
         self._selected: int | None = None
         self._marked: int | None = None
         self._over: int | None = None
-        self._rows: dict[int, QPixmap] = {}
-        self._stale: tuple[int, int] | None = None  # a row, and from which slot it is out of date
+        self._rows = RowPictures()
         self.setProperty(KEEPS_ARROWS, True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -199,26 +199,18 @@ class TokenStrip(QAbstractScrollArea):
     def _slot_at(self, point: QPoint) -> int | None:
         y = point.y() + self.verticalScrollBar().value() - self._gap()
         row = int(y // self._row_height()) if y >= 0 else -1
-        first, last = self._span_of_row(row)
+        first, last = span_of_row(self._boxes, row)
         for slot in range(first, last):
             if self._rect(slot).adjusted(-1, -2, 1, 2).contains(point):
                 return slot
         return None
-
-    def _span_of_row(self, row: int) -> tuple[int, int]:
-        return span_of_row(self._boxes, row)
 
     # -- painting
 
     def _redraw(self, first: int) -> None:
         """Paint again from slot `first` on; what stands before it in pictures still holds."""
         row = self._boxes[first].row if 0 < first < len(self._boxes) else -1
-        stale, self._stale = self._stale, None
-        if stale is not None and stale[0] != row:
-            self._rows.pop(stale[0], None)
-        if row in self._rows:
-            self._stale = (row, first if stale is None else min(first, stale[1]))
-        self._rows = {at: picture for at, picture in self._rows.items() if at <= row}
+        self._rows.outdate(row, first)
         top = 0 if row < 0 else round(self._row_top(row)) - 3
         self.viewport().update(0, top, self.viewport().width(), self.viewport().height())
 
@@ -249,12 +241,13 @@ class TokenStrip(QAbstractScrollArea):
 
     def _paint_rows(self, painter: QPainter, first: int, last: int) -> None:
         for row in range(first, last + 1):
-            if row not in self._rows:
-                self._rows[row] = self._picture(row)
-            elif self._stale is not None and self._stale[0] == row:
-                self._paint_row(self._rows[row], row, self._stale[1])
-                self._stale = None
-            painter.drawPixmap(QPointF(0, self._row_top(row)), self._rows[row])
+            picture, stale = self._rows.get(row)
+            if picture is None:
+                picture = self._picture(row)
+            elif stale is not None:
+                self._paint_row(picture, row, stale)
+            self._rows.put(row, picture)
+            painter.drawPixmap(QPointF(0, self._row_top(row)), picture)
 
     def _row_top(self, row: int) -> float:
         """Where the picture of a row stands in the viewport."""
@@ -266,18 +259,15 @@ class TokenStrip(QAbstractScrollArea):
         picture = QPixmap(size.toSize() + QSize(0, 1))
         picture.setDevicePixelRatio(ratio)
         picture.fill(Qt.GlobalColor.transparent)
-        self._paint_row(picture, row, self._span_of_row(row)[0])
+        self._paint_row(picture, row, span_of_row(self._boxes, row)[0])
         return picture
 
     def _paint_row(self, picture: QPixmap, row: int, first: int) -> None:
         """The boxes of a row from slot `first` on: a token that is added costs one box."""
-        begin, end = self._span_of_row(row)
+        begin, end = span_of_row(self._boxes, row)
         painter = QPainter(picture)
         if first > begin:
-            rest = QRectF(picture.rect()).adjusted(self._boxes[first].left - self._gap(), 0, 0, 0)
-            painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Clear)
-            painter.fillRect(rest, Qt.GlobalColor.black)
-            painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceOver)
+            wipe(painter, picture, self._boxes[first].left - self._gap() / 2)
         painter.setFont(self.font())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.translate(0, -self._row_top(row))
@@ -286,8 +276,8 @@ class TokenStrip(QAbstractScrollArea):
 
     def _in_view(self) -> tuple[int, int]:
         height, value = self._row_height(), self.verticalScrollBar().value()
-        first, _ = self._span_of_row(max(0, int(value / height) - 1))
-        _, last = self._span_of_row(int((value + self.viewport().height()) / height) + 1)
+        first, _ = span_of_row(self._boxes, max(0, int(value / height) - 1))
+        _, last = span_of_row(self._boxes, int((value + self.viewport().height()) / height) + 1)
         return first, last
 
     def _paint_boxes(self, painter: QPainter, first: int, last: int) -> None:
