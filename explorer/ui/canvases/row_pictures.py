@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QPainter, QPixmap
 
 
@@ -32,6 +32,14 @@ class RowPictures:
         self._pictures[row] = picture
         if self._stale is not None and self._stale[0] == row:
             self._stale = None
+
+
+def blank(width: float, height: float, ratio: float) -> QPixmap:
+    """A clear picture of that size; `ratio` is device pixels to a point."""
+    picture = QPixmap((QSizeF(width, height) * ratio).toSize() + QSize(0, 1))
+    picture.setDevicePixelRatio(ratio)
+    picture.fill(Qt.GlobalColor.transparent)
+    return picture
 
 
 def wipe(painter: QPainter, picture: QPixmap, left: float) -> None:

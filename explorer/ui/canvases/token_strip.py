@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QColor,
@@ -32,7 +32,7 @@ from explorer.figures.tokens import Label, elide
 from explorer.trace.chat import ChatParts, Part
 from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.row_pictures import RowPictures, wipe
+from explorer.ui.canvases.row_pictures import RowPictures, blank, wipe
 from explorer.ui.canvases.strip_layout import Box, first_change, moved, span_of_row
 from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.canvases.token_box import in_words, paint_boundary, paint_box, paint_joint
@@ -240,11 +240,13 @@ class TokenStrip(QAbstractScrollArea):
                 painter.drawRoundedRect(self._rect(slot).adjusted(-1, -1, 1, 1), radius, radius)
 
     def _paint_rows(self, painter: QPainter, first: int, last: int) -> None:
+        height = self._row_height()
         for row in range(first, last + 1):
             picture, stale = self._rows.get(row)
             if picture is None:
-                picture = self._picture(row)
-            elif stale is not None:
+                picture = blank(self.viewport().width(), height, self.devicePixelRatioF())
+                stale = span_of_row(self._boxes, row)[0]
+            if stale is not None:
                 self._paint_row(picture, row, stale)
             self._rows.put(row, picture)
             painter.drawPixmap(QPointF(0, self._row_top(row)), picture)
@@ -253,21 +255,12 @@ class TokenStrip(QAbstractScrollArea):
         """Where the picture of a row stands in the viewport."""
         return self._gap() + row * self._row_height() - self.verticalScrollBar().value()
 
-    def _picture(self, row: int) -> QPixmap:
-        ratio = self.devicePixelRatioF()
-        size = QSizeF(self.viewport().width(), self._row_height()) * ratio
-        picture = QPixmap(size.toSize() + QSize(0, 1))
-        picture.setDevicePixelRatio(ratio)
-        picture.fill(Qt.GlobalColor.transparent)
-        self._paint_row(picture, row, span_of_row(self._boxes, row)[0])
-        return picture
-
     def _paint_row(self, picture: QPixmap, row: int, first: int) -> None:
         """The boxes of a row from slot `first` on: a token that is added costs one box."""
         begin, end = span_of_row(self._boxes, row)
         painter = QPainter(picture)
-        if first > begin:
-            wipe(painter, picture, self._boxes[first].left - self._gap() / 2)
+        left = self._boxes[first].left - self._gap() / 2 if first > begin else 0.0
+        wipe(painter, picture, left)
         painter.setFont(self.font())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.translate(0, -self._row_top(row))
