@@ -21,6 +21,7 @@ from explorer.engine.layout import Layout
 from explorer.engine.loading import LoadedModel
 from explorer.engine.parts import parts_of
 from explorer.engine.records import Proven
+from explorer.engine.roomy import reserve
 from explorer.engine.shortcuts import Shortcuts
 from explorer.engine.watch import Times, Watch
 from explorer.trace.attention import LayerRecord
@@ -98,6 +99,7 @@ class Passes:
             spans = chunks.spans(first, slots)
         if len(spans) == 1:
             return self.forward(request, layout, first, cache, cancelled)
+        reserve(cache, slots)  # growing chunk by chunk would leave holes all over the memory
         gathered = Gathered(slots, self.capture.windowed) if first == 0 else None
         whole: Pass | None = None
         for begin, end in spans:
@@ -185,7 +187,7 @@ class Passes:
         from_slot = 0 if self.capture.attends else first
         arguments: dict[str, Any] = {
             "input_ids": torch.tensor([layout.ids[first:]], device=device),
-            "attention_mask": torch.tensor([layout.attention_mask[from_slot:]], device=device),
+            "attention_mask": _mask_tensor(layout.attention_mask[from_slot:], device),
             "position_ids": torch.tensor([self.positions(layout, first)], device=device),
             "use_cache": cache is not None,
             "cache": cache.inner if isinstance(cache, OwnCache) else cache,
@@ -226,6 +228,13 @@ class Passes:
             "norm_ms": times.ms("norm"),
             "head_ms": times.ms("head"),
         }
+
+
+def _mask_tensor(mask: Sequence[int], device: Any) -> torch.Tensor:
+    """(1, T) int64; without padding it is made of ones, not of T Python numbers."""
+    if all(mask):
+        return torch.ones((1, len(mask)), dtype=torch.long, device=device)
+    return torch.tensor([mask], device=device)
 
 
 def _joined(whole: Pass | None, done: Pass, has_readout: bool) -> Pass:

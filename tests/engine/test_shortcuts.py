@@ -79,6 +79,23 @@ def filled(layer: Any, counts: list[int]) -> list[tuple[torch.Tensor, torch.Tens
     return found
 
 
+def test_reserved_room_takes_chunks_in_place_but_never_what_a_record_may_see() -> None:
+    counts = [5, 5, 2, 1, 1, -4, 1, 1, 3]
+    reserved = RoomyLayer()
+    reserved.reserve(12)
+    for ours, theirs in zip(filled(reserved, counts), filled(DynamicLayer(), counts), strict=True):
+        assert torch.equal(ours[0], theirs[0])
+        assert torch.equal(ours[1], theirs[1])
+    layer = RoomyLayer()
+    layer.reserve(10)
+    first, _ = layer.update(*[torch.ones(1, 2, 5, 4)] * 2)
+    whole, _ = layer.update(*[torch.full((1, 2, 5, 4), 2.0)] * 2)
+    assert first.data_ptr() == whole.data_ptr()
+    layer.crop(-3)
+    layer.update(*[torch.full((1, 2, 1, 4), 9.0)] * 2)
+    assert whole[0, 0, :, 0].tolist() == [1] * 5 + [2] * 5
+
+
 @pytest.mark.parametrize(
     "counts",
     [
