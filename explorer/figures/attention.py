@@ -175,16 +175,14 @@ def _finished(
 def levels(weights: np.ndarray, kinds: np.ndarray, top: float = 1.0) -> np.ndarray:
     """uint8 colour levels of the same shape: 0 absent, 1 masked, 2 for weight 0 to 255 for `top`.
 
-    Weights above `top` get the brightest level.
+    Weights above `top` get the brightest level; where a cell is not READ its weight must be 0.
     """
     result = np.empty(weights.shape, np.uint8)
     for first in range(0, len(weights), ROWS_AT_ONCE):
         part = slice(first, first + ROWS_AT_ONCE)
         scaled = weights[part] * np.float32(LEVELS / top)
         np.minimum(np.rint(scaled, out=scaled), LEVELS, out=scaled)
-        level = scaled.astype(np.uint8)
-        level += np.uint8(READ)
-        result[part] = np.where(kinds[part] == READ, level, kinds[part])
+        np.add(scaled.astype(np.uint8), kinds[part], out=result[part])  # READ is 2: weight 0
     return result
 
 

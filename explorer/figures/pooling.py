@@ -51,8 +51,8 @@ def pool_columns(array: np.ndarray, first: int, by: int) -> np.ndarray:
     if by == 1:
         return array
     array = _aligned(array, first, by, -1)
-    result = array[..., ::by].copy()
-    for offset in range(1, by):
+    result = np.maximum(array[..., ::by], array[..., 1::by])
+    for offset in range(2, by):
         np.maximum(result, array[..., offset::by], out=result)
     return result
 
@@ -78,8 +78,13 @@ def farthest(levels: np.ndarray, pool: Callable[[np.ndarray], np.ndarray]) -> np
     and lose against every other.
     """
     highest, lowest = pool(levels), pool(_mirrored(levels))
-    return np.asarray(np.where(highest >= lowest, highest, _mirrored(lowest)))
+    return np.where(highest >= lowest, highest, _mirrored(lowest))
 
 
 def _mirrored(levels: np.ndarray) -> np.ndarray:
-    return np.where(levels < 2, levels, np.negative(levels))
+    """Levels seen from the other end, 0 and 1 as they are; adding is quicker than choosing."""
+    result = np.negative(levels)  # of 1 the type's largest, two short of 1 again
+    one = (levels == 1).astype(levels.dtype)
+    result += one
+    result += one
+    return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 
 import numpy as np
 
@@ -36,6 +37,13 @@ class Side:
     def passes(self) -> tuple[Step, ...]:
         """Every pass up to this one."""
         return self.trace.steps[: self.step + 1]
+
+    def same_passes(self, other: Side) -> bool:
+        """True if every map of both is the same: a check or a later step changes none."""
+        if self.trace.steps is other.trace.steps:
+            return self.step == other.step
+        mine, theirs = self.passes, other.passes
+        return len(mine) == len(theirs) and all(map(is_, mine, theirs))
 
 
 def of_pass(trace: Trace, index: int, request: RunRequest, step: Step) -> Side:

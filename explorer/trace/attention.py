@@ -116,11 +116,13 @@ def softmax_rows(scored: np.ndarray, sink: float | None = None) -> np.ndarray:
     if sink is not None:
         top = np.maximum(top, np.float32(sink))
     top = np.where(np.isfinite(top), top, np.float32(0))
-    weights = np.exp(scored - top)
+    weights = np.asarray(scored - top)
+    np.exp(weights, out=weights)
     total = weights.sum(axis=-1, keepdims=True)
     if sink is not None:
         total = total + np.exp(np.float32(sink) - top)
-    return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
+    weights /= np.where(total > 0, total, np.float32(1))
+    return weights
 
 
 def weights(

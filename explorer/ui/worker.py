@@ -18,8 +18,9 @@ from PySide6.QtCore import QObject
 
 from explorer.ui.bridge import Bridge
 
-__all__ = ["Worker"]
+__all__ = ["TURN", "Worker"]
 
+TURN = object()  # what long work yields to let others have their turn, with nothing to show
 _NOTHING = object()
 
 
@@ -51,7 +52,8 @@ class _Job:
         except Exception as error:  # it belongs to whoever asked, whatever it is
             _bridge().post(lambda error=error: self._give_up(error))  # type: ignore[misc]
             return False
-        self._hand_over(part, last=part is _NOTHING)
+        if part is not TURN:
+            self._hand_over(part, last=part is _NOTHING)
         return part is not _NOTHING
 
     def stop(self) -> None:

@@ -126,13 +126,13 @@ def test_go_to_a_token_by_number_or_text(board: Board) -> None:
 
 def test_thousands_of_tokens_keep_every_hot_cell_in_a_difference() -> None:
     from explorer.figures.difference import MIDDLE
-    from explorer.ui.canvases.cell_view import CellView, Pooled
+    from explorer.ui.canvases.cell_view import CellView, smaller
 
     levels = np.full((9000, 9000), MIDDLE, np.uint8)
     levels[4321, 17], levels[8000, 8500] = 250, 5
     view = CellView()
     view.set_size(300, 300, 56)
     view.set_cells(9000, 9000)
-    for pooled in (None, Pooled.of(levels, signed=True)):
+    for pooled in ((), smaller(levels, signed=True)):
         shown = view.pixels(levels, 1.0, pooled, signed=True)
         assert (int(shown.max()), int(shown.min())) == (250, 5)

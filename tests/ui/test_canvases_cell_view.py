@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from explorer.ui.canvases.cell_view import CellView, Pooled
+from explorer.ui.canvases.cell_view import CellView, smaller
 
 
 def _view(cells: int, size: float = 300.0) -> CellView:
@@ -124,19 +124,27 @@ def test_labels_thin_out_so_that_they_never_overlap() -> None:
 
 
 def test_small_maps_need_no_smaller_copy() -> None:
-    assert Pooled.of(np.zeros((4096, 4096), np.uint8)) is None
+    assert smaller(np.zeros((512, 512), np.uint8)) == ()
 
 
 @pytest.mark.parametrize("zoom", [1.0, 2.3, 30.0])
-def test_a_huge_map_from_its_smaller_copy_loses_nothing(zoom: float) -> None:
+def test_a_huge_map_from_its_smaller_copies_loses_nothing(zoom: float) -> None:
     for seed in range(6):
-        row, column = np.random.default_rng(seed).integers(0, 5000, 2)
-        levels = np.full((5000, 5000), 2, np.uint8)
+        row, column = np.random.default_rng(seed).integers(0, 2999, 2)
+        levels = np.full((2999, 2999), 2, np.uint8)
         levels[row, column] = 255
-        pooled = Pooled.of(levels, 2000)
-        assert pooled is not None
-        assert pooled.levels.shape == (1667, 1667)
-        view = _view(5000)
+        pooled = smaller(levels)
+        assert [(one.stride, len(one.levels)) for one in pooled] == [(2, 1500), (4, 750), (8, 375)]
+        view = _view(2999)
         view.zoom(zoom, view.x_of(column), view.y_of(row))
         assert view.pixels(levels, 1.0, pooled).max() == 255
         assert view.pixels(levels, 1.0, pooled).shape == view.pixels(levels, 1.0).shape
+
+
+def test_a_map_of_thousands_is_painted_from_its_smaller_copies_alone() -> None:
+    levels = np.random.default_rng(0).integers(2, 255, (2048, 2048)).astype(np.uint8)
+    pooled = smaller(levels)
+    shown = _view(2048).pixels(np.zeros_like(levels), 1.0, pooled)
+    assert shown.shape == (300, 300)
+    assert set(np.unique(shown)) <= set(np.unique(pooled[1].levels))
+    assert shown.min() > 0

@@ -51,6 +51,7 @@ class ArcsPage(QWidget):
                 title.setVisible(self._count > 1)
                 row.setVisible(place < self._count)
                 row.hasty = self._count > 1
+                row.patient = place > 0
         for row, found in zip(self.rows, drawn.maps, strict=False):
             if found is None:
                 row.set_note(self.tr("not there yet"))

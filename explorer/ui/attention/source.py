@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from time import monotonic
 
 from PySide6.QtCore import QObject, Signal
 
@@ -13,7 +14,10 @@ from explorer.figures.heads import HeadScores, Kind
 from explorer.figures.sides import Side
 from explorer.ui.attention.wish import Drawn, Look, Sides, Wish, draw
 from explorer.ui.canvases.thumbnails import Sheet
-from explorer.ui.worker import Worker
+from explorer.ui.worker import TURN, Worker
+
+_BETWEEN_PICTURES = 0.2  # seconds; more would keep the window painting while one looks elsewhere
+_ATLASES_KEPT = 6  # finished ones: both sides and the difference of two comparisons
 
 MakeSheet = Callable[[Atlas], Sheet | None]
 
@@ -40,6 +44,7 @@ class AttentionSource(QObject):
         self._wish: Wish | None = None
         self._drawn: Drawn | None = None
         self._atlas: Atlas | None = None
+        self._finished: list[tuple[Wish, Atlas]] = []
         self._map_of: Wish | None = None  # what is being worked out
         self._atlas_of: Wish | None = None
         self._kind: Kind | None = None
@@ -76,6 +81,7 @@ class AttentionSource(QObject):
             self._worker.drop(lane)
         self._wish = self._drawn = self._atlas = self._scores = None
         self._map_of = self._atlas_of = self._scores_of = None
+        self._finished = []
         self._sides = Sides()
 
     # -- maps
@@ -130,14 +136,17 @@ class AttentionSource(QObject):
         if busy is not None and wish.same_atlas(busy) and wish.look.goes_on_from(busy.look):
             return
         self._atlas_of = wish
-        known, sides = self._atlas, self._sides
-
+        known, sides, done = self._atlas, self._sides, self._find(wish)
         make = self._pictured()
 
-        def work() -> Iterator[tuple[Atlas | None, Sheet | None]]:
+        def work() -> Iterator[object]:
             masked, unmasked = sides.of(wish)
-            for atlas in _atlas(wish, masked, unmasked, known):
-                yield atlas, None if atlas is None else make(atlas)
+            answers = iter([done]) if done else _atlas(wish, masked, unmasked, known)
+            for atlas in _now_and_then(answers):
+                if isinstance(atlas, Atlas):
+                    yield atlas, make(atlas)
+                else:
+                    yield TURN if atlas is TURN else (None, None)
 
         self._worker.ask("atlas", work, self._have_atlas)
 
@@ -148,11 +157,20 @@ class AttentionSource(QObject):
             return
         built, self._atlas_of = self._atlas_of, None
         self._atlas = None if atlas is None or atlas.signed else atlas
+        if built is not None and atlas is not None and self._find(built) is None:
+            self._finished = [(built, atlas), *self._finished][:_ATLASES_KEPT]
         now = self._wish
         if built is None or now is None:
             return
         if not (now.look.same_passes(built.look) and now.same_atlas(built)):
             self._ask_atlas(now)
+
+    def _find(self, wish: Wish) -> Atlas | None:
+        """A finished atlas of the same side of the same passes."""
+        for built, atlas in self._finished:
+            if wish.same_atlas(built) and wish.look.same_passes(built.look):
+                return atlas
+        return None
 
     # -- figures per head
 
@@ -163,20 +181,31 @@ class AttentionSource(QObject):
         self._scores_of = look
         known = self._scores
 
-        def work() -> Iterator[HeadScores]:
-            return heads.scores(look.trace, look.step, kind, known)
+        def work() -> Iterator[object]:
+            # A sum over some rows is no figure yet.
+            for part in heads.scores(look.trace, look.step, kind, known):
+                yield part if part.complete else TURN
 
         self._worker.ask("scores", work, self._have_scores)
 
     def _have_scores(self, scores: HeadScores) -> None:
-        if not scores.complete:
-            return  # a sum over some rows is no figure yet
         built, self._scores_of = self._scores_of, None
         self._scores = scores
         self.scoresReady.emit(scores)
         now = self._wish
         if built is not None and now is not None and not now.look.same_passes(built):
             self._ask_scores(now.look)
+
+
+def _now_and_then(answers: Iterator[Atlas | None]) -> Iterator[object]:
+    """The first answer, some on the way and the whole one; turns in place of the others."""
+    last = -_BETWEEN_PICTURES
+    for answer in answers:
+        if answer is None or answer.complete or monotonic() - last >= _BETWEEN_PICTURES:
+            last = monotonic()
+            yield answer
+        else:
+            yield TURN
 
 
 def _atlas(

@@ -17,7 +17,7 @@ from explorer.figures.sides import Side, of_pass, without_mask
 from explorer.session.state import Comparison
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
-from explorer.ui.canvases.cell_view import Pooled
+from explorer.ui.canvases.cell_view import Pooled, smaller
 
 Beside = Literal["run", "scores"]  # a real run without the mask; the same scores without it
 Which = Literal["masked", "unmasked", "difference"]
@@ -48,8 +48,8 @@ class Look:
         return self.trace.read_slots(self.step)
 
     def same_passes(self, other: Look) -> bool:
-        """True if both look at the same step of the same trace."""
-        return self.trace is other.trace and self.step == other.step
+        """True if both look at the same passes, whatever else their traces say by now."""
+        return self.step == other.step and self.side.same_passes(other.side)
 
     def goes_on_from(self, earlier: Look) -> bool:
         """True if this only adds rows to what `earlier` shows."""
@@ -98,7 +98,7 @@ class DrawnMap:
 
     map: Map
     levels: np.ndarray
-    pooled: Pooled | None
+    pooled: tuple[Pooled, ...]
     top: float
     signed: bool = False
     arcs: Arcs | None = None
@@ -142,7 +142,7 @@ class Sides:
 
     def _of_scores(self, masked: Side) -> Side:
         known = self._dropped
-        if known is None or (known[0].trace, known[0].step) != (masked.trace, masked.step):
+        if known is None or not known[0].same_passes(masked):
             known = self._dropped = (masked, without_mask(masked))
         return known[1]
 
@@ -190,11 +190,11 @@ def _pair(wish: Wish, masked: Map | None, unmasked: Map | None) -> Drawn:
     most = difference.farthest_weight(change) if wish.per_map else 1.0
     levels = difference.levels(change.weights, change.kinds, most)
     arcs = strongest(change) if wish.arcs else None
-    signed = DrawnMap(change, levels, Pooled.of(levels, signed=True), most, True, arcs)
+    signed = DrawnMap(change, levels, smaller(levels, signed=True), most, True, arcs)
     return Drawn(wish, (*maps, signed))
 
 
 def _drawn(wish: Wish, whole: Map, top: float) -> DrawnMap:
     levels = figures.levels(whole.weights, whole.kinds, top)
     arcs = strongest(whole) if wish.arcs else None
-    return DrawnMap(whole, levels, Pooled.of(levels), top, arcs=arcs)
+    return DrawnMap(whole, levels, smaller(levels), top, arcs=arcs)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.arcs import Arcs, strongest
@@ -50,7 +50,10 @@ class ArcView(CursorMap):
         self._note = ""
         self._names = MapLabels()
         self._images: tuple[QImage, QImage] | None = None
+        self._stale = False  # a picture is there, but not the newest
+        self._my_turn = True
         self.hasty = False  # one of several views: they must all follow the mouse
+        self.patient = False  # its arcs are drawn in a turn of their own, so that none is long
         self._of: int | None = None  # the token whose arcs the images hold
         self.hovered.connect(lambda cell: self.moved.emit(None if cell is None else cell[1]))
         self._place()
@@ -75,7 +78,7 @@ class ArcView(CursorMap):
 
     def set_note(self, sentence: str) -> None:
         """Show a sentence in place of arcs."""
-        self._map, self._arcs, self._note = None, None, sentence
+        self._map, self._arcs, self._images, self._note = None, None, None, sentence
         self.redraw()
 
     def set_theme(self, theme: Theme) -> None:
@@ -99,7 +102,11 @@ class ArcView(CursorMap):
         return QSize(round(160 * unit(self)), round(60 * unit(self)))
 
     def redraw(self) -> None:
-        self._images = None
+        self._stale, self._my_turn = True, not self.patient
+        self.update()
+
+    def _take_turn(self) -> None:
+        self._my_turn = True
         self.update()
 
     # -- geometry
@@ -142,17 +149,36 @@ class ArcView(CursorMap):
             words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
             painter.drawText(self.rect(), words, self._note)
             return
-        ratio = max(self.devicePixelRatioF(), painter.deviceTransform().m11())
-        token = None if self._cursor is None else self._cursor[1]
         top, room = self._strip()
-        if self._images is None or token != self._of or ratio != self._images[0].devicePixelRatio():
-            arcs = self._arcs if token is None else strongest(self._map, token)
-            self._of = token
-            self._images = self._draw(arcs, top, self.height() - top - room, ratio)
-        painter.drawImage(QPointF(0, 0), self._images[0])
-        if not self._images[1].isNull():
-            painter.drawImage(QPointF(0, top + room), self._images[1])
+        images = self._pictured(painter, top, room)
+        if images is not None:
+            painter.drawImage(QPointF(0, 0), images[0])
+            if not images[1].isNull():
+                painter.drawImage(QPointF(0, top + room), images[1])
         self._paint_tokens(painter, top, room)
+
+    def _pictured(self, painter: QPainter, top: float, room: float) -> tuple[QImage, QImage] | None:
+        """The arcs as pictures; older ones, or none yet, while others have their turn."""
+        assert self._arcs is not None
+        assert self._map is not None
+        screen, seen = self.devicePixelRatioF(), painter.deviceTransform().m11()
+        ratio = max(screen, seen)
+        token = None if self._cursor is None else self._cursor[1]
+        known = self._images
+        if (
+            known is not None
+            and not self._stale
+            and (token, ratio) == (self._of, known[0].devicePixelRatio())
+        ):
+            return known
+        document = painter.paintEngine().type() == QPaintEngine.Type.SVG or seen != screen
+        if self._stale and not self._my_turn and not document:
+            QTimer.singleShot(0, self, self._take_turn)
+            return known
+        arcs = self._arcs if token is None else strongest(self._map, token)
+        self._of, self._stale = token, False
+        self._images = self._draw(arcs, top, self.height() - top - room, ratio)
+        return self._images
 
     def _draw(self, arcs: Arcs, above: float, below: float, ratio: float) -> tuple[QImage, QImage]:
         """The arcs over and under the labels."""

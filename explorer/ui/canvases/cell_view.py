@@ -5,6 +5,7 @@ Lengths are in pixels of the plot, cells in rows and columns; no Qt in here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,17 +22,24 @@ class Pooled:
     levels: np.ndarray
     stride: int
 
-    @classmethod
-    def of(cls, levels: np.ndarray, most: int = 4096, signed: bool = False) -> Pooled | None:
-        """Of a map so large that painting it from its cells would be felt; else None."""
-        stride = -(-max(levels.shape) // most)
-        if stride <= 1:
-            return None
 
-        def pool(array: np.ndarray) -> np.ndarray:
-            return pool_columns(pool_rows(array, 0, stride), 0, stride)
+def smaller(levels: np.ndarray, least: int = 512, signed: bool = False) -> tuple[Pooled, ...]:
+    """A map at half, a quarter, … of its size, while that is over half of `least`; () if small.
 
-        return cls(farthest(levels, pool) if signed else pool(levels), stride)
+    Made where maps are worked out, so that painting one of thousands of tokens takes no longer
+    than painting a small one.
+    """
+    found: list[Pooled] = []
+    stride = 1
+    while max(levels.shape) > least:
+        levels = farthest(levels, _halved) if signed else _halved(levels)
+        stride *= 2
+        found.append(Pooled(levels, stride))
+    return tuple(found)
+
+
+def _halved(levels: np.ndarray) -> np.ndarray:
+    return pool_columns(pool_rows(levels, 0, 2), 0, 2)
 
 
 @dataclass
@@ -132,19 +140,25 @@ class CellView:
         return (row - self.top) * self.scale
 
     def pixels(
-        self, levels: np.ndarray, ratio: float, pooled: Pooled | None = None, signed: bool = False
+        self,
+        levels: np.ndarray,
+        ratio: float,
+        pooled: Sequence[Pooled] = (),
+        signed: bool = False,
     ) -> np.ndarray:
         """(height, width) device pixels of a (rows, columns) array of levels.
 
         Where several cells share a pixel the largest shows, or of a difference (`signed`) the one
-        farthest from zero: no hot cell is ever lost.  `pooled` holds the same levels made smaller,
-        and is used where a pixel takes in that many cells.
+        farthest from zero: no hot cell is ever lost.  `pooled` holds the same levels made ever
+        smaller; the smallest is used whose cells are not larger than a pixel.
         """
         cell = self.scale * ratio  # device pixels
         left, top, size = self.left, self.top, (self.rows, self.columns)
-        if pooled is not None and cell * pooled.stride <= 1:
-            levels, cell = pooled.levels, cell * pooled.stride
-            left, top, size = left / pooled.stride, top / pooled.stride, levels.shape
+        for one in reversed(pooled):
+            if cell * one.stride <= 1:
+                levels, cell = one.levels, cell * one.stride
+                left, top, size = left / one.stride, top / one.stride, levels.shape
+                break
         down = _starts(top, cell, self.drawn_height * ratio, size[0])
         across = _starts(left, cell, self.drawn_width * ratio, size[1])
         if not len(down) or not len(across):
@@ -155,9 +169,9 @@ class CellView:
         right = min(size[1], int(np.ceil(left + self.drawn_width * ratio / cell)))
 
         def shrink(array: np.ndarray) -> np.ndarray:
-            return maxima(maxima(array, down, axis=0), across, axis=1)
+            return maxima(maxima(array, down - down[0], axis=0), across - across[0], axis=1)
 
-        seen = levels[:bottom, :right]
+        seen = levels[down[0] : bottom, across[0] : right]
         return np.ascontiguousarray(farthest(seen, shrink) if signed else shrink(seen))
 
     def stride(self, axis_room: float) -> int:

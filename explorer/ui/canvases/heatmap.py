@@ -72,7 +72,7 @@ class Heatmap(CursorMap):
         cover(self)
         self._theme = theme
         self._levels = np.zeros((0, 0), np.uint8)
-        self._pooled: Pooled | None = None
+        self._pooled: Sequence[Pooled] = ()
         self._signed = False
         self._note = ""
         self._frame: Frame | None = None
@@ -92,12 +92,12 @@ class Heatmap(CursorMap):
         labels: Sequence[Label],
         padding: Sequence[int] = (),
         top: str = "100 %",
-        pooled: Pooled | None = None,
+        pooled: Sequence[Pooled] = (),
         signed: bool = False,
     ) -> None:
         """Draw (R, K) uint8 levels; `padding` names the slots that hold padding tokens.
 
-        `top` is what the brightest colour stands for; `pooled` a smaller copy of a huge map;
+        `top` is what the brightest colour stands for; `pooled` ever smaller copies of a large map;
         `signed` levels are those of a difference.
         """
         self._levels, self._top, self._pooled = levels, top, pooled
@@ -114,7 +114,7 @@ class Heatmap(CursorMap):
 
     def set_note(self, sentence: str) -> None:
         """Show a sentence in place of a map."""
-        self._levels, self._pooled, self._note = np.zeros((0, 0), np.uint8), None, sentence
+        self._levels, self._pooled, self._note = np.zeros((0, 0), np.uint8), (), sentence
         self.redraw()
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -29,9 +30,8 @@ class MapLabels:
         self._labels: Sequence[Label] = ()
         self._texts: list[str] = []
         self._padding: Sequence[tuple[int, int]] = ()
-        self._fits: dict[tuple[str, int], tuple[str, float]] = {}
-        self._pictures: dict[tuple[str, str, bool, float], QPixmap] = {}
         self._font = QFont()
+        self._fits, self._pictures = _kept(self._font.key())
         self._unit = 1.0
         self._line = 1.0
 
@@ -48,8 +48,7 @@ class MapLabels:
         small.setPixelSize(max(8, round(11 * unit)))
         if small != self._font:
             self._font, self._unit = small, unit
-            self._fits.clear()
-            self._pictures.clear()
+            self._fits, self._pictures = _kept(small.key())
         metrics = QFontMetricsF(small)
         self._line = metrics.height()
         return metrics
@@ -225,6 +224,14 @@ class MapLabels:
             cut = metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
             self._fits[key] = (cut, metrics.horizontalAdvance(cut))
         return self._fits[key]
+
+
+@lru_cache(maxsize=4)
+def _kept(
+    font: str,
+) -> tuple[dict[tuple[str, int], tuple[str, float]], dict[tuple[str, str, bool, float], QPixmap]]:
+    """What was measured and painted in one font: maps side by side have the same labels."""
+    return {}, {}
 
 
 def runs(slots: Sequence[int]) -> list[tuple[int, int]]:
