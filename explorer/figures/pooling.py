@@ -54,7 +54,7 @@ def pool_columns(array: np.ndarray, first: int, by: int) -> np.ndarray:
     result = np.maximum(array[..., ::by], array[..., 1::by])
     for offset in range(2, by):
         np.maximum(result, array[..., offset::by], out=result)
-    return result
+    return np.asarray(result)
 
 
 def _aligned(array: np.ndarray, first: int, by: int, axis: int) -> np.ndarray:
