@@ -19,7 +19,7 @@ from explorer.engine.libraries import no_compiler
 from explorer.engine.memory import check_fits
 from explorer.engine.progress import Progress, library_bars, never, nobody
 from explorer.engine.shape import shape_of
-from explorer.engine.skeleton import count, kept_per_token, skeleton
+from explorer.engine.skeleton import count, kept_per_token, latent_width, skeleton
 from explorer.engine.tokenizers import Tokenizer, load_tokenizer
 from explorer.engine.weights import safetensors_header, stored_numbers, weight_files
 from explorer.trace.card import ModelCard
@@ -92,7 +92,9 @@ def load(
         source.name, folder, source.path, loaded, tokenizer, files, origin, dtype, device, warnings
     )
     size = loaded.dtype.itemsize
-    card = msgspec.structs.replace(card, kv_bytes_per_token=kept * size)
+    card = msgspec.structs.replace(
+        card, kv_bytes_per_token=kept * size, latent_width=latent_width(loaded.config, kept)
+    )
     return LoadedModel(loaded, loaded.config, tokenizer, card, tuple(files))
 
 

@@ -60,6 +60,18 @@ def kept_per_token(config: Any, model: Any, shape: Shape) -> int:
     return shape.kv_bytes_per_token(1)
 
 
+def latent_width(config: Any, kept: int) -> int:
+    """Numbers a layer keeps per token where they are one latent for all heads; 0 elsewhere.
+
+    `kept`: numbers that all layers keep together.  Some models have a latent and yet cache what
+    is made of it.
+    """
+    text = text_config(config)
+    parts = [getattr(text, name, None) for name in ("kv_lora_rank", "qk_rope_head_dim")]
+    width = sum(part for part in parts if isinstance(part, int))
+    return width if parts[0] and width * shape_of(config).layers == kept else 0
+
+
 def cached_per_token(model: Any) -> int | None:
     """Numbers that transformers' own cache keeps for each token, read off two passes over nothing.
 

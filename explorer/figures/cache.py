@@ -1,15 +1,36 @@
-"""The KV cache as it was measured, layer by layer and step by step, beside the formula."""
+"""The KV cache as it was measured, layer by layer and step by step, beside the formula.
+
+L: layers, S: steps.  Measured are the cache's own tensors; the formula is the card's.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from explorer.trace.card import ModelCard
+from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
 ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8}
+STATES = ("linear", "recurrent", "conv", "mlp", "moe")  # kinds that keep no keys and values
+WINDOWED = ("sliding", "chunked")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the cache held after one step."""
+
+    tokens: int
+    by_kind: tuple[int, ...]  # bytes, in the order of `CacheFigure.kinds`
+    step: Step = field(repr=False, compare=False)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all layers together."""
+        return sum(self.by_kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +39,14 @@ class CacheFigure:
 
     tokens: int
     layer_bytes: np.ndarray  # (L,) int64, measured on the cache's tensors
-    layer_kinds: tuple[str, ...]  # (L,) full, sliding, …; empty if not known
-    growth_bytes: np.ndarray  # (steps,) int64, all layers together after each step
-    growth_tokens: np.ndarray  # (steps,) int64
+    layer_kinds: tuple[str, ...]  # (L,) full, sliding, latent, …
+    layer_formula: np.ndarray  # (L,) float64: with every token kept; NaN where no formula gives it
+    kinds: tuple[str, ...]  # those that occur, in order
+    growth: tuple[Held, ...]  # (S,)
     formula: str  # "2·30 layers·3 KV heads·64·4 bytes"; empty if layers differ
     formula_bytes_per_token: int
+    mha_factor: float  # what every query head with keys of its own would take, times this; 1 = same
+    context: int  # positions the model was built for; 0 = not stated
     off_reason: str  # why there is no cache; empty if there is one
 
     @property
@@ -36,45 +60,116 @@ class CacheFigure:
         return self.formula_bytes_per_token * self.tokens
 
     @property
+    def state_bytes(self) -> int:
+        """Of the measured bytes, those that no formula per token gives: recurrent states."""
+        pairs = zip(self.layer_kinds, self.layer_bytes.tolist(), strict=False)
+        return sum(count for kind, count in pairs if kind in STATES)
+
+    @property
     def agrees(self) -> bool:
-        """True if the measured bytes are exactly the formula's."""
-        return self.measured_bytes == self.formula_bytes
+        """True if keys and values take exactly the formula's bytes."""
+        return self.measured_bytes - self.state_bytes == self.formula_bytes
+
+    @property
+    def context_left(self) -> int | None:
+        """Tokens that the model can still read; None if it states no limit."""
+        return max(0, self.context - self.tokens) if self.context else None
 
 
-def chart(trace: Trace, index: int) -> CacheFigure:
-    """The cache after step `index`."""
-    step = trace.steps[index]
-    growth = [(s.cache_bytes, s.cache_tokens) for s in trace.steps]
-    sizes, tokens = np.array(growth, np.int64).reshape(-1, 2).T
+def chart(trace: Trace, index: int, known: Sequence[Held] = ()) -> CacheFigure:
+    """The cache after step `index`.
+
+    `known` is the growth of an earlier figure, taken over as far as it is of the same steps.
+    """
+    step, card = trace.steps[index], trace.card
+    layer_kinds = kinds_of(card)
+    kinds = tuple(dict.fromkeys(layer_kinds))
+    per_layer = bytes_per_layer(card)
+    full = np.nan if per_layer is None else float(per_layer * step.cache_tokens)
     return CacheFigure(
         tokens=step.cache_tokens,
         layer_bytes=np.array(step.cache_bytes_per_layer, np.int64),
-        layer_kinds=trace.card.layer_kinds,
-        growth_bytes=sizes,
-        growth_tokens=tokens,
-        formula=formula_words(trace.card),
-        formula_bytes_per_token=trace.card.kv_bytes_per_token,
+        layer_kinds=layer_kinds,
+        layer_formula=np.array([np.nan if kind in STATES else full for kind in layer_kinds]),
+        kinds=kinds,
+        growth=_growth(trace, layer_kinds, kinds, known),
+        formula=formula_words(card),
+        formula_bytes_per_token=card.kv_bytes_per_token,
+        mha_factor=mha_factor(card),
+        context=card.context,
         off_reason="" if trace.request.uses_cache else trace.request.cache_reason,
+    )
+
+
+def kinds_of(card: ModelCard) -> tuple[str, ...]:
+    """(L,) kinds of layers by what they cache: full, sliding, chunked, latent, linear, …"""
+    kinds = card.layer_kinds or ("full",) * card.layers
+    if not card.latent_width:
+        return kinds
+    return tuple("latent" if kind == "full" else kind for kind in kinds)
+
+
+def bytes_per_layer(card: ModelCard) -> int | None:
+    """Bytes one layer with keys and values keeps for a token; None where they differ."""
+    size = ELEMENT_BYTES.get(card.dtype, 0)
+    one = (card.latent_width or 2 * card.kv_heads * card.head_dim) * size
+    return one if one and one * keeping(card) == card.kv_bytes_per_token else None
+
+
+def keeping(card: ModelCard) -> int:
+    """Layers that keep something for every token."""
+    return sum(kind not in STATES for kind in kinds_of(card))
+
+
+def mha_factor(card: ModelCard) -> float:
+    """How many times the bytes multi-head attention would take: H / H_kv, 1 for a latent."""
+    shared = bytes_per_layer(card) is not None and not card.latent_width
+    return card.heads / card.kv_heads if shared and card.kv_heads else 1.0
+
+
+def _growth(
+    trace: Trace, layer_kinds: Sequence[str], kinds: Sequence[str], known: Sequence[Held]
+) -> tuple[Held, ...]:
+    place = {kind: i for i, kind in enumerate(kinds)}
+    columns = [place[kind] for kind in layer_kinds]
+
+    def held(step: Step) -> Held:
+        sums = [0] * len(kinds)
+        for layer, count in enumerate(step.cache_bytes_per_layer):
+            sums[columns[layer] if layer < len(columns) else 0] += count
+        return Held(step.cache_tokens, tuple(sums), step)
+
+    return tuple(
+        known[i] if i < len(known) and known[i].step is step else held(step)
+        for i, step in enumerate(trace.steps)
     )
 
 
 def formula_words(card: ModelCard) -> str:
     """The formula with this model's figures, or "" where it does not give its bytes per token."""
     size = ELEMENT_BYTES.get(card.dtype, 0)
-    if 2 * card.layers * card.kv_heads * card.head_dim * size != card.kv_bytes_per_token:
+    if bytes_per_layer(card) is None:
         return ""
+    count = keeping(card)
+    layers = "1 layer" if count == 1 else f"{count} layers"
+    if card.latent_width:
+        return f"{layers}·{card.latent_width} latent·{size} bytes"
     heads = "1 KV head" if card.kv_heads == 1 else f"{card.kv_heads} KV heads"
-    return f"2·{card.layers} layers·{heads}·{card.head_dim}·{size} bytes"
+    return f"2·{layers}·{heads}·{card.head_dim}·{size} bytes"
 
 
 def verdict(figure: CacheFigure) -> str:
     """Whether measured and formula agree, in one line."""
+    state = figure.state_bytes
+    if state and not figure.formula_bytes_per_token:
+        return "all of it recurrent state of fixed size"
+    beside = f" beside {short_bytes(state)} of fixed state" if state else ""
     if figure.agrees:
-        return "exactly as the formula says"
-    difference = figure.measured_bytes - figure.formula_bytes
+        return f"exactly as the formula says{beside}"
+    difference = figure.measured_bytes - state - figure.formula_bytes
     side = "above" if difference > 0 else "below"
-    text = f"{short_bytes(abs(difference))} {side} the formula"
-    windowed = sum(kind in ("sliding", "chunked") for kind in figure.layer_kinds)
+    text = f"{short_bytes(abs(difference))} {side} the formula{beside}"
+    windowed = sum(kind in WINDOWED for kind in figure.layer_kinds)
     if difference < 0 and windowed:
         layers = "1 layer keeps" if windowed == 1 else f"{windowed} layers keep"
         text += f": {layers} only a window"

@@ -53,6 +53,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     layer_kinds: tuple[str, ...] = ()  # per layer: full, sliding, chunked, linear, …
     windows: tuple[int, ...] = ()  # per layer: sliding window in tokens, 0 = none
     kv_bytes_per_token: int = 0  # by the formula 2·L·H_kv·d_h·bytes, in the loaded dtype
+    latent_width: int = 0  # numbers a layer keeps per token in place of keys and values
     eos_ids: tuple[int, ...] = ()
     pad_id: int | None = None
     pad_note: str = ""

@@ -44,6 +44,7 @@ class PagedPanel(Panel):
         super().__init__(session, theme, parent)
         self._state: State | None = None
         self._stack = QStackedWidget()
+        self._stack.setMinimumSize(150, 70)  # not what the largest of the pages would like
         self._chooser = QToolButton()
         self._chooser.setProperty("look", "title-button")
         self._chooser.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)

@@ -12,13 +12,14 @@ from explorer.ui.canvases.legend import Entry, Legend
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.theme import Theme, unit
 
-_LEGEND_FROM = 122  # pixels of height at a zoom of 1
+_MORE_FROM, _LEGEND_FROM = 108, 128  # pixels of height at a zoom of 1
 
 
 class TwinCharts(QWidget):
     """A headline, a line that also reads out the column under the cursor, charts and a legend.
 
-    With little room the legend goes first: the charts must stay readable.
+    With little room the legend goes first, then the line of what else there is to say: the charts
+    must stay readable.
     """
 
     def __init__(
@@ -36,6 +37,8 @@ class TwinCharts(QWidget):
         self._line = ElidedLabel()
         self._line.setProperty("look", "small")
         self._words = ""
+        self._more = ElidedLabel()
+        self._more.setProperty("look", "small")
         self._legend = Legend(theme)
         charts = QHBoxLayout()
         charts.setSpacing(10)
@@ -44,19 +47,21 @@ class TwinCharts(QWidget):
         rows = QVBoxLayout(self)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(1)
-        for part in (self._headline, self._line):
+        for part in (self._headline, self._line, self._more):
             rows.addWidget(part)
         rows.addLayout(charts, 1)
         rows.addWidget(self._legend)
         for chart in (first, second):
             chart.hovered.connect(self._read_out)
 
-    def set_words(self, headline: str, line: str, legend: Sequence[Entry]) -> None:
+    def set_words(self, headline: str, line: str, legend: Sequence[Entry], more: str = "") -> None:
         """What the charts say; the line comes back when the cursor leaves a column."""
         self._headline.setText(headline)
         self._words = line
         if self.first.over is None and self.second.over is None:
             self._line.setText(line)
+        self._more.setText(more)
+        self._make_room()
         self._legend.set_entries(legend)
 
     def set_theme(self, theme: Theme) -> None:
@@ -68,4 +73,9 @@ class TwinCharts(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._legend.setVisible(event.size().height() >= _LEGEND_FROM * unit(self))
+        self._make_room()
+
+    def _make_room(self) -> None:
+        high = self.height() / unit(self)
+        self._more.setVisible(high >= _MORE_FROM and bool(self._more.text()))
+        self._legend.setVisible(high >= _LEGEND_FROM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 
 from explorer.figures import cache
@@ -39,8 +40,8 @@ def test_measured_bytes_equal_the_formula() -> None:
 
 def test_growth_is_one_value_a_step() -> None:
     figure = cache.chart(trace(), 0)
-    assert figure.growth_tokens.tolist() == [3, 4, 5]
-    assert figure.growth_bytes.tolist() == [3 * PER_TOKEN, 4 * PER_TOKEN, 5 * PER_TOKEN]
+    assert [held.tokens for held in figure.growth] == [3, 4, 5]
+    assert [held.total for held in figure.growth] == [n * PER_TOKEN for n in (3, 4, 5)]
     assert figure.tokens == 3  # of the step that was asked for
 
 
@@ -51,6 +52,50 @@ def test_a_window_keeps_less_than_the_formula_and_says_so() -> None:
     figure = cache.chart(replace(made, steps=(*made.steps[:-1], last), card=kinds), 2)
     assert not figure.agrees
     assert cache.verdict(figure) == "96 bytes below the formula: 1 layer keeps only a window"
+
+
+def test_growth_is_told_by_kind_and_taken_over_from_the_figure_before() -> None:
+    made = trace()
+    kinds = msgspec.structs.replace(made.card, layer_kinds=("sliding", "full"))
+    made = replace(made, card=kinds)
+    before = cache.chart(made.truncated(2), 1)
+    figure = cache.chart(made, 2, before.growth)
+    assert figure.kinds == ("sliding", "full")
+    assert figure.growth[2].by_kind == (160, 160)
+    assert figure.growth[0] is before.growth[0]
+    assert figure.growth[2].step is made.steps[2]
+
+
+def test_recurrent_layers_are_told_apart_from_keys_and_values() -> None:
+    made = trace()
+    last = replace(made.steps[-1], cache_bytes_per_layer=(2048, 5 * 32))
+    kinds = msgspec.structs.replace(
+        made.card, layer_kinds=("linear", "full"), kv_bytes_per_token=PER_TOKEN // 2
+    )
+    figure = cache.chart(replace(made, steps=(*made.steps[:-1], last), card=kinds), 2)
+    assert figure.state_bytes == 2048
+    assert figure.agrees
+    assert cache.verdict(figure) == "exactly as the formula says beside 2 KiB of fixed state"
+    assert figure.formula == "2·1 layer·1 KV head·4·4 bytes"
+    assert np.isnan(figure.layer_formula[0])
+    assert figure.layer_formula[1] == 5 * 32
+
+
+def test_a_latent_has_a_formula_and_a_name_of_its_own() -> None:
+    made = trace()
+    latent = msgspec.structs.replace(
+        made.card, layer_kinds=("full", "full"), latent_width=6, kv_bytes_per_token=2 * 6 * 4
+    )
+    figure = cache.chart(replace(made, card=latent), 2)
+    assert figure.layer_kinds == ("latent", "latent")
+    assert figure.formula == "2 layers·6 latent·4 bytes"
+    assert figure.mha_factor == 1
+
+
+def test_what_sharing_keys_saves_and_what_context_is_left() -> None:
+    figure = cache.chart(trace(), 2)
+    assert figure.mha_factor == 2  # two query heads, one key head
+    assert figure.context_left == 64 - 5
 
 
 def test_more_than_the_formula_is_told_too() -> None:

@@ -147,8 +147,12 @@ def test_kv_cache_sets_measured_beside_the_formula(stage: WindowStage) -> None:
     shown = panel(stage, "kv-cache")
     assert "256 bytes, exactly as the formula says" in words(shown)
     assert "1 KV head·4·4 bytes = 64 × 4 tokens" in words(shown)
-    assert rows(shown, "Cache by layer") == [("layer", "bytes"), (0, 128), (1, 128)]
-    assert rows(shown, "Cache growth")[1:] == [(0, 3, 192), (1, 4, 256)]
+    assert rows(shown, "Cache by layer") == [
+        ("layer", "kind", "bytes", "formula_bytes"),
+        (0, "full", 128, 128),
+        (1, "full", 128, 128),
+    ]
+    assert [row[:3] for row in rows(shown, "Cache growth")[1:]] == [(0, 3, 192), (1, 4, 256)]
 
 
 def test_kv_cache_says_why_there_is_none(stage: WindowStage) -> None:

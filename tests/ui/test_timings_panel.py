@@ -17,6 +17,7 @@ from explorer.trace import messages as m
 from explorer.trace.step import Step
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.panels.timings import TimingsPanel
+from explorer.ui.timings.both_ways_page import BothWaysPage
 from explorer.ui.timings.passes_page import PassesPage
 from explorer.ui.timings.steps_page import StepsPage
 from tests.session.scripted import stepped
@@ -174,3 +175,76 @@ def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStag
     stage.session.back()
     ran(stage, 1)
     assert passes.charts.first._data is drawn
+
+
+def ways(panel: TimingsPanel) -> BothWaysPage:
+    panel.turn_to(BothWaysPage)
+    page = panel.page
+    assert isinstance(page, BothWaysPage)
+    return page
+
+
+def facts(cached: list[int], uncached: list[int], same: bool = True) -> dict[str, object]:
+    return {
+        "prompt": 10, "tokens": len(cached), "ids": [], "same_tokens": same,
+        "cached": {"positions": cached, "ms": [2.0] * len(cached)},
+        "uncached": {"positions": uncached, "ms": [3.0] * len(uncached)},
+    }  # fmt: skip
+
+
+def test_the_cache_experiment_runs_on_request_with_progress_and_gives_its_totals(
+    stage: WindowStage,
+) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    page = ways(timings(stage))
+    assert timings(stage).views() == {}
+    QTest.mouseClick(page._run, Qt.MouseButton.LeftButton)
+    asked = stage.engine.last(m.CacheExperiment)
+    assert asked.tokens == 20
+    stage.say(m.Progress(run=asked.run, text="Token 7 of 20", fraction=0.3))
+    assert page._progress.isVisible()
+    assert page._progress.value() == 300
+    assert not page._run.isVisible()
+    stage.say(m.Facts(run=asked.run, facts=facts([10, *[1] * 19], list(range(10, 30)))))
+    assert "390 positions without a cache, 29 with it; 60 ms against 40 ms; the same tokens" in (
+        words(timings(stage))
+    )
+    assert page._run.isVisible()
+    table = rows(timings(stage), "Cache on and off")
+    assert sum(row["positions_uncached"] for row in table) == 390  # type: ignore[misc]
+    assert sum(row["positions_cached"] for row in table) == 29  # type: ignore[misc]
+
+
+def test_a_step_of_the_experiment_is_read_out(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    page = ways(timings(stage))
+    page.run()
+    asked = stage.engine.last(m.CacheExperiment)
+    stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11], same=False)))
+    assert "chose different tokens" in words(timings(stage))
+    page.chart.setFocus()
+    for _ in range(2):
+        QTest.keyClick(page.chart, Qt.Key.Key_Right)
+    line = "Step 1: 11 positions in 3 ms without a cache, 1 in 2 ms with it"
+    assert page.chart.accessibleDescription() == line
+    assert line in words(timings(stage))
+
+
+def test_the_experiment_can_be_cancelled_and_belongs_to_its_prompt(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    page = ways(timings(stage))
+    page.run()
+    QTest.mouseClick(page._cancel, Qt.MouseButton.LeftButton)
+    first = stage.engine.last(m.CacheExperiment)
+    assert stage.engine.last(m.Cancel).run == first.run
+    assert page._run.isVisible()
+    page.run()
+    asked = stage.engine.last(m.CacheExperiment)
+    stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11])))
+    assert timings(stage).views()
+    stage.session.set_prompt("another")
+    ran(stage, 1)
+    assert timings(stage).views() == {}

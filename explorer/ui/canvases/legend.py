@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.ui.canvases.column_parts import mixed
+from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.theme import Theme, unit
 
 _ROW, _SWATCH, _GAP = 16, 10, 12  # pixels at a zoom of 1
@@ -33,6 +34,7 @@ class Legend(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._entries: tuple[Entry, ...] = ()
+        cover(self)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def set_entries(self, entries: Sequence[Entry]) -> None:
@@ -54,6 +56,7 @@ class Legend(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, u = QPainter(self), unit(self)
+        fill(painter, self.rect(), self._theme)
         font = QFont(self.font())
         font.setPixelSize(max(8, round(11 * u)))
         painter.setFont(font)

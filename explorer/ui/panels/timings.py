@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.session.session import Session
 from explorer.ui.paged import PagedPanel
 from explorer.ui.theme import Theme
+from explorer.ui.timings.both_ways_page import BothWaysPage
 from explorer.ui.timings.passes_page import PassesPage
 from explorer.ui.timings.steps_page import StepsPage
 
@@ -24,4 +25,6 @@ class TimingsPanel(PagedPanel):
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
-        self.set_pages(PassesPage(session, theme), StepsPage(session, theme))
+        self.set_pages(
+            PassesPage(session, theme), StepsPage(session, theme), BothWaysPage(session, theme)
+        )

@@ -1,0 +1,27 @@
+"""Names and colours of what layers keep."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+
+KIND_COLOURS = {
+    "full": "final",
+    "sliding": "decode",
+    "chunked": "recompute",
+    "latent": "raw",
+    "linear": "muted",
+    "recurrent": "muted",
+    "conv": "muted",
+}
+_NAMES = (
+    QT_TRANSLATE_NOOP("cache", "full"),
+    QT_TRANSLATE_NOOP("cache", "sliding"),
+    QT_TRANSLATE_NOOP("cache", "chunked"),
+    QT_TRANSLATE_NOOP("cache", "latent"),
+    QT_TRANSLATE_NOOP("cache", "linear"),
+    QT_TRANSLATE_NOOP("cache", "recurrent"),
+)
+
+
+def tr(text: str) -> str:
+    return QCoreApplication.translate("cache", text)
