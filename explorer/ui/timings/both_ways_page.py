@@ -70,14 +70,17 @@ class BothWaysPage(Page):
 
     def run(self) -> None:
         """Ask for it, with the number of tokens that is set."""
-        self._asked = True
         self._session.measure_cache(self._tokens.value())
+        # Only now: what had the engine before may have ended by this.
+        self._asked = self._session.state.status.activity == "running"
+        self._show_progress(self._asked)
 
     # -- showing
 
     def needs(self, old: State, new: State) -> bool:
         return (
-            super().needs(old, new)
+            self._asked  # it may end before its beginning was ever drawn
+            or super().needs(old, new)
             or old.cache_runs is not new.cache_runs
             or old.status != new.status
             or old.card is not new.card
