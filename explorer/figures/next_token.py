@@ -11,6 +11,8 @@ from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
+FEW = 16_384  # tokens: figures of so small a vocabulary take less than two milliseconds
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:

@@ -97,6 +97,7 @@ class Worker:
     def __init__(self, owner: QObject) -> None:
         _bridge()  # made here, so that it delivers in this thread
         self._jobs: dict[str, _Job] = {}
+        self._next: dict[str, Callable[[], None]] = {}
         self._closed = False
         _thread.join_in()
         owner.destroyed.connect(self.close)
@@ -122,8 +123,35 @@ class Worker:
         self._jobs[lane] = job
         _thread.add(job, urgent)
 
+    def follow(
+        self,
+        lane: str,
+        work: Callable[[], Any],
+        done: Callable[[Any], None],
+        failed: Callable[[Exception], None],
+        at_once: bool = False,
+    ) -> None:
+        """As `ask`, but what the lane is at is let finish; of what waits the newest is kept.
+
+        For what follows a slider: replaced at each move, no answer would ever be shown.  Work that
+        is too little to be felt is done here, `at_once`.
+        """
+        if at_once:
+            self.drop(lane)
+            try:
+                answer = work()
+            except Exception as error:
+                failed(error)
+                return
+            done(answer)
+        elif lane in self._jobs:
+            self._next[lane] = lambda: self.ask(lane, work, done, failed, urgent=True)
+        else:
+            self.ask(lane, work, done, failed, urgent=True)
+
     def drop(self, lane: str) -> None:
         """The lane's answer is no longer wanted."""
+        self._next.pop(lane, None)
         job = self._jobs.pop(lane, None)
         if job is not None:
             job.wanted = False
@@ -145,6 +173,8 @@ class Worker:
     def _ended(self, lane: str, job: _Job) -> None:
         if self._jobs.get(lane) is job:
             del self._jobs[lane]
+            if lane in self._next:
+                self._next.pop(lane)()
 
 
 class _Thread:

@@ -15,16 +15,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QEventLoop
+from PySide6.QtGui import QRegion
 from PySide6.QtWidgets import QApplication
 
 from explorer.trace import messages as m
+from explorer.trace.request import Sampling
 from explorer.trace.trace import Trace
+from explorer.ui.panel import Panel
 from explorer.ui.panels.attention import AttentionPanel
+from explorer.ui.panels.next_token import NextTokenPanel
 from tests.figures.runs import Run
 from tests.ui.stage import WindowStage
 
 PROMPT, STEPS, VOCABULARY = 112, 24, 49_152
 STEP_MS = 60.0  # all four panels; about 25 on two shared cores
+MOVE_MS = 10.0  # of the mouse or of a slider; about 3 on two shared cores
 TURN_MS = 50.0  # of one turn of Qt's loop: longer, and the window is felt to hang
 
 
@@ -81,3 +86,61 @@ def test_a_step_is_painted_in_all_panels_without_holding_the_window_up(stage: Wi
     decode = spent[3:]  # without the first pictures of each kind
     assert statistics.median(map(sum, decode)) < STEP_MS
     assert statistics.median(map(max, decode)) < TURN_MS
+
+
+@pytest.mark.timeout(120)
+def test_the_mouse_over_a_map_repaints_its_marks_alone(stage: WindowStage) -> None:
+    trace = run_of_the_teaching_models_size()
+    stage.session.run()
+    run = stage.engine.last(m.Advance).run
+    stage.say(m.Prompted(run=run, tokens=trace.prompt))
+    turns(stage, m.Stepped(run=run, step=trace.steps[0], token=trace.chosen[0]))
+    (panel,) = (p for p in stage.window.docks.panels if isinstance(p, AttentionPanel))
+    heatmap = panel.pages.maps.maps[0]
+    heatmap.go_to(60, 20)
+    stage.paint()
+    areas: list[QRegion] = []
+    paint = heatmap.paintEvent
+    heatmap.paintEvent = lambda event: (areas.append(event.region()), paint(event))  # type: ignore
+    spent = []
+    for column in range(21, 51):
+        began = time.thread_time()
+        heatmap._set_cursor((60, column))
+        stage.paint()
+        spent.append(1000 * (time.thread_time() - began))
+    assert len(areas) == 30
+    whole = heatmap.width() * heatmap.height()
+    for area in areas:
+        assert sum(rect.width() * rect.height() for rect in area) < whole / 4
+    assert statistics.median(spent) < MOVE_MS
+
+
+@pytest.mark.timeout(120)
+def test_a_slider_moves_without_waiting_for_the_whole_vocabulary(stage: WindowStage) -> None:
+    """A quarter of a million tokens, a distribution that was never put in order before."""
+    trace = run_of_the_teaching_models_size()
+    stage.session.run()
+    run = stage.engine.last(m.Advance).run
+    stage.say(m.Prompted(run=run, tokens=trace.prompt))
+    rng = np.random.default_rng(2)
+    (panel,) = (p for p in stage.window.docks.panels if isinstance(p, NextTokenPanel))
+    spent = []
+    for index, (step, token) in enumerate(zip(trace.steps[:8], trace.chosen[:8], strict=True)):
+        logits = rng.standard_normal(262_144).astype(np.float32)
+        logits.flags.writeable = False
+        stage.say(m.Stepped(run=run, step=replace(step, logits=logits), token=token))
+        settle(stage, panel)
+        began = time.thread_time()
+        wished = Sampling(greedy=False, temperature=0.5 + index / 10, top_p=0.9)
+        stage.session.set_sampling(wished)
+        spent.append(1000 * (time.thread_time() - began))
+        settle(stage, panel)
+        assert panel._figure is not None
+        assert panel._figure.sampling == wished
+    assert statistics.median(spent) < MOVE_MS
+
+
+def settle(stage: WindowStage, panel: Panel) -> None:
+    """Until a panel has drawn what it works out."""
+    while panel.busy:
+        stage.app.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)

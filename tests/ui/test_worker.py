@@ -193,3 +193,40 @@ def test_the_thread_ends_with_the_last_worker_and_starts_again(qapp: QApplicatio
         for thread in threads:
             thread.join(10)
         assert not alive()
+
+
+def test_what_follows_a_slider_is_shown_on_the_way_and_ends_with_the_newest(
+    worker: Worker,
+) -> None:
+    """Each move asks again before the last answer is there: some must be shown nevertheless."""
+    started, release = threading.Event(), threading.Event()
+    seen: list[object] = []
+    failed: list[Exception] = []
+
+    def slow() -> str:
+        started.set()
+        release.wait(10)
+        return "first"
+
+    worker.follow("chart", slow, seen.append, failed.append)
+    assert started.wait(10)
+    for number in range(50):
+        worker.follow("chart", lambda n=number: n, seen.append, failed.append)  # type: ignore[misc]
+    release.set()
+    wait_until(lambda: not worker.busy)
+    assert seen == ["first", 49]
+    worker.follow("chart", lambda: 1 / 0, seen.append, failed.append, at_once=True)
+    assert [type(error) for error in failed] == [ZeroDivisionError]
+
+
+def test_a_lane_that_is_dropped_forgets_what_waited(worker: Worker) -> None:
+    started, release = threading.Event(), threading.Event()
+    seen: list[object] = []
+    worker.follow("chart", lambda: (started.set(), release.wait(10)), seen.append, seen.append)
+    assert started.wait(10)
+    worker.follow("chart", lambda: "next", seen.append, seen.append)
+    worker.drop("chart")
+    release.set()
+    worker.ask("chart", lambda: "after", seen.append)
+    wait_until(lambda: bool(seen))
+    assert seen == ["after"]

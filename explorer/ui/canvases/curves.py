@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from explorer.figures.next_token import percent
 from explorer.figures.sampling import Curve
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.theme import Theme, unit
 
 _TOP, _BOTTOM, _GAP = 17, 17, 14  # pixels at a zoom of 1
@@ -42,6 +43,7 @@ class CurvePair(QWidget):
         self._words = words
         self._data: Curves | None = None
         describe(self)
+        cover(self)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def set_curves(self, data: Curves, line: str) -> None:
@@ -66,9 +68,10 @@ class CurvePair(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         data = self._data
+        painter = QPainter(self)
+        fill(painter, event.rect(), self._theme)
         if data is None:
             return
-        painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         font = QFont(self.font())
         font.setPixelSize(max(8, round(11 * unit(self))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QWidget
@@ -17,6 +18,7 @@ from explorer.ui.canvases.bars import Bars, Row
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
+from explorer.ui.worker import Worker
 
 
 class NextTokenPanel(Panel):
@@ -34,11 +36,12 @@ class NextTokenPanel(Panel):
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
+        self._worker = Worker(self)
         self._figure: NextToken | None = None
         self._state: State | None = None
         self._bars = Bars(theme, (self.tr("raw"), self.tr("after sampling")))
         self._bars.setAccessibleName(self.tr("Most probable next tokens"))
-        self._bars.clicked.connect(session.force)
+        self._bars.clicked.connect(self._force)
         self._bars.hovered.connect(lambda key: session.select(token_id=key))
         self._bars.capacityChanged.connect(self._redraw)
         self._line = ElidedLabel()
@@ -63,7 +66,12 @@ class NextTokenPanel(Panel):
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self._bars.set_theme(theme)
-        self._redraw()
+        if self._figure is not None:
+            self._show(self._figure)
+
+    @property
+    def busy(self) -> bool:
+        return self._worker.busy
 
     def views(self) -> Mapping[str, View]:
         return {self.tr("Next token"): View(self._bars, self._table)}
@@ -72,20 +80,36 @@ class NextTokenPanel(Panel):
         state = self._state
         index = None if state is None else state.step_index
         if state is None or state.trace is None or index is None:
+            self._worker.drop("chart")
             self._figure = None
             self.show_empty()
             return
-        try:
-            # One row less than fits: the last row is everything else.
-            rows = max(1, self._bars.rows_that_fit() - 1)
-            self._figure = figures.chart(state.trace, index, state.sampling, rows)
-        except SamplingError as error:
-            self._figure = None
-            self.show_empty(str(error))
-            return
-        self._bars.set_rows(self._rows(self._figure))
-        self._line.setText(self._words(self._figure))
+        # One row less than fits: the last row is everything else.
+        rows = max(1, self._bars.rows_that_fit() - 1)
+        # Not in the window's thread: putting a large vocabulary in order holds the mouse up.
+        work = partial(figures.chart, state.trace, index, state.sampling, rows)
+        few = len(state.trace.steps[index].logits) <= figures.FEW
+        self._worker.follow("chart", work, self._show, self._show_reason, at_once=few)
+
+    def _show(self, figure: NextToken) -> None:
+        self._figure = figure
+        self._bars.set_rows(self._rows(figure))
+        self._line.setText(self._words(figure))
         self.show_content()
+
+    def _show_reason(self, error: Exception) -> None:
+        if not isinstance(error, SamplingError):
+            raise error
+        self._figure = None
+        self.show_empty(str(error))
+
+    def _force(self, token_id: int) -> None:
+        """Take another token, unless the bars are still those of an earlier step."""
+        state, figure = self.session.state, self._figure
+        if figure is None or state.trace is None or state.step_index is None:
+            return
+        if state.trace.steps[state.step_index] is figure.step:
+            self.session.force(token_id)
 
     def _rows(self, figure: NextToken) -> list[Row]:
         rows = [self._row(figure, place, bar) for place, bar in enumerate(figure.bars)]

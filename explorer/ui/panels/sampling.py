@@ -8,7 +8,8 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTabWidget, QWidget
 
 from explorer.figures import sampling as figures
-from explorer.figures.sampling import Chain
+from explorer.figures.next_token import FEW
+from explorer.figures.sampling import Chain, Orders
 from explorer.sampling import SamplingError
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -20,6 +21,7 @@ from explorer.ui.sampling import words
 from explorer.ui.sampling.chain_view import ChainView
 from explorer.ui.sampling.token_view import TokenView
 from explorer.ui.theme import Theme
+from explorer.ui.worker import Worker
 
 
 class SamplingPanel(Panel):
@@ -37,7 +39,9 @@ class SamplingPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._state: State | None = None
+        self._worker = Worker(self)
         self._chain: Chain | None = None
+        self._orders: Orders | None = None
         self._as_picked = False  # else: with the settings of the controls
         self._whose = ElidedLabel()
         self._switch = QPushButton()
@@ -53,7 +57,7 @@ class SamplingPanel(Panel):
         self._tabs = QTabWidget()
         self._tabs.addTab(self.chain_view, self.tr("Stages"))
         self._tabs.addTab(self.token_view, self.tr("All tokens"))
-        self._tabs.currentChanged.connect(lambda _: self._draw())
+        self._tabs.currentChanged.connect(lambda _: self._redraw())
         self.content.setSpacing(3)
         self.content.addLayout(top)
         self.content.addWidget(self._tabs, 1)
@@ -87,6 +91,10 @@ class SamplingPanel(Panel):
             self.tr("All tokens"): View(self.token_view, self.token_view.model.table),
         }
 
+    @property
+    def busy(self) -> bool:
+        return self._worker.busy
+
     def _toggle(self) -> None:
         self._as_picked = not self._as_picked
         self._redraw()
@@ -100,18 +108,35 @@ class SamplingPanel(Panel):
     def _redraw(self) -> None:
         state = self._state
         if state is None or state.trace is None or state.step_index is None:
-            self._chain = None
-            self.token_view.model.clear()
-            self.show_empty()
+            self._worker.drop("chain")
+            self._forget("")
             return
+        trace, index, settings = state.trace, state.step_index, self._settings(state)
+        both = self._tabs.currentWidget() is self.chain_view
+
+        def work() -> tuple[State, Chain, Orders | None]:
+            found = figures.chain(trace, index, settings)
+            return state, found, figures.orders(trace, index, found) if both else None
+
+        # Not in the window's thread: a large vocabulary takes longer than a move of a slider.
+        few = len(trace.steps[index].logits) <= FEW
+        self._worker.follow("chain", work, self._show, self._show_reason, at_once=few)
+
+    def _forget(self, why: str) -> None:
+        self._chain = None
+        self.token_view.model.clear()
+        self.show_empty(why)
+
+    def _show_reason(self, error: Exception) -> None:
+        if not isinstance(error, SamplingError):
+            raise error
+        self._forget(str(error))
+
+    def _show(self, found: tuple[State, Chain, Orders | None]) -> None:
+        state, self._chain, self._orders = found
+        assert state.trace is not None
+        assert state.step_index is not None
         index = state.step_index
-        try:
-            self._chain = figures.chain(state.trace, index, self._settings(state))
-        except SamplingError as error:
-            self._chain = None
-            self.token_view.model.clear()
-            self.show_empty(str(error))
-            return
         other = state.trace.steps[index].sampling != state.sampling
         self._switch.setVisible(other)
         self._switch.setText(
@@ -119,24 +144,20 @@ class SamplingPanel(Panel):
             else self.tr("Show as it was picked")
         )  # fmt: skip
         self._whose.setText(words.whose(self.tr, self._chain))
-        self._draw()
+        self._draw(state, self._chain)
         self.show_content()
 
-    def _draw(self) -> None:
+    def _draw(self, state: State, chain: Chain) -> None:
         """Only the tab that is seen."""
-        state, chain = self._state, self._chain
-        if state is None or state.trace is None or state.step_index is None or chain is None:
-            return
         if self._tabs.currentWidget() is self.token_view:
             self.token_view.show_chain(chain, state.names, self._known(state))
             return
-        orders = figures.orders(state.trace, state.step_index, chain)
         known = self._known(state)
 
         def label(token_id: int) -> str:
             return words.token(known, state.names, token_id)
 
-        self.chain_view.show_chain(chain, orders, state.sampling, label)
+        self.chain_view.show_chain(chain, self._orders, state.sampling, label)
 
     @staticmethod
     def _known(state: State) -> Mapping[int, Token]:
