@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -176,3 +177,21 @@ sys.exit(program.main({str(tmp_path)!r}, "given", None))
     done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["True given"]
+
+
+def test_the_window_is_measured_on_a_real_model() -> None:
+    code = """
+import json, sys, time
+from explorer.app import _pace
+from explorer.ui import pace
+pace.STEPS = 4
+pace.WORDS = "the cat sat on the mat"
+sys.exit(_pace("copycat", str(time.time())))
+"""
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["platform"] == "offscreen"
+    assert 0 < found["start_to_window_ms"] < found["start_to_first_token_ms"]
+    assert found["longest_gap_ms"] > 0
+    assert found["steps"] == 3

@@ -26,7 +26,6 @@ _MEANING = {
     "eager_bytes_over_ours": "the same, bytes kept",
     "eager_peak_over_ours": "the same, most memory while it runs",
     "decode_over_floor": "decoding ÷ reading every weight once",
-    "fastest_mode_over_decode": "fastest named mode ÷ default decoding",
     "start_to_window_ms": "process start → window painted, ms",
     "start_to_first_token_ms": "process start → first token, ms",
     "step_to_painted_ms": "step arrives → painted, median, ms",

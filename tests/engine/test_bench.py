@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from explorer.engine import bench, selftest
+from explorer.engine import bench, peak, selftest
 from explorer.engine.errors import BadInput, Cancelled
 from tests.engine.tiny import runner_on, tiny_model
 
@@ -24,6 +25,17 @@ def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> Non
     assert figures["capture_bytes"]["32"] == 3 * 32 * (4 + 2) * 8 * 4 + 32 * 32 * 4
     assert ratios["decode_over_floor"] > 1
     assert said[0].startswith("Prefill of 16")
+
+
+def test_the_most_memory_is_of_the_work_alone() -> None:
+    def work() -> int:
+        return int(np.ones(16 << 20, np.float32).sum())
+
+    result, taken = peak.peak_of(work)
+    assert result == 16 << 20
+    if taken is not None:  # the system tells it
+        assert 50e6 < taken < 200e6
+        assert (peak.peak_of(lambda: None)[1] or 0) < 20e6
 
 
 def test_it_can_be_cancelled_and_needs_room() -> None:
