@@ -87,4 +87,4 @@ def _mirrored(levels: np.ndarray) -> np.ndarray:
     one = (levels == 1).astype(levels.dtype)
     result += one
     result += one
-    return result
+    return np.asarray(result)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from explorer.session import budget
 from explorer.session.job import Desk, Job
-from explorer.session.state import Comparison, Status, other_side
+from explorer.session.state import Comparison, Experiment, Status, other_side
 from explorer.trace import messages as m
 from explorer.trace.card import SelfCheck
 from explorer.trace.step import Step
@@ -131,10 +131,13 @@ class Background:
         keep = budget.looked_at(self._desk.store.state.selection.step, index)
         self._desk.store.set(trace=budget.within(swapped, self.budget_bytes, keep))
 
-    def on_prefix(self, event: m.Facts) -> None:
-        """The experiment's figures."""
+    def on_prefix(self, event: m.Facts, job: Job) -> None:
+        """The experiment's figures, and the moment of the run that they are of."""
         self._desk.job = None
-        self._desk.store.set(prefix=event.facts, status=Status(activity="idle"))
+        trace = self._desk.store.state.trace
+        chosen = () if trace is None else trace.chosen_ids[: job.step]
+        found = Experiment(job.request, chosen, job.sampling, event.facts)
+        self._desk.store.set(prefix=found, status=Status(activity="idle"))
         self.go_on()
 
     def on_checked(self, event: m.Checked) -> None:

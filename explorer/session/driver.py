@@ -253,7 +253,7 @@ class Driver:
             case m.Checked():
                 self.background.on_checked(event)
             case m.Facts() if job.kind == "prefix":
-                self.background.on_prefix(event)
+                self.background.on_prefix(event, job)
             case m.Facts() if job.kind == "scores":
                 self.experiments.answered(event, job)
                 self.background.go_on()

@@ -173,7 +173,7 @@ class State:
     prompt_problem: str = ""
     comparing: bool = False  # masked beside unmasked is wished for
     comparison: Comparison | None = None  # the other side of the last step compared
-    prefix: dict[str, Any] | None = None  # the prefix experiment's figures (engine.prefix)
+    prefix: Experiment | None = None  # the last token dropped (engine.prefix)
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
     draws: Experiment | None = None  # many draws (engine.draws)
     found: Experiment | None = None  # the search for a better sequence (engine.search)

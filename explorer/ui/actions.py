@@ -286,6 +286,28 @@ ACTIONS: tuple[Action, ...] = (
         locked_when_presenting=True,
     ),
     Action(
+        id="compare-mask",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Compare with and without the mask"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Masked beside unmasked in the Attention panel, and their difference"
+        ),
+        keys=("C",),
+        icon="mask",
+        wish=lambda w: w.compare_mask(),
+        enabled=_has_steps,
+        checked=lambda s: s.comparing,
+    ),
+    Action(
+        id="go-to-token",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Go to token…"),
+        tip=QT_TRANSLATE_NOOP("actions", "Find a token in the map by its number or its text"),
+        keys=("Ctrl+G",),
+        wish=lambda w: w.go_to_token(),
+        enabled=_has_steps,
+    ),
+    Action(
         id="zoom-in",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Larger"),

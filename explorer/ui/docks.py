@@ -129,6 +129,13 @@ class Docks(QMainWindow):
         """All of them; those that nobody has seen yet are made for it."""
         return [dock.panel for dock in self.docks]
 
+    def bring_up(self, name: str) -> Panel:
+        """Show the panel of this ID, in front of those that share its place."""
+        (dock,) = (dock for dock in self.docks if dock.place.id == name)
+        dock.setVisible(True)
+        dock.raise_()
+        return dock.panel
+
     @property
     def settled(self) -> bool:
         """True if every panel that is seen shows the newest state."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal, TextIO
 
 import numpy as np
 from PySide6.QtCore import QBuffer, QIODevice, QPoint, QRect, QSize
@@ -23,13 +25,14 @@ PICTURE_SCALE = 2  # pixels per screen pixel in a PNG, so that it stays sharp in
 class View:
     """One exportable part of a panel: the widget as drawn, and its figures if it has any.
 
-    `table` gives rows of plain values, the first row being the header; `array` the same figures
-    in full, for numpy.
+    `table` gives rows of plain values, the first row being the header; `array` what works out the
+    same figures in full, for numpy.  Both are asked in the window's thread and hold on to what
+    was on screen then; what they give is used in any thread.
     """
 
     widget: QWidget
     table: Callable[[], Iterable[Sequence[object]]] | None = None
-    array: Callable[[], np.ndarray] | None = None
+    array: Callable[[], Callable[[], np.ndarray]] | None = None
 
 
 def picture(widget: QWidget, scale: int = PICTURE_SCALE) -> QImage:
@@ -59,29 +62,92 @@ def svg(widget: QWidget, title: str) -> bytes:
     return buffer.data().data()
 
 
+def csv_rows(rows: Iterable[Sequence[object]], out: TextIO) -> Generator[int]:
+    """Write rows as comma-separated text, floats in full precision; how many are written."""
+    writer = csv.writer(out)
+    for count, row in enumerate(rows, 1):
+        writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in row])
+        yield count
+
+
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """Rows as comma-separated text; floats in full precision."""
     out = io.StringIO(newline="")
-    writer = csv.writer(out)
-    for row in rows:
-        writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in row])
+    deque(csv_rows(rows, out), maxlen=0)
     return out.getvalue()
 
 
-def write_view(view: View, title: str, path: Path, kind: Kind) -> None:
-    """Save a view to a file.  OSError if it can't be written."""
+def begun(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
+    """The same rows, the first few worked out now: a small table is whole before its panel changes.
+
+    A long one holds on to what it is made of by itself.
+    """
+    rest = iter(rows)
+    ready: list[Sequence[object]] = []
+    cells = 0
+    for row in rest:
+        ready.append(row)
+        cells += len(row)
+        if cells > _CELLS_AT_ONCE:
+            break
+    return chain(ready, rest)
+
+
+def writing(view: View, title: str, path: Path, kind: Kind) -> Generator[int]:
+    """Draw a view now; what comes back writes it, in any thread, and says how many rows it has.
+
+    Ended early it leaves no file, and one that was there as it was.  OSError if it can't write.
+    """
     if kind == "svg":
-        path.write_bytes(svg(view.widget, title))
-    elif kind == "csv":
+        data = svg(view.widget, title)
+        return _put(path, lambda file: _whole(file.write(data)))
+    if kind == "csv":
         assert view.table is not None
-        # A byte-order mark: spreadsheets otherwise read the file in the local code page.
-        path.write_text(csv_text(view.table()), encoding="utf-8-sig", newline="")
-    elif kind == "npy":
+        rows = begun(view.table())
+        return _put(path, lambda file: _csv(rows, file))
+    if kind == "npy":
         assert view.array is not None
-        with path.open("wb") as file:  # numpy.save would add to the name
-            np.save(file, view.array(), allow_pickle=False)
-    elif not picture(view.widget).save(str(path), "PNG"):  # type: ignore[call-overload]
-        raise OSError(f"The picture could not be written to {path}.")
+        array = view.array()
+        return _put(path, lambda file: _whole(np.save(file, array(), allow_pickle=False)))
+    image = picture(view.widget)
+    return _put(path, lambda file: _whole(file.write(_png(image))))
 
 
+def write_view(view: View, title: str, path: Path, kind: Kind) -> None:
+    """Save a view to a file at once.  OSError if it can't be written."""
+    deque(writing(view, title, path, kind), maxlen=0)
+
+
+def _put(path: Path, write: Callable[[BinaryIO], Iterator[int]]) -> Generator[int]:
+    """Write beside the file, and put it in its place when it is whole."""
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with beside.open("wb") as file:
+            yield from write(file)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _csv(rows: Iterable[Sequence[object]], file: BinaryIO) -> Iterator[int]:
+    # A byte-order mark: spreadsheets otherwise read the file in the local code page.
+    out = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    try:
+        yield from csv_rows(rows, out)
+    finally:
+        out.detach()  # what is left is written, the file stays open
+
+
+def _whole(_: object) -> Iterator[int]:
+    return iter((1,))
+
+
+def _png(image: QImage) -> bytes:
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    image.save(buffer, "PNG")  # type: ignore[call-overload]
+    return buffer.data().data()
+
+
+_CELLS_AT_ONCE = 20_000  # a few milliseconds
 _FLAGS = QWidget.RenderFlag.DrawChildren | QWidget.RenderFlag.DrawWindowBackground

@@ -23,6 +23,7 @@ from explorer.session.state import State
 from explorer.ui import export
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.export import Kind, View
+from explorer.ui.saving import Saving
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -148,12 +149,15 @@ class Panel(QWidget):
         self._more.setToolTip(self.tr("Copy or save what this panel shows"))
         self._more.setAccessibleName(self.tr("Copy or save: {0}").format(self.tr(self.TITLE)))
         self._more.clicked.connect(self._show_menu)
+        self.saving = Saving(self)
+        self.saving.failed.connect(self.failed)
         header = QWidget()
         row = QHBoxLayout(header)
         row.setContentsMargins(8, 0, 2, 0)
         row.setSpacing(6)
         row.addWidget(title)
         row.addWidget(self._explanation, 1)
+        row.addWidget(self.saving.button)
         row.addWidget(self._more)
         return header
 
@@ -165,7 +169,7 @@ class Panel(QWidget):
 
     def _copy_table(self, view: View) -> None:
         assert view.table is not None
-        QGuiApplication.clipboard().setText(export.csv_text(view.table()))
+        self.saving.copy_table(view.table())
 
     def _save(self, name: str, view: View, kind: Kind) -> None:
         folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
@@ -176,12 +180,5 @@ class Panel(QWidget):
         if not chosen:
             return
         path = Path(chosen)
-        try:
-            path = path if path.suffix else path.with_suffix(f".{kind}")
-            export.write_view(view, name, path, kind)
-        except OSError as error:
-            self.failed.emit(
-                self.tr("{0} could not be saved: {1}. Choose another folder.").format(
-                    path.name, error.strerror or error
-                )
-            )
+        path = path if path.suffix else path.with_suffix(f".{kind}")
+        self.saving.save(view, name, path, kind)

@@ -252,6 +252,12 @@ class Window(QMainWindow):
         else:
             self.showNormal()
 
+    def go_to_token(self) -> None:
+        self.docks.bring_up("attention").begin_go_to()  # type: ignore[attr-defined]
+
+    def compare_mask(self) -> None:
+        self.docks.bring_up("attention").compare()  # type: ignore[attr-defined]
+
     def reset_layout(self) -> None:
         self._split.setSizes([270, max(self.width() - 270, 400)])
         self.docks.reset_layout()

@@ -113,7 +113,10 @@ def test_a_run_without_mask_is_compared_with_the_masked_one(owner: Owner) -> Non
 def test_prefix_experiment_lands_in_the_state(owner: Owner) -> None:
     owner.step(2)
     owner.session.measure_prefix()
-    found = owner.until(lambda s: s.prefix is not None).prefix
-    assert found is not None
+    state = owner.until(lambda s: s.prefix is not None)
+    assert state.prefix is not None
+    assert state.prefix.fits(state.trace, 1)
+    assert not state.prefix.fits(state.trace, 0), "of another step's prefix"
+    found = state.prefix.facts
     assert max(found["masked"]["layers"]) < 1e-4
     assert min(found["unmasked"]["layers"]) > 1e-2

@@ -227,6 +227,25 @@ def try_restart_engine(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_
     assert len(stage.engines) == 2
 
 
+def try_compare_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    trigger(stage, "compare-mask")
+    assert stage.state.comparing
+    assert stage.window.actions_table.by_id["compare-mask"].isChecked()
+    trigger(stage, "compare-mask")
+    assert not stage.state.comparing
+
+
+def try_go_to_token(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    trigger(stage, "go-to-token")
+    tools = stage.window.docks.bring_up("attention").tools  # type: ignore[attr-defined]
+    assert tools.go_to.isVisible()
+    assert stage.window.focusWidget() is tools.go_to
+
+
 def try_zoom_in(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     before = stage.window.prompt.fontInfo().pixelSize()
     trigger(stage, "zoom-in")

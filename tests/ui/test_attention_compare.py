@@ -246,7 +246,7 @@ def test_every_view_of_a_comparison_can_be_drawn(board: Board, compared: State) 
         array = next(iter(names.values())).array
         assert array is not None
         count = _drawn(board).wish.look.slots
-        assert array().shape == ((3, count) if view == "row" else (3, count, count))
+        assert array()().shape == ((3, count) if view == "row" else (3, count, count))
     assert all(a != b for a, b in pairwise(pictures))
 
 

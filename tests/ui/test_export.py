@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import threading
 import xml.etree.ElementTree as xml
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from explorer.ui import export
 from explorer.ui.export import View
 from explorer.ui.panel import Panel
 from explorer.ui.theme import THEMES
+from tests.ui.test_worker import wait_until
 
 
 @pytest.fixture
@@ -79,6 +82,7 @@ def test_the_menu_copies_and_saves(
     panel.show_content()
     entries = {action.text(): action for action in panel.build_menu().actions()}
     entries["Copy table"].trigger()
+    wait_until(lambda: not panel.saving.busy)
     assert qapp.clipboard().text() == "a\r\n1\r\n"
     entries["Copy picture"].trigger()
     assert not qapp.clipboard().image().isNull()
@@ -86,6 +90,7 @@ def test_the_menu_copies_and_saves(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (chosen, "")))
     for kind in ("Save picture (PNG)…", "Save drawing (SVG)…", "Save table (CSV)…"):
         entries[kind].trigger()
+    wait_until(lambda: not panel.saving.busy)
     assert sorted(f.name for f in tmp_path.iterdir()) == ["out.csv", "out.png", "out.svg"]
 
 
@@ -99,6 +104,8 @@ def test_a_failed_save_is_one_sentence(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (chosen, "")))
     entries = {action.text(): action for action in panel.build_menu().actions()}
     entries["Save table (CSV)…"].trigger()
+    wait_until(lambda: bool(said))
+    assert not panel.saving.busy
     assert len(said) == 1
     assert "out.csv could not be saved" in said[0]
 
@@ -106,6 +113,54 @@ def test_a_failed_save_is_one_sentence(
 def test_an_array_is_saved_under_the_name_that_was_given(label: QLabel, tmp_path: Path) -> None:
     figures = np.array([[0.25, np.nan], [0.75, 1.0]], np.float32)
     path = tmp_path / "map.npy"
-    export.write_view(View(label, array=lambda: figures), "map", path, "npy")
+    export.write_view(View(label, array=lambda: lambda: figures), "map", path, "npy")
     np.testing.assert_array_equal(np.load(path), figures)
     assert np.load(path).dtype == np.float32
+
+
+def test_a_long_table_is_written_while_the_window_goes_on(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    panel = Labels(None, THEMES["light"])  # type: ignore[arg-type]
+    written_in: set[threading.Thread] = set()
+
+    def rows() -> Iterator[Sequence[object]]:
+        for number in range(40):
+            written_in.add(threading.current_thread())
+            yield [number] * 1000
+
+    path = tmp_path / "long.csv"
+    panel.saving.save(View(QLabel(), rows), "t", path, "csv")
+    assert panel.saving.busy
+    assert not panel.saving.button.isHidden()
+    assert not path.exists(), "it is put in its place when it is whole"
+    wait_until(lambda: not panel.saving.busy)
+    assert panel.saving.button.isHidden()
+    assert len(path.read_text(encoding="utf-8-sig").splitlines()) == 40
+    assert len(written_in) == 2, "a small part at once, the rest in the background"
+    assert [f.name for f in tmp_path.iterdir()] == ["long.csv"]
+
+
+def test_a_save_can_be_cancelled_and_leaves_what_was_there(
+    qapp: QApplication, tmp_path: Path
+) -> None:
+    panel = Labels(None, THEMES["light"])  # type: ignore[arg-type]
+    ended = threading.Event()
+    path = tmp_path / "long.csv"
+    path.write_text("before")
+
+    def rows() -> Iterator[Sequence[object]]:
+        try:
+            while True:
+                yield [1] * 1000
+        finally:
+            ended.set()
+
+    panel.saving.save(View(QLabel(), rows), "t", path, "csv")
+    wait_until(lambda: "rows" in panel.saving.button.text())
+    panel.saving.button.click()
+    assert not panel.saving.busy
+    assert panel.saving.button.isHidden()
+    assert ended.wait(10)
+    wait_until(lambda: [f.name for f in tmp_path.iterdir()] == ["long.csv"])
+    assert path.read_text() == "before"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
@@ -31,8 +31,6 @@ class Comparing(QObject):
         self.bar = CompareBar()
         self.tray = Tray(theme, session.measure_prefix)
         self._alone = False  # on without a second run, which this architecture refuses
-        self._prefix: dict[str, Any] | None = None
-        self._prefix_of: tuple[Any, ...] | None = None  # the moment the experiment was made at
 
     def on(self, state: State) -> bool:
         """True if two sides are to be shown."""
@@ -94,7 +92,6 @@ class Comparing(QObject):
         sides = (trace.steps[step], None if other is None else other.step)
         masked, unmasked = sides if trace.request.causal_mask else sides[::-1]
         self.tray.next.show_steps(masked, unmasked, missing)
-        moment = (trace.request, trace.chosen_ids[:step])
-        if new.prefix is not self._prefix:
-            self._prefix, self._prefix_of = new.prefix, moment
-        self.tray.prefix.show_figures(new.prefix, current=self._prefix_of == moment)
+        found = new.prefix
+        current = found is not None and found.fits(trace, step)
+        self.tray.prefix.show_figures(None if found is None else found.facts, current=current)

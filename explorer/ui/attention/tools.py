@@ -9,9 +9,7 @@ from PySide6.QtGui import (
     QAction,
     QActionGroup,
     QKeyEvent,
-    QKeySequence,
     QResizeEvent,
-    QShortcut,
 )
 from PySide6.QtWidgets import (
     QComboBox,
@@ -29,7 +27,6 @@ from explorer.ui.elided import ElidedLabel
 from explorer.ui.icons import icon
 from explorer.ui.theme import Theme, unit
 
-GO_TO_KEY = "Ctrl+G"
 _WIDE = 500  # pixels at a zoom of 1 from which the compare button has its words
 
 
@@ -104,7 +101,6 @@ class Tools(QWidget):
         row.addWidget(self.more)
         self.go_to.wanted.connect(self._on_wanted)
         self.go_to.left.connect(self.end_go_to)
-        QShortcut(QKeySequence(GO_TO_KEY), self, self.begin_go_to)
         self._tint()
 
     def _figures(self) -> list[tuple[str, str, str]]:

@@ -299,6 +299,15 @@ class AttentionPanel(Panel):
             self.heads.atlas.set_order(None)
         self.source.set_kind(self.heads.kind)
 
+    def begin_go_to(self) -> None:
+        """Ask for a token to go to."""
+        if not self.empty:
+            self.tools.begin_go_to()
+
+    def compare(self) -> None:
+        """Switch the comparison with and without the mask on or off."""
+        self._on_compared(not self.comparing.on(self.session.state))
+
     def _go_to(self, text: str) -> None:
         """Select a token by its number, or the next one that holds a text."""
         if self._look is None:
@@ -335,12 +344,14 @@ class AttentionPanel(Panel):
             shown[self.tr("Prefix experiment")] = View(self.tray.prefix, self.tray.prefix.table)
         return shown
 
-    def _array(self) -> np.ndarray:
+    def _array(self) -> Callable[[], np.ndarray]:
         """The whole map, or with, without and difference; of the row view its row alone."""
-        if self._drawn is None:
-            return np.zeros((0, 0), np.float32)
-        whole = tables.array(self._drawn)
-        return whole[..., self._query or 0, :] if self.tools.chosen_view == "row" else whole
+        drawn, query = self._drawn, self._query or 0
+        if drawn is None:
+            return lambda: np.zeros((0, 0), np.float32)
+        if self.tools.chosen_view == "row":
+            return lambda: tables.array(drawn)[..., query, :]
+        return lambda: tables.array(drawn)
 
     def _table(self) -> Iterator[Sequence[object]]:
         """The figures of what is shown; in a comparison one block for each side."""

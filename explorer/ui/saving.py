@@ -1,0 +1,126 @@
+"""Saving and copying what takes long: in the background, with its progress, and a way to end it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from time import monotonic
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QToolButton
+
+from explorer.ui import export
+from explorer.ui.export import Kind, View
+from explorer.ui.worker import TURN, Worker
+
+_PORTION = 0.02  # seconds of one turn
+_TOLD_EVERY = 0.2  # seconds
+
+
+class Saving(QObject):
+    """Writes files and tables; `button` shows how far the newest is, and cancels all."""
+
+    failed = Signal(str)  # one sentence
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._worker: Worker | None = None  # made when something is first saved
+        self._open: set[str] = set()  # what is being written
+        self.button = QToolButton()
+        self.button.setProperty("look", "title-button")
+        self.button.setToolTip(self.tr("Cancel saving"))
+        self.button.setVisible(False)
+        self.button.clicked.connect(self.cancel)
+
+    @property
+    def busy(self) -> bool:
+        """True while something is being written."""
+        return bool(self._open)
+
+    def save(self, view: View, title: str, path: Path, kind: Kind) -> None:
+        """Write a view as it is on screen now."""
+        rows = export.writing(view, title, path, kind)
+        self._start(
+            str(path), path.name, lambda: _told(rows), lambda error: self._fail(path, error)
+        )
+
+    def copy_table(self, rows: Iterable[Sequence[object]]) -> None:
+        """Put a table on the clipboard."""
+        out, ready = io.StringIO(newline=""), export.begun(rows)
+        self._start(
+            "table",
+            self.tr("table"),
+            lambda: _told(export.csv_rows(ready, out)),
+            None,
+            lambda: QGuiApplication.clipboard().setText(out.getvalue()),
+        )
+
+    def cancel(self) -> None:
+        """End what is being written; nothing of it stays."""
+        for lane in self._open:
+            assert self._worker is not None
+            self._worker.drop(lane)
+        self._open.clear()
+        self.button.setVisible(False)
+
+    def _start(
+        self,
+        lane: str,
+        name: str,
+        work: Callable[[], Iterator[object]],
+        failed: Callable[[Exception], None] | None,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        if self._worker is None:
+            self._worker = Worker(self)
+        self._open.add(lane)
+        self._say(name, 0)
+
+        def heard(rows: int | None) -> None:
+            if rows is None:
+                self._close(lane)
+                done()
+            else:
+                self._say(name, rows)
+
+        self._worker.ask(lane, work, heard, failed)
+
+    def _close(self, lane: str) -> None:
+        self._open.discard(lane)
+        self.button.setVisible(self.busy)
+
+    def _say(self, name: str, rows: int) -> None:
+        how_far = self.tr("{0} rows").format(f"{rows:,}") if rows > 1 else "…"
+        self.button.setText(self.tr("{0}: {1} ✕").format(name, how_far))
+        self.button.setAccessibleName(self.tr("Cancel saving {0}").format(name))
+        self.button.setVisible(True)
+
+    def _fail(self, path: Path, error: Exception) -> None:
+        self._close(str(path))
+        if not isinstance(error, OSError | MemoryError):
+            raise error
+        why = error.strerror if isinstance(error, OSError) else self.tr("not enough memory")
+        self.failed.emit(
+            self.tr("{0} could not be saved: {1}. Choose another folder.").format(
+                path.name, why or error
+            )
+        )
+
+
+def _told(rows: Generator[int]) -> Iterator[object]:
+    """Rows done now and then, turns in between, and None at the end; ended early it ends `rows`."""
+    began = told = monotonic()
+    try:
+        for count in rows:
+            now = monotonic()
+            if now - told >= _TOLD_EVERY:
+                began = told = now
+                yield count
+            elif now - began >= _PORTION:
+                began = now
+                yield TURN
+        yield None
+    finally:
+        rows.close()
