@@ -15,6 +15,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -73,17 +74,19 @@ def _no_distribution() -> Iterator[None]:
 def no_compiler() -> Iterator[None]:
     """While inside, torch's compiler is not imported to mark what it must leave alone.
 
-    torch does that even to work out the shape of a tensor without memory.
+    torch does that even to work out the shape of a tensor without memory.  If more is wanted of it,
+    it is imported after all.
     """
     names = () if _COMPILER in sys.modules else (_COMPILER, _TRACER)
+    finder = _Finder()
     for name in names:
         sys.modules[name] = _StandIn(name)
+    sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
-        for name in names:
-            if isinstance(sys.modules.get(name), _StandIn):
-                del sys.modules[name]
+        sys.meta_path.remove(finder)
+        _put_away()
 
 
 class _StandIn(ModuleType):
@@ -104,10 +107,24 @@ class _StandIn(ModuleType):
         return _unmarked if name in _MARKS else getattr(_real(self.__name__), name)
 
 
-def _real(module: str) -> Any:
+class _Finder:
+    """Somebody imports a part of the compiler: the whole of it, then."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        parent = name.rpartition(".")[0]
+        if not isinstance(sys.modules.get(parent), _StandIn):
+            return None
+        return PathFinder.find_spec(name, _real(parent).__path__)
+
+
+def _put_away() -> None:
     for name in (_COMPILER, _TRACER):
         if isinstance(sys.modules.get(name), _StandIn):
             del sys.modules[name]
+
+
+def _real(module: str) -> Any:
+    _put_away()
     return importlib.import_module(module)
 
 

@@ -18,7 +18,13 @@ from transformers import masking_utils
 heavy = ("torch._dynamo", "torch.distributed.tensor")
 found = {"light": not any(name in sys.modules for name in heavy)}
 runner = tiny_runner("llama")
+from explorer.engine.skeleton import skeleton
+skeleton(runner.model.config)
 found["still light"] = "torch._dynamo" not in sys.modules
+with libraries.no_compiler():
+    from torch._dynamo import utils
+    import torch._dynamo.exc
+found["parts"] = callable(utils.same) and callable(torch._dynamo.exc.TorchDynamoException)
 found["distributed"] = torch.distributed.is_available()
 found["names"] = [transformers.models.LlamaConfig.__name__, transformers.GPT2LMHeadModel.__name__,
                   transformers.models.qwen2.modeling_qwen2.Qwen2Model.__name__]
@@ -40,6 +46,7 @@ def test_the_compiler_is_left_out_and_can_still_be_had() -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "light": True,
         "still light": True,
+        "parts": True,
         "distributed": True,
         "names": ["LlamaConfig", "GPT2LMHeadModel", "Qwen2Model"],
         "mask": "torch._dynamo._trace_wrapped_higher_order_op",
