@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication
 
 from explorer.trace import messages as m
 from explorer.ui.models.code import CodeDialog
@@ -40,22 +40,29 @@ def test_it_names_the_model_and_the_files_and_is_no_error_yet(stage: WindowStage
     assert "/models/own" in dialog.text()
     assert "a.py, b.py" in dialog.informativeText()
     assert stage.state.error == ""
-    assert dialog.defaultButton() is dialog.button(QMessageBox.StandardButton.No)
+    assert dialog.focusWidget() is dialog.no
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Escape])
-def test_enter_and_escape_mean_no(stage: WindowStage, key: Qt.Key) -> None:
+def test_enter_and_escape_mean_no_wherever_the_focus_is(
+    stage: WindowStage, key: Qt.Key, elsewhere: bool
+) -> None:
     dialog = asked(stage)
-    dialog.button(QMessageBox.StandardButton.No).setFocus()
-    QTest.keyClick(dialog, key)
+    if elsewhere:
+        stage.look.set_theme("dark")
+        dialog.yes.setFocus()
+        stage.paint()
+    QTest.keyClick(dialog.focusWidget(), key)
     stage.paint()
+    stage.look.set_theme("light")
     assert not stage.engine.last(m.Load).allow_code
     assert stage.state.error == SENTENCE
     assert stage.state.code_question is None
 
 
 def test_yes_opens_it_once_and_the_next_time_asks_again(stage: WindowStage) -> None:
-    asked(stage).button(QMessageBox.StandardButton.Yes).click()
+    asked(stage).yes.click()
     stage.paint()
     load = stage.engine.last(m.Load)
     assert (load.model, load.allow_code) == ("/models/own", True)

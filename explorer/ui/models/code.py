@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 
 from explorer.session.state import CodeQuestion
 
@@ -31,13 +32,17 @@ class CodeDialog(QMessageBox):
                 "Your answer counts for this one time."
             ).format(", ".join(question.files))
         )
-        self.setStandardButtons(QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No)
-        self.setDefaultButton(QMessageBox.StandardButton.No)
-        self.setEscapeButton(QMessageBox.StandardButton.No)
-        self.button(QMessageBox.StandardButton.Yes).setText(self.tr("Run its code"))
-        self.button(QMessageBox.StandardButton.No).setText(self.tr("Don't run it"))
-        self.finished.connect(self._tell)
+        self.yes = QPushButton(self.tr("Run its code"))
+        self.no = QPushButton(self.tr("Don't run it"))
+        self.addButton(self.yes, QMessageBox.ButtonRole.YesRole)
+        self.addButton(self.no, QMessageBox.ButtonRole.NoRole)
+        self.setDefaultButton(self.no)
+        self.setEscapeButton(self.no)
+        self.finished.connect(lambda: self.answered.emit(self.clickedButton() is self.yes))
 
-    def _tell(self) -> None:
-        yes = self.button(QMessageBox.StandardButton.Yes)
-        self.answered.emit(self.clickedButton() is yes)
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        # A button that has the focus would become the one that Enter presses.
+        self.yes.setAutoDefault(False)
+        self.no.setDefault(True)
+        self.no.setFocus()
