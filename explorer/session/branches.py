@@ -16,6 +16,7 @@ from explorer.trace.trace import Trace
 
 LIMIT_BYTES = 1 << 30
 LIMIT_BRANCHES = 200
+Arrays = tuple[int, int]  # identities of what a step holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,8 @@ class Branches:
         home = self._home(trace)
         if home is None:
             begun = self.begun + 1
-            own = trace.steps[max((shared_steps(b.trace, trace) for b in self.beside(trace)),
-                                  default=0) :]  # fmt: skip
-            fresh = Branch(begun, _name(begun), trace, sum(map(step_bytes, own)))
+            own, _ = bytes_beyond(trace, arrays_of(b.trace for b in self.beside(trace)))
+            fresh = Branch(begun, _name(begun), trace, own)
             grown = replace(self, all=(*self.all, fresh), current=begun, begun=begun)
             return grown.within(limit, given_up)
         if len(trace.steps) < len(home.trace.steps) or trace is home.trace:
@@ -78,8 +78,8 @@ class Branches:
             more = trace.steps[len(home.trace.steps) :]
             return home.own_bytes + sum(map(step_bytes, more))
         # Without a cache, older passes give their queries and keys up as the run goes on.
-        others = {id(step) for b in self.all if b is not home for step in b.trace.steps}
-        return sum(step_bytes(step) for step in trace.steps if id(step) not in others)
+        others = arrays_of(b.trace for b in self.all if b is not home)
+        return bytes_beyond(trace, others)[0]
 
     def _home(self, trace: Trace) -> Branch | None:
         """The branch that `trace` is a beginning or a continuation of, the current one first."""
@@ -92,14 +92,13 @@ class Branches:
         """Without one branch; the one on screen stays."""
         if number == self.current:
             return self
-        known: set[int] = set()
+        known: set[Arrays] = set()
         rest = []
         for branch in self.all:
             if branch.number == number:
                 continue
-            own = [step for step in branch.trace.steps if id(step) not in known]
-            known.update(map(id, own))
-            rest.append(replace(branch, own_bytes=sum(map(step_bytes, own))))
+            own, known = bytes_beyond(branch.trace, known)
+            rest.append(replace(branch, own_bytes=own))
         return replace(self, all=tuple(rest))
 
     def within(self, limit: int, given_up: Collection[int] = ()) -> Branches:
@@ -149,6 +148,21 @@ def shared_steps(one: Trace, other: Trace) -> int:
 
 def _one_line(one: Trace, other: Trace) -> bool:
     return shared_steps(one, other) == min(len(one.chosen), len(other.chosen))
+
+
+def arrays_of(traces: Iterable[Trace]) -> set[Arrays]:
+    """What tells apart which steps hold arrays of their own: a forced one shares the other's."""
+    return {_arrays(step) for trace in traces for step in trace.steps}
+
+
+def bytes_beyond(trace: Trace, known: set[Arrays]) -> tuple[int, set[Arrays]]:
+    """What the steps of `trace` hold that is not known yet, and all that is known then."""
+    own = [step for step in trace.steps if _arrays(step) not in known]
+    return sum(map(step_bytes, own)), known | set(map(_arrays, own))
+
+
+def _arrays(step: Step) -> Arrays:
+    return id(step.logits), id(step.layers)
 
 
 def step_bytes(step: Step) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.session.branches import step_bytes
+from explorer.session.branches import arrays_of, bytes_beyond
 from explorer.session.state import State
 from explorer.trace.trace import Trace
 
@@ -69,13 +69,11 @@ class History:
         `kept` are the traces held anyway; returns the bytes of the others.
         """
         self.grown = False
-        known = {id(step) for trace in kept for step in trace.steps}
+        known = arrays_of(kept)
         total = 0
         for place, entry in enumerate([*self._redo, *reversed(self._undo)]):
             trace = entry.fields.get("trace")
-            own = [step for step in trace.steps if id(step) not in known] if trace else []
-            known.update(map(id, own))
-            more = sum(map(step_bytes, own))
+            more, known = (0, known) if trace is None else bytes_beyond(trace, known)
             if total + more > limit and place >= len(self._redo):
                 del self._undo[: len(self._undo) - (place - len(self._redo))]
                 return total

@@ -243,6 +243,18 @@ ACTIONS: tuple[Action, ...] = (
         checked=lambda s: s.request.uses_cache,
     ),
     Action(
+        id="padding-lab",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Padding lab"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Prompts of different lengths in one batch, padded left or right: what goes wrong, "
+            "and why",
+        ),
+        icon="padding",
+        wish=lambda w: w.docks.open("padding"),
+    ),
+    Action(
         id="check",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Run self-check"),

@@ -163,6 +163,12 @@ class Docks(QMainWindow):
             if dock.made:
                 dock.panel.set_theme(theme)
 
+    def open(self, panel_id: str) -> None:
+        """Show a panel, its tab on top."""
+        dock = next(dock for dock in self.docks if dock.objectName() == panel_id)
+        dock.show()
+        dock.raise_()
+
     def layout_state(self) -> QByteArray:
         return self.saveState(LAYOUT_VERSION)
 

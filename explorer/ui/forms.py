@@ -56,7 +56,7 @@ def page(row: QHBoxLayout, *parts: QWidget) -> QWidget:
     """A row of controls over what they give; labels as high as they need."""
     page = QWidget()
     column = QVBoxLayout(page)
-    column.setContentsMargins(0, 4, 0, 0)
+    column.setContentsMargins(6, 4, 6, 2)
     column.setSpacing(4)
     column.addLayout(row)
     for part in parts:

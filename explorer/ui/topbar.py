@@ -59,6 +59,7 @@ class TopBar(QWidget):
             self._button("step", text=True, primary=True),
             self._button("run", text=True),
             self._button("presenter", text=True),
+            self._button("padding-lab", text=True),
         ]
         self._row.addWidget(self._worded[0])
         self._row.addWidget(self._worded[1])
@@ -69,6 +70,7 @@ class TopBar(QWidget):
         self._row.addWidget(self._padding_label)
         self._row.addWidget(self.side)
         self._row.addWidget(self.pad)
+        self._row.addWidget(self._worded[3])
         self._row.addStretch(1)
         self._row.addWidget(self._worded[2])
         self.set_theme(theme)
@@ -170,7 +172,7 @@ class TopBar(QWidget):
         """Leave out words, the least needed first, until the bar fits its width."""
         for level in range(4):
             self._padding_label.setVisible(level < 1)
-            for button, last in zip(self._worded, (2, 2, 1), strict=True):
+            for button, last in zip(self._worded, (2, 2, 1, 0), strict=True):
                 button.setToolButtonStyle(_WORDED if level <= last else _ICON_ONLY)
             self._model.setToolButtonStyle(_WORDED if level < 3 else _ICON_ONLY)
             self._row.invalidate()

@@ -97,6 +97,13 @@ def test_each_mistake_has_its_verdict_or_is_immune(batch: Batch) -> None:
     assert all(row["position_ids"] == list(range(slots)) for row in immune)
 
 
+def test_chat_puts_each_prompt_in_the_template(batch: Batch) -> None:
+    raw, chat = batch("--padding", "left"), batch("--padding", "left", "--chat")
+    for plain, asked in zip(raw["rows"], chat["rows"], strict=True):
+        assert sum(asked["attention_mask"]) > sum(plain["attention_mask"])
+        assert asked["verdict"] == "right"
+
+
 def test_a_json_list_of_prompts(batch: Batch, file: Path) -> None:
     file.write_text(json.dumps(["a\nb", "c"]), encoding="utf-8")
     assert [row["prompt"] for row in batch("--padding", "left")["rows"]] == ["a\nb", "c"]

@@ -116,6 +116,20 @@ def test_sampling_is_seeded_and_zero_means_greedy(trace: Trace) -> None:
     assert column(narrow, "probability") == [1.0] * 3
 
 
+def test_min_p_and_the_repetition_penalty(trace: Trace) -> None:
+    greedy = column(trace(), "chosen_id")
+    best_only = trace("--min-p", 1)
+    assert best_only["sampling"]["min_p"] == 1
+    assert best_only["sampling"]["greedy"] is False
+    assert column(best_only, "chosen_id") == greedy
+    punished = trace("--repetition-penalty", 50, "--greedy", steps=8)
+    assert punished["sampling"]["repetition_penalty"] == 50
+    assert punished["sampling"]["greedy"] is True
+    ids = column(punished, "chosen_id")
+    prompt = [token["id"] for token in punished["tokens"][: punished["prompt_tokens"]]]
+    assert len({*ids, *prompt}) == len(ids) + len(set(prompt))  # nothing comes twice
+
+
 def test_padding_leaves_the_tokens_alone(trace: Trace) -> None:
     alone = trace()
     padded = trace("--padding", "left", "--pad", 3)

@@ -188,6 +188,15 @@ def test_old_traces_are_held_within_a_number_of_bytes_and_counted() -> None:
     assert not history.can_undo
 
 
+def test_forcing_twice_holds_nothing_more(stage: Stage) -> None:
+    stage.loaded().ran(2)
+    before = stage.state.branches.bytes
+    for token_id in (20, 21, 20):
+        stage.session.force(token_id)
+    assert stage.state.undo_bytes == 0
+    assert stage.state.branches.bytes == before  # its logits and maps are the same arrays
+
+
 def test_what_only_undo_holds_is_in_the_state(stage: Stage) -> None:
     stage.loaded().ran(3)
     assert stage.state.undo_bytes == 0

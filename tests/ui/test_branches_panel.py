@@ -87,7 +87,7 @@ def test_arrows_walk_the_tree_and_return_picks(stage: WindowStage) -> None:
 def test_two_branches_are_compared_from_their_fork(stage: WindowStage) -> None:
     shown = forked(stage)
     said = words(shown)
-    assert "They share 1 tokens. From there B: 1 tokens" in said
+    assert "They share 1 token. From there B: 1 token, " in said
     assert "A: 2 tokens, 2 bits (p = 25.0 %)" in said
     table = shown.views()["Comparison"].table
     assert table is not None

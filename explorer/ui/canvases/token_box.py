@@ -11,7 +11,7 @@ from explorer.trace.step import Token
 from explorer.ui.colormaps import lut
 from explorer.ui.theme import Ink, Theme
 
-_DARK_BELOW = 0.6  # luma of a colour under which text on it is white
+_DARK_BELOW = 0.179  # luminance at which black and white text have the same contrast
 
 
 def paint_box(
@@ -66,10 +66,10 @@ def paint_box(
 
 def level_ink(level: float, ink: Ink) -> Ink:
     """The colour of a level, with text that can be read on it; the edge stays."""
-    red, green, blue = (int(c) for c in lut("viridis")[round(255 * level)])
-    fill = QColor(red, green, blue)
-    luma = 0.299 * fill.redF() + 0.587 * fill.greenF() + 0.114 * fill.blueF()
-    return Ink(fill.name(), ink.edge, "#ffffff" if luma < _DARK_BELOW else "#000000")
+    fill = QColor(*(int(c) for c in lut("viridis")[round(255 * level)]))
+    red, green, blue = (part**2.2 for part in (fill.redF(), fill.greenF(), fill.blueF()))
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return Ink(fill.name(), ink.edge, "#ffffff" if luminance < _DARK_BELOW else "#000000")
 
 
 def paint_joint(

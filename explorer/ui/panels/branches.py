@@ -230,11 +230,16 @@ class BranchesPanel(Panel):
             [self.tr("after the fork"), mine.name, self.tr("bits"), other.name, self.tr("bits")]
         )
         self._summary.setText(
-            self.tr("They share {0} tokens. From there {1}: {2} tokens, {3}; {4}: {5} tokens, {6}.")
-            .format(pair.shared, mine.name, len(pair.first), _sum_words(pair.first),
-                    other.name, len(pair.second), _sum_words(pair.second))
+            self.tr("They share {0}. From there {1}: {2}, {3}; {4}: {5}, {6}.").format(
+                self._many(pair.shared), mine.name, self._many(len(pair.first)),
+                _sum_words(pair.first), other.name, self._many(len(pair.second)),
+                _sum_words(pair.second),
+            )
         )  # fmt: skip
         self._fill(pair)
+
+    def _many(self, count: int) -> str:
+        return self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(count)
 
     def _fill(self, pair: Pair) -> None:
         count = min(max(len(pair.first), len(pair.second)), _MOST_ROWS)

@@ -50,7 +50,7 @@ class ChainView(QWidget):
         self._outcome = _small_label()
         self._why = _small_label()
         column = QVBoxLayout(self)
-        column.setContentsMargins(0, 2, 0, 0)
+        column.setContentsMargins(4, 4, 4, 2)
         column.setSpacing(3)
         column.addWidget(self._table)
         column.addLayout(self._build_settings())
