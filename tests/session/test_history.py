@@ -12,7 +12,7 @@ from explorer.session.history import LIMIT, History
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace import messages as m
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from tests.session.scripted import PROMPT, Stage, card, made_step
@@ -35,11 +35,13 @@ EDITS: dict[str, Callable[[Session], None]] = {
     "back": lambda s: s.back(),
     "reset": lambda s: s.reset(),
     "force": lambda s: s.force(20),
+    "stops": lambda s: s.set_stops(Stops(strings=("end",))),
+    "rename": lambda s: s.rename_branch(1, "the first"),
 }
 
 
 def seen(state: State) -> tuple[object, ...]:
-    return state.request, state.sampling, state.trace
+    return state.request, state.sampling, state.trace, state.stops, state.branch_names
 
 
 @pytest.mark.parametrize("kind", EDITS)

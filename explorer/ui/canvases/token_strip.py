@@ -275,7 +275,7 @@ class TokenStrip(QAbstractScrollArea):
 
     def _paint_boxes(self, painter: QPainter, first: int, last: int) -> None:
         for slot in range(first, last):
-            painter.setOpacity(1.0 if slot < self._read else _DIMMED)
+            painter.setOpacity(1.0 if slot < self._read or self._levels else _DIMMED)
             self._paint_box(painter, slot)
         painter.setOpacity(1.0)
         painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -227,7 +227,10 @@ class BranchesPanel(Panel):
         pair = figures.pair(mine.trace, other.trace)
         self._pair = pair
         self._table.setHorizontalHeaderLabels(
-            [self.tr("after the fork"), mine.name, self.tr("bits"), other.name, self.tr("bits")]
+            [
+                self.tr("after the fork"),
+                *(w for b in (mine, other) for w in (tokens.elide(b.name, 14), self.tr("bits"))),
+            ]
         )
         self._summary.setText(
             self.tr("They share {0}. From there {1}: {2}, {3}; {4}: {5}, {6}.").format(
