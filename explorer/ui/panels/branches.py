@@ -226,11 +226,9 @@ class BranchesPanel(Panel):
             return
         pair = figures.pair(mine.trace, other.trace)
         self._pair = pair
+        bits, (first, second) = self.tr("bits"), (tokens.elide(b.name, 14) for b in (mine, other))
         self._table.setHorizontalHeaderLabels(
-            [
-                self.tr("after the fork"),
-                *(w for b in (mine, other) for w in (tokens.elide(b.name, 14), self.tr("bits"))),
-            ]
+            [self.tr("after the fork"), first, bits, second, bits]
         )
         self._summary.setText(
             self.tr("They share {0}. From there {1}: {2}, {3}; {4}: {5}, {6}.").format(
