@@ -16,12 +16,14 @@ import pytest
 
 from explorer.session.budget import without_records
 from explorer.trace import dxt
+from explorer.trace.beside import Beside, Sibling
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from tests.cli.conftest import Done
 from tests.session.scripted import PROMPT, card, stepped
+from tests.trace.batches import result, row
 
 Command = Callable[..., Done]
 
@@ -225,3 +227,17 @@ def test_a_reader_that_goes_away_is_no_error(saved: Path) -> None:
     assert child.stderr.read() == b""
     child.stderr.close()
     assert child.wait() == 0
+
+
+def test_show_tells_of_branches_and_of_a_batch(command: Command, tmp_path: Path) -> None:
+    trace = made_trace()
+    other = replace(trace.truncated(1), stop_reason="")
+    siblings = (Sibling("plain\x07", trace), Sibling("what if", other))
+    dxt.save(trace, tmp_path / "a.dxt", Beside(siblings, 0, result(row(2), row(4))))
+    document = json.loads(command("show", tmp_path / "a.dxt", "--json").out)
+    assert [one["name"] for one in document["branches"]] == ["plain\x07", "what if"]
+    assert document["branches"][1]["chosen_ids"] == list(other.chosen_ids)
+    assert [one["verdict"] for one in document["batch"]["rows"]] == ["right", "right"]
+    out = command("show", tmp_path / "a.dxt").out
+    assert "2 branches:\n  plain⟨BEL⟩: " in out
+    assert "a batch of 2 prompts, padded on the right" in out

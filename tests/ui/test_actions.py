@@ -289,6 +289,15 @@ def try_reset_layout(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert docks["padding"].isHidden()
 
 
+def try_padding_lab(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    dock = next(d for d in stage.window.docks.docks if d.panel.ID == "padding")
+    assert dock.isHidden()
+    for _ in range(2):  # it opens, and a second time it stays
+        trigger(stage, "padding-lab")
+        stage.paint()
+        assert not dock.panel.visibleRegion().isEmpty()
+
+
 def try_open_log(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "nothing here"))
     trigger(stage, "open-log")
