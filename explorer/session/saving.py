@@ -1,14 +1,65 @@
-"""What of a state goes into a session's file, and what a file brings into the state."""
+"""Sessions to and from files: what of a state goes into one, and what one brings into the state."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
 from explorer.session import views
+from explorer.session.autosave import Autosave
+from explorer.session.driver import Driver
+from explorer.session.edits import Edits
+from explorer.session.files import Files
+from explorer.session.link import Post
 from explorer.session.state import State
+from explorer.session.store import Store
 from explorer.trace.beside import Beside, Sibling
 from explorer.trace.trace import Trace
+
+
+class Saving:
+    """Files and the autosave work away from the owner's thread, and answer through `post`."""
+
+    def __init__(self, store: Store, edits: Edits, driver: Driver, post: Post) -> None:
+        self._store = store
+        self._edits = edits
+        self._driver = driver
+        self.files = Files(post)
+        self._autosave = Autosave(lambda problem: post(lambda: store.set(error=problem)))
+        store.subscribe(self._keep)
+
+    def close(self) -> None:
+        """Waits for a save that is being written."""
+        self.files.close()
+        self._autosave.close()
+
+    def open(self, path: str | os.PathLike[str]) -> None:
+        """Read a file and show what is in it."""
+        self.files.open(path, self._opened, self._fail)
+
+    def _opened(self, trace: Trace, beside: Beside) -> None:
+        self._driver.stop()
+        self._store.set(**joined(beside, self._store.state))
+        self._edits.make("open", shown(trace, self._store.state))
+        self._store.set(error="", error_details="")
+        self._driver.prompt.refresh()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what is on screen."""
+        whole = contents(self._store.state)
+        if whole is None:
+            self._store.set(error="There is nothing to save yet: press step first.")
+            return
+        self.files.save(*whole, path, lambda saved: self._store.set(saved=saved), self._fail)
+
+    def _fail(self, sentence: str) -> None:
+        self._store.set(error=sentence, error_details="")
+
+    def _keep(self, old: State, new: State) -> None:
+        told = news(old, new)
+        if told is not None:
+            self._autosave.note(*told)
 
 
 def contents(state: State) -> tuple[Trace, Beside] | None:

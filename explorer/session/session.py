@@ -14,21 +14,18 @@ from typing import Any, Literal
 import msgspec
 
 from explorer import sampling as chain
-from explorer.session import saving, views
-from explorer.session.autosave import Autosave
+from explorer.session import views
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
-from explorer.session.files import Files
 from explorer.session.history import History
 from explorer.session.ports import Engine
+from explorer.session.saving import Saving
 from explorer.session.state import State
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace.batch import BatchRequest
-from explorer.trace.beside import Beside
 from explorer.trace.card import SelfCheck
 from explorer.trace.request import Sampling, Stops
-from explorer.trace.trace import Trace
 
 
 class Session:
@@ -44,9 +41,8 @@ class Session:
         history = History()
         self._driver = Driver(self._store, history, engine_factory, post)
         self._edits = Edits(self._store, history, self._driver)
-        self._files = Files(post)
-        self._autosave = Autosave(lambda problem: post(lambda: self._store.set(error=problem)))
-        self._store.subscribe(self._keep)
+        self._saving = Saving(self._store, self._edits, self._driver, post)
+        self._store.subscribe(self._edits.bound)
 
     @property
     def state(self) -> State:
@@ -92,8 +88,7 @@ class Session:
     def close(self) -> None:
         """End the engine and all threads; waits for a save that is being written."""
         self._driver.close()
-        self._files.close()
-        self._autosave.close()
+        self._saving.close()
 
     def open_model(
         self, name: str, dtype: str | None = None, device: str | None = None, **how: bool
@@ -384,28 +379,8 @@ class Session:
 
     def open_trace(self, path: str | os.PathLike[str]) -> None:
         """Show a saved session; its model is opened when it is stepped on."""
-        self._files.open(path, self._opened, self._fail)
-
-    def _opened(self, trace: Trace, beside: Beside) -> None:
-        self._driver.stop()
-        self._store.set(**saving.joined(beside, self.state))
-        self._edits.make("open", saving.shown(trace, self.state))
-        self._store.set(error="", error_details="")
-        self._driver.prompt.refresh()
+        self._saving.open(path)
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the trace on screen, its branches and the last batch to a .dxt file."""
-        whole = saving.contents(self.state)
-        if whole is None:
-            self._store.set(error="There is nothing to save yet: press step first.")
-            return
-        self._files.save(*whole, path, lambda saved: self._store.set(saved=saved), self._fail)
-
-    def _fail(self, sentence: str) -> None:
-        self._store.set(error=sentence, error_details="")
-
-    def _keep(self, old: State, new: State) -> None:
-        news = saving.news(old, new)
-        if news is not None:
-            self._autosave.note(*news)
-        self._edits.bound(old, new)
+        self._saving.save(path)

@@ -30,7 +30,7 @@ def stage() -> Iterator[Stage]:
 def settle(stage: Stage) -> None:
     """Wait for what the file thread posts, then run it."""
     arrived = threading.Event()
-    stage.session._files.do(lambda: arrived.set)
+    stage.session._saving.files.do(lambda: arrived.set)
     while not arrived.is_set():
         stage.drain()
 

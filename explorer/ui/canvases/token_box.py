@@ -89,8 +89,10 @@ def paint_boundary(painter: QPainter, rect: QRectF, theme: Theme, unit: float) -
     )
 
 
-def in_words(slot: int, token: Token, label: Label, read: bool, part: Part | None = None) -> str:
-    """One slot in words: its text, id, bytes and origin, and what it spells with others."""
+def in_words(
+    slot: int, token: Token, label: Label, read: bool, part: Part | None = None, more: str = ""
+) -> str:
+    """One slot in words: its text, id, bytes and origin, and what it spells with others; `more`."""
     origins = {
         "prompt": _tr("from the prompt"),
         "generated": _tr("generated"),
@@ -113,7 +115,7 @@ def in_words(slot: int, token: Token, label: Label, read: bool, part: Part | Non
         spells if label.whole else "",
         "" if read else _tr("not read yet at this step"),
     ]
-    return ", ".join(part for part in said if part)
+    return "; ".join(filter(None, (", ".join(filter(None, said)), more)))
 
 
 def _tr(text: str) -> str:

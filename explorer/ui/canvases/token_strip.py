@@ -120,9 +120,9 @@ class TokenStrip(QAbstractScrollArea):
 
     def set_levels(self, levels: Sequence[float | None], more: Callable[[int], str]) -> None:
         """Colour the tokens by 0..1; `more` is said of a slot besides."""
-        changed, count = first_change(self._levels, levels), max(len(self._levels), len(levels))
+        changed, before = first_change(self._levels, levels), len(self._levels)
         self._more, self._levels = more, levels
-        if changed < count:
+        if changed < max(before, len(levels)):
             self._redraw(changed)
 
     def set_theme(self, theme: Theme) -> None:
@@ -154,8 +154,7 @@ class TokenStrip(QAbstractScrollArea):
         return 2 * unit(self)
 
     def _at_end(self) -> bool:
-        bar = self.verticalScrollBar()
-        return bar.value() == bar.maximum()
+        return (bar := self.verticalScrollBar()).value() == bar.maximum()
 
     def _measure(self, first: int) -> None:
         metrics, padding = QFontMetricsF(self.font()), 12 * unit(self)
@@ -281,8 +280,7 @@ class TokenStrip(QAbstractScrollArea):
         painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def _radius(self, slot: int) -> float:
-        special = self._tokens[slot].special
-        return self._box_height() / 2 if special else 3.5 * unit(self)
+        return self._box_height() / 2 if self._tokens[slot].special else 3.5 * unit(self)
 
     def _paint_box(self, painter: QPainter, slot: int) -> None:
         paint_box(
@@ -309,8 +307,8 @@ class TokenStrip(QAbstractScrollArea):
     def words(self, slot: int) -> str:
         """One slot in words: its text, id, bytes and origin."""
         read = slot < self._read
-        said = in_words(slot, self._tokens[slot], self._labels[slot], read, self._part(slot))
-        return "; ".join(filter(None, (said, self._more(slot))))
+        more = self._part(slot), self._more(slot)
+        return in_words(slot, self._tokens[slot], self._labels[slot], read, *more)
 
     def _part(self, slot: int) -> Part | None:
         """What a prompt's token is for in a chat; None of any other token."""
@@ -378,11 +376,10 @@ class TokenStrip(QAbstractScrollArea):
 
     def _scroll_to(self, slot: int) -> None:
         rect, bar = self._rect(slot), self.verticalScrollBar()
-        if rect.top() < 0:
-            bar.setValue(round(bar.value() + rect.top() - self._gap()))
-        elif rect.bottom() > self.viewport().height():
-            overshoot = rect.bottom() - self.viewport().height()
-            bar.setValue(round(bar.value() + overshoot + self._gap()))
+        below = rect.bottom() - self.viewport().height()
+        if rect.top() < 0 or below > 0:
+            by = below + self._gap() if below > 0 else rect.top() - self._gap()
+            bar.setValue(round(bar.value() + by))
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         self.viewport().update()
