@@ -9,12 +9,13 @@ import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QAccessible, QColor, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.figures.blocks import ABSENT, MASKED, READ
 from explorer.figures.tokens import Label, labels
 from explorer.trace.step import Token
 from explorer.ui import export
+from explorer.ui.canvases.cell_view import CellView
 from explorer.ui.canvases.heatmap import Heatmap
 from explorer.ui.colormaps import COLOUR_MAPS, lut
 from explorer.ui.theme import DARK, LIGHT, THEMES, apply
@@ -280,3 +281,45 @@ def test_a_theme_changes_what_surrounds_the_cells(heatmap: Heatmap) -> None:
     dark = heatmap.grab().toImage()
     assert _colour(light, _point(heatmap, 4, 0)) == _colour(dark, _point(heatmap, 4, 0))
     assert light != dark
+
+
+def test_a_hidden_map_leaves_the_view_it_shares_alone(qapp: QApplication) -> None:
+    """Another theme restyles the maps of a comparison too, which are hidden and tiny."""
+    apply(qapp, LIGHT)
+    page = QWidget()
+    page.resize(460, 400)
+    view = CellView()
+    seen, hidden = (Heatmap(LIGHT, None, page, view) for _ in range(2))
+    hidden.hide()
+    seen.resize(460, 400)
+    seen.set_map(_causal(100), _labels(100))
+    page.show()
+    qapp.processEvents()
+    scale = view.scale
+    assert scale > 2
+    apply(qapp, DARK)
+    qapp.processEvents()
+    assert view.scale == scale
+    page.deleteLater()
+    qapp.sendPostedEvents(page, QEvent.Type.DeferredDelete.value)
+
+
+def test_marks_that_moved_look_as_freshly_painted_ones(
+    heatmap: Heatmap, qapp: QApplication
+) -> None:
+    """Only where a mark comes or goes is painted again."""
+    heatmap.set_map(_causal(40), _labels(40))
+    heatmap.set_marks(30, 3)
+    qapp.processEvents()
+    screen = heatmap.screen()
+    for column in (5, 6, 7, 20):
+        heatmap._set_cursor((25, column))
+        qapp.processEvents()
+    heatmap._set_cursor((12, 9))
+    heatmap.set_marks(31, 4)
+    qapp.processEvents()
+    assert screen is not None
+    moved = screen.grabWindow(heatmap.winId()).toImage()
+    heatmap.redraw()
+    qapp.processEvents()
+    assert screen.grabWindow(heatmap.winId()).toImage() == moved

@@ -162,7 +162,8 @@ class Heatmap(CursorMap):
         width = self.width() - frame.left - self._key_room - 4
         height = self.height() - frame.top - 3
         self._plot = QRectF(frame.left, frame.top, max(width, 1), max(height, 1))
-        self.view.set_size(self._plot.width(), self._plot.height(), 56 * u)
+        if self.parent() is None or not self.isHidden():  # the view is of those that are seen
+            self.view.set_size(self._plot.width(), self._plot.height(), 56 * u)
 
     def _cell_rect(self, query: int, key: int) -> QRectF:
         size = self.view.scale
