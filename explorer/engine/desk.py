@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 Experiment = (
-    messages.DrawMany | messages.SearchSequences | messages.CacheExperiment | messages.ScorePrompt
+    messages.DrawMany
+    | messages.SearchSequences
+    | messages.CacheExperiment
+    | messages.ScorePrompt
+    | messages.ReadSlot
 )
 
 
@@ -228,12 +232,13 @@ class Desk:
         self._say(messages.Spelled(run=run, vocabulary=Vocabulary.of(tokens)))
 
     def _experiment(self, request: Experiment) -> None:
-        from explorer.engine import cache_runs, draws, prompt_scores, search
+        from explorer.engine import cache_runs, draws, prompt_scores, search, slot
 
         work: dict[type, Callable[..., dict[str, Any]]] = {
             messages.DrawMany: draws.draw_many,
             messages.SearchSequences: search.search,
             messages.CacheExperiment: cache_runs.run,
+            messages.ReadSlot: slot.read,
             messages.ScorePrompt: prompt_scores.score_prompt,
         }
         runner = self._loaded()

@@ -258,7 +258,7 @@ class Driver:
                 self.experiments.answered(event, job)
                 self.background.go_on()
                 self.background.check()
-            case m.Facts() if job.kind in ("draws", "search", "cache runs"):
+            case m.Facts() if job.kind in ("draws", "search", "cache runs", "slot"):
                 self.experiments.answered(event, job)
             case m.Batched():
                 self.batches.answered(event)

@@ -36,6 +36,12 @@ class Experiments:
             ),
         )
 
+    def read_slot(self, slot: int) -> None:
+        """Read the keys and values of one position off the cache."""
+        self._ask(
+            "slot", lambda request, chosen: m.ReadSlot(request=request, chosen=chosen, slot=slot)
+        )
+
     def cache_runs(self, tokens: int) -> None:
         """Generate `tokens` tokens from the prompt on screen, with the cache and without."""
         state = self._desk.store.state
@@ -66,7 +72,7 @@ class Experiments:
     def _ask(
         self,
         kind: str,
-        made: Callable[[RunRequest, tuple[int, ...]], m.DrawMany | m.SearchSequences],
+        made: Callable[[RunRequest, tuple[int, ...]], m.DrawMany | m.SearchSequences | m.ReadSlot],
     ) -> None:
         state = self._desk.store.state
         trace, index = state.trace, state.step_index
@@ -78,7 +84,7 @@ class Experiments:
         self._desk.drop_job()
         run = self._desk.link.ask(made(trace.request, trace.chosen_ids[:index]))
         self._desk.job = Job(kind, run, trace.request, step=index, sampling=state.sampling)  # type: ignore[arg-type]
-        words = "Drawing…" if kind == "draws" else "Searching…"
+        words = {"draws": "Drawing…", "search": "Searching…", "slot": "Reading the cache…"}[kind]
         self._desk.store.set(status=Status(activity="running", text=words, fraction=0.0), error="")
 
     def answered(self, event: m.Facts, job: Job) -> None:
@@ -96,10 +102,8 @@ class Experiments:
         chosen = () if trace is None else trace.chosen_ids[: job.step]
         found = Experiment(job.request, chosen, job.sampling, event.facts)
         idle = Status(activity="idle")
-        if job.kind == "draws":
-            self._desk.store.set(draws=found, status=idle)
-        else:
-            self._desk.store.set(found=found, status=idle)
+        field = {"draws": "draws", "search": "found", "slot": "slot_read"}[job.kind]
+        self._desk.store.set(**{field: found}, status=idle)
 
 
 def _cache_runs(request: RunRequest, facts: dict[str, Any]) -> CacheRuns:

@@ -29,6 +29,7 @@ class Job:
         "draws",
         "search",
         "cache runs",
+        "slot",
         "scores",
     ]
     run: int

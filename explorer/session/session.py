@@ -354,6 +354,11 @@ class Session:
         self._driver.stop()
         self._driver.experiments.search(length, width, passes)
 
+    def read_slot(self, slot: int) -> None:
+        """Keys and values of one position of the step on screen: `state.slot_read`."""
+        self._driver.stop()
+        self._driver.experiments.read_slot(slot)
+
     def measure_cache(self, tokens: int = 20) -> None:
         """The same generation with the cache and without: `state.cache_runs`."""
         self._driver.stop()

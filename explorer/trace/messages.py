@@ -128,6 +128,14 @@ class CacheExperiment(Request, frozen=True, kw_only=True):
     tokens: int = 20
 
 
+class ReadSlot(Request, frozen=True, kw_only=True):
+    """Keys and values of one slot, as the cache holds them after `chosen`; Facts (engine.slot)."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+    slot: int = 0
+
+
 class MeasureTraffic(Request, frozen=True, kw_only=True):
     """The machine's memory-traffic bound, for the loaded model; Facts: fields of `Traffic`."""
 
@@ -285,6 +293,7 @@ AnyRequest = (
     | SearchSequences
     | RunBatch
     | CacheExperiment
+    | ReadSlot
     | ScorePrompt
     | MeasureTraffic
     | Bench

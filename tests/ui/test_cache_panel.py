@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QApplication, QLabel
 
 from explorer.trace import messages as m
 from explorer.ui.cache.layers_page import LayersPage
+from explorer.ui.cache.position_page import PositionPage
 from explorer.ui.cache.what_if_page import WhatIfPage
 from explorer.ui.panels.kv_cache import KvCachePanel
 from tests.session.scripted import card
@@ -111,3 +113,45 @@ def test_without_a_model_it_says_what_to_do(stage: WindowStage) -> None:
     panel.turn_to(WhatIfPage)
     assert panel.empty
     assert "Open a model" in words(panel)
+
+
+def values(count: int) -> list[dict[str, object]]:
+    part = {"heads": 1, "width": 4, "numbers": np.arange(4, dtype="<f4").tobytes()}
+    return [{"key": part, "value": part}] * (count - 1) + [{"reason": "a state of fixed size"}]
+
+
+def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    stage.ran(2)
+    panel.turn_to(PositionPage)
+    page = panel.page
+    assert isinstance(page, PositionPage)
+    page._slot.setValue(3)
+    trace = stage.state.trace
+    assert trace is not None
+    recorded = trace.steps[1].layers[1].keys
+    assert recorded is not None
+    table = rows(panel, "Keys and values")
+    assert [row[4] for row in table[1:] if row[:3] == ("key", 1, 0)] == recorded[0, 0].tolist()
+    assert "values are not recorded" in words(panel)
+    page._read.click()
+    asked = stage.engine.last(m.ReadSlot)
+    assert (asked.slot, asked.chosen) == (3, trace.chosen_ids[:1])
+    stage.say(m.Facts(run=asked.run, facts={"slot": 3, "layers": values(2)}))
+    table = rows(panel, "Keys and values")
+    assert [row[4] for row in table if row[0] == "value"] == [0, 1, 2, 3]
+    pointer.move(page.view, QPoint(page.view.width() - 4, page.view.height() - 6))
+    assert page.view.accessibleDescription() == "Layer 1: a state of fixed size"
+    page._slot.setValue(0)
+    assert not any(row[0] == "value" for row in rows(panel, "Keys and values"))
+
+
+def test_the_position_follows_the_key_under_the_cursor(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    stage.ran(2)
+    panel.turn_to(PositionPage)
+    page = panel.page
+    assert isinstance(page, PositionPage)
+    stage.session.select(key=2)
+    assert page._slot.value() == 2
+    assert "position 2 p2" in words(panel)

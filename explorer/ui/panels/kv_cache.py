@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.session.session import Session
 from explorer.ui.cache.layers_page import LayersPage
+from explorer.ui.cache.position_page import PositionPage
 from explorer.ui.cache.what_if_page import WhatIfPage
 from explorer.ui.paged import PagedPanel
 from explorer.ui.theme import Theme
@@ -27,4 +28,6 @@ class KvCachePanel(PagedPanel):
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
-        self.set_pages(LayersPage(session, theme), WhatIfPage(session, theme))
+        self.set_pages(
+            LayersPage(session, theme), WhatIfPage(session, theme), PositionPage(session, theme)
+        )
