@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from explorer.engine.errors import BadInput
-from explorer.engine.runner import Runner, Stop
+from explorer.engine.passes import Stop
+from explorer.engine.runner import Runner
 from explorer.trace.messages import ReadSlot
 
 GONE = "this layer keeps only a window, and the position has left it"
