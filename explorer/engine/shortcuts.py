@@ -52,7 +52,8 @@ class Shortcuts:
     """Those of the decoder layers, found once; laid only while `laid`."""
 
     def __init__(self, layers: list[Any]) -> None:
-        self._names: list[tuple[dict[str, Any], str, Any, Any]] = []
+        # Per name: where to put it, where the module keeps it, what it was when this was made.
+        self._names: list[tuple[dict[str, Any], dict[str, Any], str, Any, Any]] = []
         self._configs: dict[int, _Config] = {}
         self._configured: list[tuple[dict[str, Any], Any, _Config]] = []
         seen: set[int] = set()
@@ -66,8 +67,9 @@ class Shortcuts:
     def laid(self) -> Iterator[None]:
         """While inside, the shortcuts are there; nothing stays behind."""
         try:
-            for own, name, value, linear in self._names:
-                own[name] = value if linear is None or _is_changed(value) else linear
+            for own, kept, name, value, linear in self._names:
+                if kept.get(name) is value:  # not what somebody has put in its place since
+                    own[name] = value if linear is None or _is_changed(value, linear) else linear
             for config in self._configs.values():
                 config.forget()
             for own, _, config in self._configured:
@@ -76,18 +78,20 @@ class Shortcuts:
         finally:
             for own, original, _ in self._configured:
                 own["config"] = original
-            for own, name, _, _ in self._names:
+            for own, _, name, _, _ in self._names:
                 own.pop(name, None)
 
     def _find(self, module: torch.nn.Module) -> None:
         own = module.__dict__
+        if type(module) is torch.nn.Linear:
+            return  # its own forward is not run
         if isinstance(config := own.get("config"), PreTrainedConfig):
             quick = self._configs.setdefault(id(config), _Config(config))
             self._configured.append((own, config, quick))
-        named = [*module._modules.items(), *module._parameters.items(), *module._buffers.items()]
-        for name, value in named:
-            if name not in own and not hasattr(type(module), name):
-                self._names.append((own, name, value, _direct(value)))
+        for kept in (module._modules, module._parameters, module._buffers):
+            for name, value in kept.items():
+                if name not in own and not hasattr(type(module), name):
+                    self._names.append((own, kept, name, value, _direct(value)))
 
 
 def _direct(value: Any) -> _Linear | None:
@@ -98,7 +102,11 @@ def _direct(value: Any) -> _Linear | None:
     return made
 
 
-def _is_changed(linear: Any) -> bool:
-    """True if somebody listens to this module, or has put another forward in its place."""
-    own = linear.__dict__
-    return bool(own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own)
+def _is_changed(module: Any, linear: _Linear) -> bool:
+    """True if somebody listens to this module, or has given it other weights or another forward."""
+    own = module.__dict__
+    if own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own:
+        return True
+    held = own["_parameters"]
+    given = linear.keywords
+    return held["weight"] is not given["weight"] or held["bias"] is not given["bias"]

@@ -14,7 +14,7 @@ from explorer.engine.probe import Call, Recorder
 
 NO_ATTENTION = "This layer has no attention map: it keeps a recurrent or convolutional state."
 LEFT_OUT = (
-    "Not recorded: this run keeps the attention of every {0}. layer only, as was chosen for it."
+    "Not recorded: this run keeps the attention of one layer in {0} only, as was chosen for it."
 )
 NOT_RUN = "This layer did not run: it reads something else than text."
 NO_OWN_MAP = "This layer has no attention map: the model gives none for it."

@@ -73,9 +73,9 @@ def record_of(trace: Trace, step: int, layer: int) -> LayerRecord:
 
 
 def reason(trace: Trace, step: int, layer: int) -> str:
-    """Why this layer has no map in this pass; empty if it has one."""
+    """Why this layer has no map in this pass, without a full stop; empty if it has one."""
     record = record_of(trace, step, layer)
-    return record.reason or NOT_RECORDED if record.kind == "absent" else ""
+    return (record.reason or NOT_RECORDED).rstrip(".") if record.kind == "absent" else ""
 
 
 def sources(trace: Trace, step: int) -> list[tuple[int, int, int]]:

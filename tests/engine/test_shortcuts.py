@@ -66,6 +66,29 @@ def test_hooks_on_a_linear_layer_still_run() -> None:
         assert direct.weight is runner.layers[1].mlp._modules["up_proj"].weight
 
 
+def test_what_is_put_in_a_modules_place_later_is_used() -> None:
+    runner = tiny_runner("llama")
+    kept: list[Step] = []
+
+    def run() -> np.ndarray:
+        runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: kept.append(s))
+        return kept[-1].logits
+
+    before = run()
+    mlp = runner.layers[1].mlp
+    weight = mlp.up_proj.weight
+    mlp.up_proj.weight = torch.nn.Parameter(torch.zeros_like(weight), requires_grad=False)
+    zeroed = run()
+    mlp.up_proj.weight = weight
+    np.testing.assert_array_equal(run(), before)
+    runner.layers[1].mlp = torch.nn.Identity()
+    replaced = run()
+    runner.layers[1].mlp = mlp
+    np.testing.assert_array_equal(run(), before)
+    assert np.abs(zeroed - before).max() > 1e-3
+    assert np.abs(replaced - before).max() > 1e-3
+
+
 def filled(layer: Any, counts: list[int]) -> list[tuple[torch.Tensor, torch.Tensor]]:
     generator = torch.Generator().manual_seed(0)
     found = []
