@@ -14,10 +14,11 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures import attention as figures
+from explorer.figures import difference
 from explorer.figures.sides import Side, without_mask
 from explorer.session.state import Comparison, State, other_side
 from explorer.trace.attention import weights
-from explorer.trace.card import Capability
+from explorer.trace.card import Capability, SelfCheck
 from explorer.trace.trace import Trace
 from explorer.ui.attention.wish import Drawn
 from explorer.ui.panels.attention import AttentionPanel
@@ -274,3 +275,27 @@ def test_the_line_on_top_says_what_the_colours_mean(board: Board, compared: Stat
     assert "orange: more without" in board.panel._explanation.text()
     board.show(comparing=False)
     assert "brighter is more" in board.panel._explanation.text()
+
+
+def test_a_finished_atlas_is_kept_and_a_check_of_the_trace_works_nothing_out_again(
+    board: Board, compared: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _show(board, compared)
+    heads = board.panel.heads
+    levels = heads.atlas._atlas.levels
+    drawn = _drawn(board)
+
+    def never(*_: object) -> None:
+        raise AssertionError("worked out again")
+
+    for which in ("masked", "unmasked"):
+        heads.side.setCurrentIndex(heads.side.findData(which))
+        board.settle()
+    monkeypatch.setattr(difference, "build_atlas", never)
+    heads.side.setCurrentIndex(heads.side.findData("difference"))
+    board.settle()
+    assert heads.atlas._atlas.levels is levels
+    assert compared.trace is not None
+    board.show(trace=replace(compared.trace, self_check=SelfCheck(passed=True)))
+    board.settle()
+    assert _drawn(board) is drawn

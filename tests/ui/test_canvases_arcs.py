@@ -5,14 +5,19 @@ from __future__ import annotations
 from time import thread_time
 
 import numpy as np
+import pytest
+from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures.arcs import strongest
 from explorer.figures.attention import full_map
 from explorer.figures.tokens import labels as labelled
+from explorer.session.state import Comparison, other_side
+from explorer.ui.attention.arcs_page import ArcsPage
+from explorer.ui.attention.wish import Drawn, Look, Sides, Wish, draw
 from explorer.ui.canvases.arc_raster import rasterise
-from explorer.ui.canvases.arcs import ArcView
-from explorer.ui.theme import LIGHT, apply
+from explorer.ui.canvases.arcs import ArcView, _inks
+from explorer.ui.theme import LIGHT, THEMES, Theme, apply
 from tests.figures.runs import Run
 
 
@@ -110,3 +115,34 @@ def test_a_view_without_the_mask_has_room_below(qapp: QApplication) -> None:
         assert view._images[1].isNull() is causal
         top, room = view._strip()
         assert (top + room < 150) is not causal
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+@pytest.mark.parametrize("signed", [False, True])
+def test_inks_are_multiplied_by_their_opacity_as_pictures_hold_them(
+    theme: Theme, signed: bool
+) -> None:
+    inks = np.array(_inks(theme, signed), np.uint32)
+    opacity = inks >> 24
+    for shift in (0, 8, 16):
+        assert ((inks >> shift & 255) <= opacity).all()
+    assert 20 < opacity[1] < 60, "the weakest arc is faint"
+    assert opacity[127] == 255
+
+
+def test_views_below_the_first_draw_in_turns_of_their_own(qapp: QApplication) -> None:
+    page = ArcsPage(LIGHT, str)
+    trace = Run().prefill(12)
+    other = Comparison((), other_side(trace.request), Run(causal=False).prefill(12).steps[0])
+    wish = Wish(look=Look(trace, 0, 0, 0), beside="run", other=other, arcs=True)
+    *_, drawn = draw(wish, Sides(), None)
+    assert isinstance(drawn, Drawn)
+    page.resize(400, 300)
+    page.show()
+    page.show_drawn(drawn, labelled(trace.tokens), ())
+    page.grab()
+    assert page.rows[0]._images is not None
+    assert page.rows[1]._images is None, "not in the same turn"
+    while any(row._images is None or row._stale for row in page.rows):
+        qapp.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+    page.deleteLater()

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QEvent, QEventLoop, QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
-from explorer.ui.worker import Worker
+from explorer.ui.worker import TURN, Worker
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
@@ -108,6 +108,24 @@ def test_a_generator_answers_in_parts_and_lets_others_through(worker: Worker) ->
     assert seen[0] == 0
     assert seen[-1] == 99, "the last answer always arrives"
     assert seen == sorted(set(seen))
+
+
+def test_a_turn_is_given_without_an_answer(worker: Worker) -> None:
+    seen: list[str] = []
+
+    def long() -> Iterator[object]:
+        worker_began.set()
+        other_waits.wait(10)
+        yield TURN
+        yield "long"
+
+    worker_began, other_waits = threading.Event(), threading.Event()
+    worker.ask("atlas", long, seen.append)
+    assert worker_began.wait(10)
+    worker.ask("map", lambda: "short", seen.append)
+    other_waits.set()
+    wait_until(lambda: len(seen) == 2)
+    assert seen == ["short", "long"]
 
 
 def test_a_dropped_generator_ends(worker: Worker) -> None:

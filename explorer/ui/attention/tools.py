@@ -107,7 +107,7 @@ class Tools(QWidget):
         return [
             (self.tr("One head"), "head", self.tr("The model's own weights")),
             (
-                self.tr("Without first token"),
+                self.tr("No first token"),
                 "sinkless",
                 self.tr("The head's weights but those on the first token, made 100 % again"),
             ),

@@ -10,7 +10,15 @@ from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import (
+    QColor,
+    QImage,
+    QPaintEngine,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.arcs import Arcs, strongest
@@ -248,12 +256,17 @@ def _inks(theme: Theme, signed: bool) -> list[int]:
         alpha = 0.12 + 0.88 * share**0.6
         if signed:
             more, less = colours[128 + level * 100 // 127], colours[127 - level * 100 // 127]
-            table[level] = QColor.fromRgbF(*(more / 255), alpha).rgba()
-            table[128 + level] = QColor.fromRgbF(*(less / 255), alpha).rgba()
+            table[level] = _ink(more / 255, alpha)
+            table[128 + level] = _ink(less / 255, alpha)
         else:
             mixed = [
                 a + (b - a) * share**0.5
                 for a, b in zip(weak.getRgbF()[:3], strong.getRgbF()[:3], strict=True)
             ]
-            table[level] = QColor.fromRgbF(*mixed, alpha).rgba()
+            table[level] = _ink(mixed, alpha)
     return table
+
+
+def _ink(colour: Sequence[float] | np.ndarray, alpha: float) -> int:
+    """Red, green and blue from 0 to 1 as pictures hold them: multiplied by their opacity."""
+    return QColor.fromRgbF(*(float(part) * alpha for part in colour), alpha).rgba()
