@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
@@ -336,63 +336,3 @@ def test_fewer_blocks_leave_no_cursor_behind(grid: TokenGrid) -> None:
     grid.set_blocks(())
     QTest.keyClick(grid, Qt.Key.Key_Down)
     assert grid._cursor is None
-
-
-# -- from a file, without a model
-
-
-def test_a_batch_from_a_file_shows_without_a_model_and_sets_the_controls(
-    stage: WindowStage,
-) -> None:
-    panel = opened(stage)
-    asked = BatchRequest(
-        prompts=("one two", "three"), padding="left", extra=3, steps=2, wrong=("mask",), loss=True
-    )
-    stage.session._store.set(batch=result(row(2, "left"), row(4), request=asked, vocabulary=96))
-    stage.paint()
-    assert not panel.empty
-    assert panel.request() == asked
-    assert panel._batch.grid._blocks
-    assert "From a saved session, run on tiny." in words(panel)
-    assert not panel._run.isEnabled()
-    assert not panel._again.isActive()
-    assert stage.engines == []
-
-
-def test_what_is_typed_while_a_batch_runs_is_not_overwritten_by_its_result(
-    stage: WindowStage,
-) -> None:
-    panel = loaded(stage)
-    panel._on_run()
-    panel.prompts.edit.setPlainText("typed\nmeanwhile")
-    answer(stage)
-    assert panel.prompts.prompts() == ("typed", "meanwhile")
-
-
-def test_chat_is_offered_where_there_is_a_template_and_asked_for(stage: WindowStage) -> None:
-    panel = loaded(stage)
-    assert not panel.prompts._chat.isEnabled()
-    card = msgspec.structs.replace(stage.state.card, has_chat_template=True)  # type: ignore[type-var]
-    stage.session._store.set(card=card)
-    panel.prompts._chat.click()
-    panel._on_run()
-    assert stage.engine.last(m.RunBatch).batch.chat
-    answer(stage)
-    stage.session._store.set(card=msgspec.structs.replace(card, has_chat_template=False))
-    assert not panel.request().chat
-
-
-def test_the_selected_prompt_shows_its_bars_and_the_others_one_line(stage: WindowStage) -> None:
-    panel = loaded(stage)
-    panel._on_run()
-    answer(stage)
-    grid = panel._batch.grid
-    heights = [place.bottom - place.top for place in grid._places]
-    assert heights[0] > heights[1]
-    place = grid._places[1]
-    QTest.mouseClick(
-        grid.viewport(), Qt.MouseButton.LeftButton, pos=grid.viewport().rect().topLeft()
-        + QPoint(20, round(place.top) + 4 - grid._offset().y()),
-    )  # fmt: skip
-    assert [place.bottom - place.top for place in grid._places] == heights[::-1]
-    assert "prompt 2" in panel._look.text()

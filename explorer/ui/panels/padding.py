@@ -27,10 +27,11 @@ from explorer.ui.padding.mistakes import Mistakes
 from explorer.ui.padding.pages import GridPage
 from explorer.ui.padding.prompts import PromptList
 from explorer.ui.panel import Panel, View
-from explorer.ui.theme import Theme
+from explorer.ui.theme import Theme, unit
 
 _RERUN_MS = 300  # so that a spin box that is being turned asks once
 _MOST_EXTRA, _MOST_STEPS = 64, 32
+_SPIN = 58  # pixels at a zoom of 1
 _OF_RESULTS = (1, 3)  # tabs that need a batch that ran
 
 
@@ -77,6 +78,7 @@ class PaddingPanel(Panel):
         self.content.addLayout(self._build_tools())
         self.tabs.setCornerWidget(self._look)
         self.content.addWidget(self.tabs, 1)
+        self._narrow()
         self._show_result(None)
         self._show_buttons()
 
@@ -86,7 +88,7 @@ class PaddingPanel(Panel):
         self._sides = QButtonGroup(self)
         row = QHBoxLayout()
         row.setSpacing(4)
-        row.addWidget(QLabel(self.tr("Pad on the")))
+        row.addWidget(QLabel(self.tr("Pad")))
         for index, words in enumerate((self.tr("left"), self.tr("right"))):
             button = QToolButton()
             button.setText(words)
@@ -123,6 +125,11 @@ class PaddingPanel(Panel):
         row.addWidget(label)
         row.addWidget(spin)
         return spin
+
+    def _narrow(self) -> None:
+        """Room for two digits, so that the panel fits a projector beside others."""
+        for spin in (self._extra, self._steps):
+            spin.setFixedWidth(round(_SPIN * unit(self)))
 
     def _build_batch(self) -> GridPage:
         page = GridPage(
@@ -325,6 +332,7 @@ class PaddingPanel(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
+        self._narrow()
         self._batch.grid.set_theme(theme)
         self._loss.grid.set_theme(theme)
 
