@@ -236,3 +236,13 @@ class State:
     def request_changed(self) -> bool:
         """True if the trace on screen was made with another request than the one set now."""
         return self.trace is not None and self.trace.request != self.request
+
+
+def only_points(old: State, new: State) -> bool:
+    """True if nothing changed but what of the selected step is looked at: the mouse moved."""
+    return old.selection.step == new.selection.step and all(
+        getattr(old, name) is getattr(new, name) for name in _BUT_SELECTION
+    )
+
+
+_BUT_SELECTION = tuple(name for name in State.__dataclass_fields__ if name != "selection")

@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from explorer import __version__, places
 from explorer.session.session import Session
-from explorer.session.state import CodeQuestion, State
+from explorer.session.state import CodeQuestion, State, only_points
 from explorer.ui import samples
 from explorer.ui.controls import SamplingControls
 from explorer.ui.docks import Docks
@@ -155,7 +155,7 @@ class Window(QMainWindow):
         self.prompt.edit.left.connect(self.setFocus)
 
     def _on_state(self, old: State | None, new: State) -> None:
-        if old is not None and _only_points(old, new):
+        if old is not None and only_points(old, new):
             # The mouse moves a hundred times a second, and nothing else of this shows it.
             self.sequence.show_state(old, new)
             self.docks.show_state(new)
@@ -351,16 +351,6 @@ class Window(QMainWindow):
         self._split.restoreState(self._memory.blob("split"))
         self.docks.restore_layout(self._memory.blob("layout"))
         self.setGeometry(on_screen(self.geometry()))
-
-
-def _only_points(old: State, new: State) -> bool:
-    """True if nothing changed but what of the selected step is looked at."""
-    return old.selection.step == new.selection.step and all(
-        getattr(old, name) is getattr(new, name) for name in _BUT_SELECTION
-    )
-
-
-_BUT_SELECTION = tuple(name for name in State.__dataclass_fields__ if name != "selection")
 
 
 def on_screen(wanted: QRect) -> QRect:

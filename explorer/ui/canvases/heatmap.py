@@ -264,6 +264,8 @@ class Heatmap(CursorMap):
 
     def _marks_changed(self) -> None:
         """Only where a mark comes or goes: the mouse moves far more often than the map changes."""
+        if not self.isVisible():
+            return  # one of a comparison's maps: all of it is painted when it is shown
         before, self._marked = self._marked, self._marks()
         areas = [mark.area for mark in before if mark not in self._marked]
         areas += [mark.area for mark in self._marked if mark not in before]

@@ -13,7 +13,7 @@ from explorer.figures import blocks
 from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores
 from explorer.figures.tokens import Label, extended, find
-from explorer.session.state import State
+from explorer.session.state import State, only_points
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from explorer.ui.attention import tables, words
@@ -125,6 +125,11 @@ class AttentionPanel(Panel):
 
     def show_state(self, old: State | None, new: State) -> None:
         trace, step = new.trace, new.step_index
+        if self._look is not None and old is not None and only_points(old, new):
+            there, here = old.selection, new.selection
+            if (there.layer, there.head) == (here.layer, here.head):
+                self._mark(new)
+                return
         self._set_comparing(new)
         if trace is None or step is None:
             self._forget()
