@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from explorer.trace import messages as m
 from tests.ui.stage import WindowStage
@@ -137,15 +137,18 @@ def test_in_the_bars_up_and_down_move_and_enter_forces(stage: WindowStage) -> No
 
 
 def test_enter_takes_what_is_chosen_in_an_open_list_each_time(stage: WindowStage) -> None:
-    side = stage.window.topbar.side
+    box = QComboBox(stage.window)
+    box.addItems(["a", "b", "c"])
+    box.show()
     for row in (1, 0, 2):
-        side.setFocus()
-        side.showPopup()
+        box.setFocus()
+        box.showPopup()
         stage.paint()
-        view = side.view()
+        view = box.view()
         view.setFocus()
-        view.setCurrentIndex(side.model().index(row, 0))
+        stage.paint()
+        view.setCurrentIndex(box.model().index(row, 0))
         QTest.keyClick(view, Qt.Key.Key_Return)
         stage.paint()
         assert not view.isVisible()
-        assert side.currentIndex() == row
+        assert box.currentIndex() == row
