@@ -22,6 +22,7 @@ from explorer.trace.trace import Trace
 
 LEVELS = 65533  # of a cell that is read: levels 2..65535; 0 says absent, 1 masked
 CELL = 64  # a thumbnail has at most this many cells a side
+_MOST_CELLS = 1 << 22  # of all thumbnails: a thousand heads have the whole CELL
 _WEIGHTS_PER_ANSWER = 1 << 18  # between two answers of a long build: others get their turn
 
 
@@ -49,8 +50,13 @@ class Atlas:
         return np.asarray(np.maximum(found - READ, 0) / LEVELS)
 
 
-def stride_for(slots: int, cell: int = CELL) -> int:
-    """Cells pooled into one so that a map of `slots` fits in `cell`: a power of two."""
+def stride_for(slots: int, heads: int, cell: int = CELL) -> int:
+    """Cells pooled into one so that a map of `slots` fits in `cell`: a power of two.
+
+    Of thousands of `heads` each has fewer cells, for none could be seen any larger.
+    """
+    while cell > 8 and heads * cell**2 > _MOST_CELLS:
+        cell //= 2
     stride = 1
     while slots > cell * stride:
         stride *= 2
@@ -70,7 +76,7 @@ def build(
     records = [parts.record_of(trace, step, layer) for layer in range(layers)]
     heads = tuple(record.heads for record in records)
     reasons = tuple(parts.reason(trace, step, layer) for layer in range(layers))
-    stride = stride_for(slots, cell)
+    stride = stride_for(slots, layers * max(heads, default=0), cell)
     size = -(-slots // stride)
     levels = np.zeros((layers, max(heads, default=0), size, size), np.uint16)
     passes = trace.steps[: step + 1]

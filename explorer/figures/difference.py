@@ -71,7 +71,7 @@ def build_atlas(
         for layer in range(layers)
     )
     slots = masked.slots
-    stride = stride_for(slots, cell)
+    stride = stride_for(slots, layers * max(heads, default=0), cell)
     size = -(-slots // stride)
     drawn = np.zeros((layers, max(heads, default=0), size, size), np.uint16)
     passes = (*masked.passes, *unmasked.passes)
