@@ -72,10 +72,10 @@ def contents(state: State) -> tuple[Trace, Beside] | None:
         if state.batch is None or state.card is None:
             return None
         trace = Trace(request=state.request, card=state.card, prompt=())
-    tree = tuple(Sibling(branch.name, branch.trace) for branch in state.tree)
-    numbers = [branch.number for branch in state.tree]
-    current = state.branches.current
-    return trace, Beside(tree, numbers.index(current) if current in numbers else None, state.batch)
+    tree, shown_one = state.tree, state.branches.current
+    siblings = tuple(Sibling(branch.name, branch.trace) for branch in tree)
+    current = next((i for i, branch in enumerate(tree) if branch.number == shown_one), None)
+    return trace, Beside(siblings, current, state.batch)
 
 
 def news(old: State, new: State) -> tuple[Trace, Beside] | None:
