@@ -123,12 +123,13 @@ def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None
     panel = timings(stage)
     page = panel.page
     assert isinstance(page, PassesPage)
-    assert "not measured yet" in page.charts._legend.accessibleName()
+    assert page.charts.first._data.level_words == "memory bound: not measured yet"
+    assert page.charts.first._data.level is None
     asked = stage.engine.last(m.MeasureTraffic)
     facts = {"bytes_per_second": 1e9, "step_bytes": 4_000_000, "threads": 1}
     stage.say(m.Facts(run=asked.run, facts=facts))
     assert page.charts.first._data.level == 4
-    assert "memory bound 4 ms: decode takes 2.5 times that" in page.charts._legend.accessibleName()
+    assert page.charts._more.text() == "memory bound 4 ms: decode takes 2.5 times that"
 
 
 def test_a_step_that_was_painted_has_its_display_time(stage: WindowStage) -> None:

@@ -162,7 +162,7 @@ def _growth_columns(figure: CacheFigure) -> Columns:
     tokens = np.array([held.tokens for held in figure.growth], np.float64)
     return Columns(
         table.sum(axis=1),
-        ("final",),
+        ("prefill",),
         parts=[
             Part(table[:, i], KIND_COLOURS.get(kind, "rest")) for i, kind in enumerate(figure.kinds)
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 KIND_COLOURS = {
-    "full": "final",
+    "full": "prefill",  # not "final": in the high contrast theme that is the selection's too
     "sliding": "decode",
     "chunked": "recompute",
     "latent": "raw",

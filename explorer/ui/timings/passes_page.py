@@ -59,7 +59,10 @@ class PassesPage(Page):
         self.charts.first.set_columns(_pass_columns(figure, new.floor), selected=index)
         self.charts.second.set_columns(_layer_columns(figure, phase))
         self.charts.set_words(
-            words.speed(figure), words.positions(figure), words.legend(figure, phase, new.floor)
+            words.speed(figure),
+            words.positions(figure),
+            words.legend(figure, phase),
+            words.bound(figure, new.floor),
         )
         return None
 
@@ -140,9 +143,7 @@ def _pass_columns(figure: TimingFigure, floor: Traffic | None) -> Columns:
         hollow=frozenset(i for i, p in enumerate(passes) if p.warm_up),
         cap=cap(values),
         level=None if floor is None else floor.floor_ms,
-        level_words=""
-        if floor is None
-        else words.tr("┄ memory {0}").format(ms_text(floor.floor_ms)),
+        level_words=words.level(floor),
     )
 
 

@@ -92,7 +92,14 @@ def pieces(one: Pass) -> str:
     return ", ".join(f"{tr(PIECE_WORDS[name])} {ms_text(ms)}" for name, ms in named if ms > 0)
 
 
-def legend(figure: TimingFigure, phase: str, floor: Traffic | None) -> list[Entry]:
+def level(floor: Traffic | None) -> str:
+    """What stands above the chart for the line."""
+    if floor is None:
+        return tr("memory bound: not measured yet")
+    return tr("┄ memory {0}").format(ms_text(floor.floor_ms))
+
+
+def legend(figure: TimingFigure, phase: str) -> list[Entry]:
     """What the colours of the passes mean."""
     entries = [
         Entry(tr("attention"), phase, ATTENTION),
@@ -104,5 +111,4 @@ def legend(figure: TimingFigure, phase: str, floor: Traffic | None) -> list[Entr
     entries.append(Entry(tr("capture"), "rest"))
     if any(p.warm_up for p in figure.passes):
         entries.append(Entry(tr("warm-up"), phase, look="outline"))
-    entries.append(Entry(bound(figure, floor), "formula", look="line"))
     return entries
