@@ -13,6 +13,7 @@ from explorer.trace.step import Phase, Step
 from explorer.trace.trace import Trace
 
 Piece = Literal["embedding", "attention", "mlp", "layer rest", "norm", "head", "rest"]
+_UNSETTLED = 2  # passes at the end whose display may not have been over when they were last shown
 PIECES: tuple[Piece, ...] = ("embedding", "attention", "mlp", "layer rest", "norm", "head", "rest")
 
 
@@ -186,11 +187,14 @@ def _known(times: np.ndarray | None, layers: np.ndarray) -> np.ndarray:
 def _passes(
     trace: Trace, shown: Callable[[Step], Lap | None], known: Sequence[Pass]
 ) -> Iterator[Pass]:
-    for index, step in enumerate(trace.steps):
-        before = known[index] if index < len(known) else None
-        lap = shown(step)
-        same = before is not None and before.step is step and before.lap is lap
-        yield before if same and before is not None else _pass(step, lap)
+    """A step stands for all before it; only the last laps may have become known meanwhile."""
+    steps, count = trace.steps, len(known)
+    if not known or count > len(steps) or known[-1].step is not steps[count - 1]:
+        count = 0
+    settled = max(0, count - _UNSETTLED)
+    yield from known[:settled]
+    for step in steps[settled:]:
+        yield _pass(step, shown(step))
 
 
 def _pass(step: Step, lap: Lap | None) -> Pass:

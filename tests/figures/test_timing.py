@@ -129,14 +129,21 @@ def test_what_was_not_measured_is_not_known() -> None:
 
 
 def test_passes_of_the_same_steps_are_taken_over_and_new_laps_are_not_missed() -> None:
-    made = trace([10, 5])
-    before = timing.chart(made.truncated(1), 0)
-    after = timing.chart(made, 1, known=before.passes)
-    assert after.passes[0] is before.passes[0]
+    made = trace([10, 5, 6, 7])
+    before = timing.chart(made.truncated(3), 0)
     lap = timing.Lap(12.0, 1.0)
-    assert timing.chart(made, 1, lambda _: lap, after.passes).passes[0].lap is lap
-    other = timing.chart(trace([7]), 0, known=before.passes)
-    assert other.passes[0].forward_ms == 7
+    after = timing.chart(made, 1, lambda _: lap, before.passes)
+    assert after.passes[0] is before.passes[0]
+    assert [one.lap for one in after.passes[1:]] == [lap] * 3
+    assert [one.forward_ms for one in after.passes] == [10, 5, 6, 7]
+
+
+def test_passes_of_another_run_are_not_taken_over() -> None:
+    before = timing.chart(trace([10, 5, 6]), 0)
+    other = timing.chart(trace([1, 2, 3, 4]), 0, known=before.passes)
+    assert [one.forward_ms for one in other.passes] == [1, 2, 3, 4]
+    shorter = timing.chart(trace([7]), 0, known=before.passes)
+    assert [one.forward_ms for one in shorter.passes] == [7]
 
 
 @pytest.mark.parametrize(

@@ -239,10 +239,13 @@ class ColumnChart(QWidget):
         edges = np.linspace(0, len(data.values), pixels + 1).astype(int)[:-1]
         heights = np.minimum(np.maximum.reduceat(data.values, edges), top) * plot.height() / top
         painter.setPen(QPen(QColor(getattr(self._theme, self._kind(len(data.values) - 1))), 1))
-        bottom = round(plot.bottom())
-        for i, high in enumerate(heights):
-            x = round(plot.left()) + i
-            painter.drawLine(x, bottom, x, bottom - round(float(high)))
+        bottom, left = round(plot.bottom()), round(plot.left())
+        painter.drawLines(
+            [
+                QLineF(left + i, bottom, left + i, bottom - high)
+                for i, high in enumerate(np.rint(heights).tolist())
+            ]
+        )
 
     def _paint_marks(self, painter: QPainter, plot: QRectF, step: float) -> None:
         theme = self._theme

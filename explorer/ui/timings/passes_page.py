@@ -127,9 +127,10 @@ class PassesPage(Page):
 
 def _pass_columns(figure: TimingFigure, floor: Traffic | None) -> Columns:
     passes = figure.passes
-    table = np.array([(*p.pieces, p.capture_ms) for p in passes], np.float64)
-    place = {name: i for i, name in enumerate(PIECES)}
-    attention, mlp, capture = table[:, place["attention"]], table[:, place["mlp"]], table[:, -1]
+    first, second = PIECES.index("attention"), PIECES.index("mlp")
+    attention = np.array([p.pieces[first] for p in passes])
+    mlp = np.array([p.pieces[second] for p in passes])
+    capture = np.array([p.capture_ms for p in passes])
     values = np.array([p.forward_ms for p in passes], np.float64) + capture
     return Columns(
         values,
