@@ -249,3 +249,22 @@ def test_the_experiment_can_be_cancelled_and_belongs_to_its_prompt(stage: Window
     stage.session.set_prompt("another")
     ran(stage, 1)
     assert timings(stage).views() == {}
+
+
+def test_a_slow_layer_is_the_one_column_that_stands_out(stage: WindowStage) -> None:
+    stage.loaded()
+    stage.session.step()
+    run = stage.prompted()
+    event = stepped(run, 0)
+    slow = with_parts(event.step)
+    slow = replace(
+        slow, forward_ms=62.0, layer_ms=slow.layer_ms + np.array([0, 50], np.float32),
+        attention_ms=slow.attention_ms + np.array([0, 50], np.float32),  # type: ignore[operator]
+    )  # fmt: skip
+    stage.say(m.Stepped(run=run, step=slow, token=event.token))
+    columns = chart(timings(stage), "Time by layer")._data
+    assert list(columns.names)[1:3] == ["0", "1"]
+    assert np.flatnonzero(columns.values > 50).tolist() == [2]
+    attention, *others = columns.parts
+    assert attention.heights[2] == 51
+    assert all(part.heights.max() < 10 for part in others)
