@@ -66,7 +66,7 @@ def csv_rows(rows: Iterable[Sequence[object]], out: TextIO) -> Generator[int]:
     """Write rows as comma-separated text, floats in full precision; how many are written."""
     writer = csv.writer(out)
     for count, row in enumerate(rows, 1):
-        writer.writerow([repr(float(v)) if isinstance(v, float) else v for v in row])
+        writer.writerow(row)  # floats as Python writes them: every digit that tells them apart
         yield count
 
 

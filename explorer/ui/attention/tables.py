@@ -55,8 +55,8 @@ def _name(drawn: Drawn) -> str:
 
 def _cells(weights: np.ndarray, kinds: np.ndarray) -> list[object]:
     return [
-        float(w) if k == READ else ("masked" if k == MASKED else "")
-        for w, k in zip(weights, kinds, strict=True)
+        weight if kind == READ else ("masked" if kind == MASKED else "")
+        for weight, kind in zip(weights.tolist(), kinds.tolist(), strict=True)
     ]
 
 
