@@ -117,7 +117,7 @@ def test_no_traceback_even_for_a_fault_of_ours(
 ) -> None:
     from explorer.cli import main, show
 
-    monkeypatch.setattr(show, "opened", lambda name: 1 // 0)
+    monkeypatch.setattr(show, "_opened", lambda name: 1 // 0)
     assert main(["show", "x"]) == 3
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
