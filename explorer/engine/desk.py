@@ -11,6 +11,7 @@ import logging
 import os
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ import msgspec
 
 from explorer.engine.aside import Aside, Question
 from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.peak import give_back
 from explorer.trace import messages
 from explorer.trace.messages import AnyRequest, Event
 from explorer.trace.request import RunRequest, Sampling
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from explorer.engine.runner import Runner
 
 _log = logging.getLogger(__name__)
+LONG_SECONDS = 0.5  # work that took longer may have freed hundreds of megabytes
 Experiment = (
     messages.DrawMany
     | messages.SearchSequences
@@ -74,7 +77,10 @@ class Desk:
         while not isinstance(request := self._waiting.get(), messages.Quit):
             if self._stopping:
                 continue
+            began = time.monotonic()
             self._answer(request)
+            if time.monotonic() - began > LONG_SECONDS:
+                give_back()
             with self._lock:
                 self._cancelled.discard(request.run)
                 self._sampling.pop(request.run, None)

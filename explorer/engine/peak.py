@@ -1,4 +1,4 @@
-"""The most memory that something takes, where the system tells it."""
+"""The most memory that something takes, and freed memory back to the system, where it is told."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ def peak_of(work: Callable[[], T]) -> tuple[T, int | None]:
     return result, None if before is None or after is None else max(0, after - before)
 
 
+def give_back() -> None:
+    """Hand what is free to the system; the C library keeps it otherwise.  Milliseconds."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def _reset() -> int | None:
     """Start the high-water mark anew; bytes held now."""
     gc.collect()
-    # What earlier work freed must not be taken again unseen: back to the system with it.
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    give_back()  # what earlier work freed must not be taken again unseen
     with contextlib.suppress(OSError):
         (_SELF / "clear_refs").write_text("5")
         return _read("VmRSS")
