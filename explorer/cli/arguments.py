@@ -95,11 +95,14 @@ def _number(kind: type, least: float, words: str) -> Callable[[str], Any]:
             value = None
         if value is None or not value >= least:
             raise argparse.ArgumentTypeError(f"{text!r} is not {words}")
+        if kind is int and value > _MOST:
+            raise argparse.ArgumentTypeError(f"{text!r} is too large: at most 2^63 - 1")
         return value
 
     return parse
 
 
+_MOST = 2**63 - 1  # what travels to an engine
 _COUNT = _number(int, 1, "a whole number from 1 up")
 _INDEX = _number(int, 0, "a whole number from 0 up")
 _REAL = _number(float, float("-inf"), "a number")

@@ -68,6 +68,8 @@ def traced(
 def writable(name: str) -> Path:
     """The path of a file to write; CommandError if that can't work."""
     path = Path(name)
+    if not name:
+        raise CommandError("--out is empty; name a file to write.")
     try:
         if path.is_dir():
             raise CommandError(f"{name} is a folder; name a file to write.")

@@ -19,6 +19,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from explorer import places
 from explorer.session.log import RotatingLog
 from explorer.trace import wire
@@ -109,6 +111,9 @@ class EngineProcess:
                 except UnicodeEncodeError:
                     words = "The text holds half of a character (a lone surrogate); delete it."
                     self._say(Failed(run=request.run, sentence=words))
+                except (OverflowError, msgspec.MsgspecError) as error:
+                    words = f"The engine can't be asked this: {error}. Give smaller values."
+                    self._say(Failed(run=request.run, sentence=words))
 
     def _read(self) -> None:
         with self._running().stdout as pipe:
@@ -118,8 +123,9 @@ class EngineProcess:
                         raise wire.WireError("its first words are no greeting")
                     self._greeted.set()
                     self._say(event)
-            except (wire.WireError, OSError, ValueError) as error:
-                self._end(f"The engine's answers could not be read: {error}")
+            except Exception as error:  # MemoryError, too: nobody else would tell that it is over
+                fault = " ".join(str(error).split()) or type(error).__name__
+                self._end(f"The engine's answers could not be read: {fault}")
             else:
                 self._end("The engine's process ended")
 

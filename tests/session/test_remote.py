@@ -19,6 +19,7 @@ import pytest
 from explorer.session.remote import EngineProcess
 from explorer.trace import messages as m
 from explorer.trace import wire
+from explorer.trace.request import RunRequest
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 E = TypeVar("E")
@@ -189,6 +190,26 @@ def test_a_text_that_cannot_travel_is_answered_not_swallowed(line: Callable[...,
     assert (failed.run, "half of a character" in failed.sentence) == (5, True)
     one.engine.send(m.Tokenize(run=6, text="fine"))
     assert one.next(m.Tokens).run == 6
+
+
+def test_a_number_that_cannot_travel_is_answered_not_swallowed(line: Callable[..., Line]) -> None:
+    one = line("echo")
+    one.next(m.Hello)
+    one.engine.send(m.Advance(run=5, request=RunRequest(model="m", prompt="p"), steps=2**64))
+    failed = one.next(m.Failed)
+    assert (failed.run, failed.bad_input, "smaller" in failed.sentence) == (5, True, True)
+    one.engine.send(m.Tokenize(run=6, text="fine"))
+    assert one.next(m.Tokens).run == 6
+
+
+def test_an_answer_too_large_for_the_memory_is_told(
+    line: Callable[..., Line], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(stream: object) -> m.Event:
+        raise MemoryError
+
+    monkeypatch.setattr(wire, "read_event", no_room)
+    assert "could not be read: MemoryError." in line("echo").next(m.Lost).sentence
 
 
 def test_close_may_be_called_from_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
