@@ -78,4 +78,4 @@ def _desktop(arguments: argparse.Namespace) -> int:
 def _complain(sentence: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(sentence, file=sys.stderr)
+            print(" ".join(sentence.splitlines()), file=sys.stderr)  # names may hold line breaks

@@ -41,7 +41,7 @@ def read_config(folder: Path, allow_code: bool = False) -> Any:
         raise BadInput(f"There is no folder {folder}; choose a model's folder.")
     if not path.is_file():
         raise BadInput(
-            f"{folder.name} has no config.json, so it is not a model folder; choose the folder "
+            f"{folder.name or folder} has no config.json, so it is not a model folder; choose the folder "
             "that holds config.json and the weights."
         )
     stated = read_json(path)

@@ -55,6 +55,7 @@ BAD = {
     "engine unbalanced": ((*TRACE, "--engine", "ssh 'box"), "--engine is no command line"),
     "engine empty": ((*TRACE, "--engine", "  "), "--engine is empty"),
     "show nothing": (("show",), "FILE.dxt"),
+    "line break in a name": (("show", "/no/a\nb.dxt"), "/no/a b.dxt could not be opened"),
     "show missing": (("show", "/no/f.dxt"), "/no/f.dxt could not be opened"),
     "attention no head": (("attention", "f", "--layer", "0", "--out", "x.npy"), "--head"),
     "attention layer -1": (

@@ -137,6 +137,11 @@ def test_names_that_are_no_paths(name: str) -> None:
         load(name)
 
 
+def test_the_root_folder_is_named() -> None:
+    with pytest.raises(BadInput, match="^/ has no config.json"):
+        load("/")
+
+
 def test_no_config(tmp_path: Path) -> None:
     assert "config.json" in refused(tmp_path)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
@@ -242,6 +242,15 @@ def test_more_columns_than_pixels_keep_the_highest(qapp: QApplication) -> None:
     values[2501] = 100.0
     image = chart_image(qapp, Columns(values, ("decode",)))
     assert max(height_of(image, x, COLOURS["decode"]) for x in range(98, 106)) > 40
+
+
+def test_the_words_of_a_line_leave_the_figure_of_the_axis_alone(qapp: QApplication) -> None:
+    values = np.array([9.0, 9.0])
+    plain = chart_image(qapp, Columns(values), width=100)
+    worded = chart_image(qapp, Columns(values, level_words="x" * 80), width=100)
+    figure = QRect(0, 0, 14, 15)  # "9.0" is drawn in there
+    assert plain.copy(figure) == worded.copy(figure)  # type: ignore[attr-defined]
+    assert plain != worded
 
 
 def test_flat_and_empty_data_draw(qapp: QApplication) -> None:

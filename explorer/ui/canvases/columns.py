@@ -137,8 +137,11 @@ class ColumnChart(QWidget):
         above = QRectF(plot.left(), 0, plot.width(), plot.top() - 1)
         painter.drawText(above, Qt.AlignmentFlag.AlignLeft, self._figure(top))
         if self._data.level_words:
+            metrics = painter.fontMetrics()
+            room = round(above.width()) - metrics.horizontalAdvance(f"{self._figure(top)}  ")
+            words = metrics.elidedText(self._data.level_words, Qt.TextElideMode.ElideRight, room)
             painter.setPen(QColor(theme.formula))
-            painter.drawText(above, Qt.AlignmentFlag.AlignRight, self._data.level_words)
+            painter.drawText(above, Qt.AlignmentFlag.AlignRight, words)
             painter.setPen(QColor(theme.muted))
         below = QRectF(self.rect()).adjusted(2, plot.bottom() + 4 * unit(self), -2, 0)
         names = self._data.names
