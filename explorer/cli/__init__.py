@@ -4,6 +4,9 @@ Every command but `engine` reaches the engine through `session.remote`, so that 
 torch in this process.  What a command needs is imported when it runs: --help stays quick.
 """
 
-from explorer.cli.dispatch import main
+try:
+    from explorer.cli.dispatch import main
+except KeyboardInterrupt:  # Ctrl-C in the first tenths of a second
+    raise SystemExit(130) from None
 
 __all__ = ["main"]

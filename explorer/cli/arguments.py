@@ -94,9 +94,9 @@ def _number(kind: type, least: float, words: str) -> Callable[[str], Any]:
         except ValueError:
             value = None
         if value is None or not value >= least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not {words}")
+            raise argparse.ArgumentTypeError(f"{text[:80]!r} is not {words}")
         if kind is int and value > _MOST:
-            raise argparse.ArgumentTypeError(f"{text!r} is too large: at most 2^63 - 1")
+            raise argparse.ArgumentTypeError(f"{text[:80]!r} is too large: at most 2^63 - 1")
         return value
 
     return parse

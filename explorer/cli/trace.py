@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,6 +76,8 @@ def writable(name: str) -> Path:
             raise CommandError(f"{name} is a folder; name a file to write.")
         if not path.parent.is_dir():
             raise CommandError(f"There is no folder {path.parent} to write {path.name} in.")
+        if not os.access(path.parent, os.W_OK):
+            raise CommandError(f"Nothing may be written in {path.parent}; choose another folder.")
     except ValueError as error:
         raise CommandError(f"{name!r} is no file name: {error}.") from error
     return path

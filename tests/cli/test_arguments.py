@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -77,6 +78,29 @@ def test_bad_use_is_one_sentence(command: Command, kind: str) -> None:
     assert named in done.err
     assert done.err.count("\n") == 1
     assert "Traceback" not in done.err
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_the_run(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # for root everything is allowed
+    done = command(*TRACE, "--out", tmp_path / "a.dxt")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"Nothing may be written in {tmp_path}; choose another folder.\n"
+
+
+def test_ctrl_c_while_the_modules_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Impatient:
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            if name == "explorer.cli.dispatch":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "explorer.cli")
+    monkeypatch.delitem(sys.modules, "explorer.cli.dispatch")
+    monkeypatch.setattr(sys, "meta_path", [Impatient(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module("explorer.cli")
+    assert ended.value.code == 130
 
 
 def test_bad_bytes_in_a_prompt_file(command: Command, tmp_path: Path) -> None:
