@@ -41,8 +41,8 @@ def read_config(folder: Path, allow_code: bool = False) -> Any:
         raise BadInput(f"There is no folder {folder}; choose a model's folder.")
     if not path.is_file():
         raise BadInput(
-            f"{folder.name or folder} has no config.json, so it is not a model folder; choose the folder "
-            "that holds config.json and the weights."
+            f"{folder.name or folder} has no config.json, so it is not a model folder; choose the "
+            "folder that holds config.json and the weights."
         )
     stated = read_json(path)
     if own_code.brings(stated):

@@ -138,7 +138,7 @@ def test_names_that_are_no_paths(name: str) -> None:
 
 
 def test_the_root_folder_is_named() -> None:
-    with pytest.raises(BadInput, match="^/ has no config.json"):
+    with pytest.raises(BadInput, match=r"^/ has no config\.json"):
         load("/")
 
 
