@@ -151,13 +151,16 @@ def test_a_leaking_mask_turns_the_check_red() -> None:
 def test_a_wrong_cache_turns_the_check_red(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers.cache_utils import DynamicLayer
 
-    update = DynamicLayer.update
+    from explorer.engine.roomy import RoomyLayer
 
-    def forgetful(self: Any, key: torch.Tensor, value: torch.Tensor, *a: Any, **k: Any) -> Any:
-        keys, values = update(self, key, value * (1.5 if key.shape[-2] == 1 else 1), *a, **k)
-        return keys, values
+    def forgetful(update: Any) -> Any:
+        def changed(self: Any, key: torch.Tensor, value: torch.Tensor, *a: Any, **k: Any) -> Any:
+            return update(self, key, value * (1.5 if key.shape[-2] == 1 else 1), *a, **k)
 
-    monkeypatch.setattr(DynamicLayer, "update", forgetful)
+        return changed
+
+    for layer in (DynamicLayer, RoomyLayer):
+        monkeypatch.setattr(layer, "update", forgetful(layer.update))
     runner = tiny_runner("llama")
     found = {c.name: c for c in checks.check(runner, RunRequest(prompt=PROMPT), ())}
     assert not found["cached_equals_uncached"].passed
