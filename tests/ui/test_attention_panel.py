@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from time import monotonic
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QEventLoop, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -21,6 +20,7 @@ from explorer.ui import export
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.theme import HIGH_CONTRAST, LIGHT, apply
 from tests.figures.runs import Run
+from tests.ui.waiting import wait_until
 
 
 class Board:
@@ -47,13 +47,6 @@ class Board:
     def settle(self) -> None:
         wait_until(lambda: not self.panel.source.busy)
         QApplication.processEvents()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    end = monotonic() + seconds
-    while not condition():
-        assert monotonic() < end, "the condition never came true"
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 20)
 
 
 @pytest.fixture

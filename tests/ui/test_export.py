@@ -18,7 +18,7 @@ from explorer.ui import export
 from explorer.ui.export import View
 from explorer.ui.panel import Panel
 from explorer.ui.theme import THEMES
-from tests.ui.test_worker import wait_until
+from tests.ui.waiting import wait_until
 
 
 @pytest.fixture

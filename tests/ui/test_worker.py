@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from time import monotonic
+from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QEvent, QEventLoop, QObject
+from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.ui.worker import TURN, Worker
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Process Qt's events until the condition holds."""
-    end = monotonic() + seconds
-    while not condition():
-        assert monotonic() < end, "the condition never came true"
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 20)
+from tests.ui.waiting import wait_until
 
 
 @pytest.fixture
