@@ -33,7 +33,7 @@ class Held:
         return sum(self.by_kind)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CacheFigure:
     """What the cache held after one step, and how it grew until the last."""
 

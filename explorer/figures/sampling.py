@@ -52,7 +52,7 @@ def chain(trace: Trace, index: int, sampling: Sampling) -> Chain:
     return Chain(step, sampling, found, trace.chosen[index].id, u, landed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Curve:
     """A sorted distribution, thinned out evenly over the logarithm of the rank."""
 
@@ -88,7 +88,7 @@ def standings(stages_: Sequence[Stage], token_id: int) -> tuple[Standing, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Listing:
     """All V tokens, indexed by id."""
 

@@ -16,7 +16,7 @@ from explorer.trace.attention import as_float32
 from explorer.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Strips:
     """One number of each head of each layer; None where a layer keeps none."""
 

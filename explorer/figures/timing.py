@@ -72,7 +72,7 @@ class Pass:
         return self.lap.waited_ms + self.lap.display_ms
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Split:
     """Where the time of one pass went, layer by layer.  (L,) float64 milliseconds."""
 

@@ -62,7 +62,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return np.asarray(p / p.sum())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Stage:
     """The distribution once one link has done its work: the tokens still in, best first."""
 
@@ -180,7 +180,7 @@ def stages(
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
     """One next-token distribution before and after the sampling chain."""
 

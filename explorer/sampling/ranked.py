@@ -13,7 +13,7 @@ class SamplingError(ValueError):
     """Settings or logits that give no distribution, in one sentence."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
     """Every token in order of its logit, ties by id, with the raw softmax."""
 

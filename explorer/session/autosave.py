@@ -90,7 +90,11 @@ class Autosave:
         except (OSError, dxt.DxtError) as error:
             tell, self._on_problem = self._on_problem, None
             if tell is not None:
-                tell(f"The session is not being saved for the case of a crash: {error}")
+                reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+                tell(
+                    f"The session is not being kept for the case of a crash ({reason}): make room "
+                    f"in {self._folder}, or save it yourself."
+                )
 
 
 def recoverable(folder: Path | None = None) -> Path | None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
+from explorer import sampling as chain
 from explorer.session.link import Post
 from explorer.session.state import Saved
 from explorer.trace import dxt
@@ -41,8 +42,13 @@ class Files:
         def work() -> Callable[[], None]:
             try:
                 trace, beside = dxt.load_whole(path)
+                for one in (trace, *(sibling.trace for sibling in beside.branches)):
+                    for step in one.steps:
+                        chain.check(step.sampling)
             except dxt.DxtError as error:
                 return partial(failed, str(error))
+            except chain.SamplingError as error:
+                return partial(failed, f"{os.fspath(path)} is damaged: {error}")
             return partial(opened, trace, beside)
 
         self.do(work)

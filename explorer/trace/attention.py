@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Mask:
     """The mask one attention kernel received, for Q query rows against K keys.
 
@@ -56,7 +56,7 @@ class Mask:
         return np.asarray(self.data[head if len(self.data) > 1 else 0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerRecord:
     """What one layer's attention did in one pass: Q and K, a recorded map, or why neither."""
 

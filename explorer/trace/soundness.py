@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+import msgspec
 import numpy as np
 
 from explorer.trace.attention import LayerRecord, Mask
+from explorer.trace.card import ModelCard
+from explorer.trace.request import RunRequest
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
 _FLOATS = {"float32", "float16", "bfloat16"}
+_MOST_LAYERS = 100_000  # a model of one more is none: figures make lists of that length
 _ORIGINS = {"prompt", "generated", "forced", "padding"}
 
 
 def require_sound(trace: Trace) -> None:
     """ValueError naming the first thing that does not fit."""
     _require(len(trace.chosen) == len(trace.steps), "steps and chosen tokens differ in number")
+    _require_numbers(trace.request)
+    _require_numbers(trace.card)
     for token in trace.tokens:
         _require(token.id >= 0 and token.origin in _ORIGINS, "a token is odd")
-    for i, step in enumerate(trace.steps):
+    for i, (step, chosen) in enumerate(zip(trace.steps, trace.chosen, strict=True)):
         try:
             _require(step.index == i, "is out of order")
+            _require(chosen.id < len(step.logits), "chose no token of the vocabulary")
             _require(len(step.layers) == len(trace.steps[0].layers), "has other layers")
             _require_step(step, trace)
         except ValueError as error:
@@ -33,6 +40,14 @@ def require_sound(trace: Trace) -> None:
 def _require(true: object, words: str) -> None:
     if not true:
         raise ValueError(words)
+
+
+def _require_numbers(part: RunRequest | ModelCard) -> None:
+    """Counts and sizes as a window can show them; only parameters may be more than 32 bits."""
+    for name, value in msgspec.structs.asdict(part).items():
+        most = {"parameters": 2**63, "layers": _MOST_LAYERS}.get(name, 2**31)
+        for number in value if isinstance(value, tuple) else (value,):
+            _require(not isinstance(number, int) or 0 <= number < most, f"{name} is {number}")
 
 
 def _require_step(step: Step, trace: Trace) -> None:

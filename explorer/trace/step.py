@@ -41,7 +41,7 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
     u: float | None = None  # the uniform number used; None for greedy or forced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
     """One forward pass and the token picked from it."""
 

@@ -25,6 +25,8 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.longspin import LongSpinBox
 
+_MOST_QT = 2**31 - 1  # of a QSpinBox
+
 
 class Dial(QObject):
     """One number with a slider and a spin box; the slider may reach less far than the box."""
@@ -36,6 +38,7 @@ class Dial(QObject):
     ) -> None:
         super().__init__()
         self._ticks = 10**decimals
+        self._most = most
         self.label = QLabel(name)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, round(slider_most * self._ticks))
@@ -60,11 +63,19 @@ class Dial(QObject):
         self.spin.valueChanged.connect(lambda value: self.moved.emit(float(value)))
 
     def show_value(self, value: float) -> None:
-        """Both at one value, without telling anyone."""
-        for widget, shown in ((self.slider, round(value * self._ticks)), (self.spin, value)):
-            blocked = widget.blockSignals(True)
-            widget.setValue(shown if isinstance(widget, QDoubleSpinBox) else int(shown))
-            widget.blockSignals(blocked)
+        """Both at one value, without telling anyone.
+
+        A value from elsewhere that is larger than one can set here is shown as it is, too.
+        """
+        kind = float if isinstance(self.spin, QDoubleSpinBox) else int
+        shown = min(value, float(_MOST_QT) if kind is int else value)
+        tick = round(min(value * self._ticks, float(self.slider.maximum())))
+        blocked = self.slider.blockSignals(True), self.spin.blockSignals(True)
+        self.slider.setValue(tick)
+        self.spin.setMaximum(kind(max(self._most, shown)))  # type: ignore[arg-type]
+        self.spin.setValue(kind(shown))  # type: ignore[arg-type]
+        self.slider.blockSignals(blocked[0])
+        self.spin.blockSignals(blocked[1])
 
     def set_active(self, on: bool) -> None:
         for widget in (self.label, self.slider, self.spin):
@@ -96,7 +107,7 @@ class SamplingControls(QWidget):
         self._top_k = Dial(
             self.tr("Top-k"),
             self.tr("Keep only the k most probable tokens; 0 = off"),
-            most=2**31 - 1,
+            most=_MOST_QT,
             slider_most=100,
             decimals=0,
         )

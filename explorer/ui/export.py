@@ -21,7 +21,7 @@ Kind = Literal["png", "svg", "csv", "npy"]
 PICTURE_SCALE = 2  # pixels per screen pixel in a PNG, so that it stays sharp in a document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
     """One exportable part of a panel: the widget as drawn, and its figures if it has any.
 

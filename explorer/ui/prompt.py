@@ -23,12 +23,15 @@ def spans(text: str, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
     A character spread over several tokens is one span for all of them.
     """
     data = text.encode("utf-8", "surrogatepass")
-    units: list[int] = []  # per byte: UTF-16 units before the character it belongs to
-    before = 0
+    # Per byte: UTF-16 units before, and up to the end of, the character it belongs to.
+    before: list[int] = []
+    after: list[int] = []
+    units = 0
     for character in text:
-        units.extend([before] * len(character.encode("utf-8", "surrogatepass")))
-        before += 2 if ord(character) > 0xFFFF else 1
-    units.append(before)
+        count = len(character.encode("utf-8", "surrogatepass"))
+        before.extend([units] * count)
+        units += 2 if ord(character) > 0xFFFF else 1
+        after.extend([units] * count)
     found: list[tuple[int, int]] = []
     at = 0
     for token in tokens:
@@ -39,13 +42,12 @@ def spans(text: str, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
             if not (at == 0 and raw.startswith(b" ") and data.startswith(raw[1:])):
                 break
             raw = raw[1:]  # a space that the tokenizer puts before the first word
+        if not raw:
+            continue
         end = at + len(raw)
-        start_unit, end_unit = units[at], units[end]
-        if end < len(data) and end and end_unit == units[end - 1]:
-            # The token ends inside a character: take the whole of it.
-            end_unit = next((u for u in units[end:] if u > end_unit), before)
-        if end_unit > start_unit and (not found or start_unit >= found[-1][1]):
-            found.append((start_unit, end_unit))
+        # A token that ends inside a character takes the whole of it.
+        if not found or before[at] >= found[-1][1]:
+            found.append((before[at], after[end - 1]))
         at = end
     return found
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from explorer.session.autosave import Autosave, discard, recoverable
 from explorer.trace import dxt
 from explorer.trace import messages as m
 from explorer.trace.beside import Beside
-from explorer.trace.request import RunRequest
+from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 from tests.session.scripted import PROMPT, Stage, card, stepped
 
@@ -179,6 +180,16 @@ def test_after_a_crash_the_next_start_is_offered_the_session(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == []
 
 
+def test_a_file_with_impossible_sampling_is_refused(stage: Stage, tmp_path: Path) -> None:
+    made = made_trace(2)
+    odd = replace(made.steps[1], sampling=Sampling(greedy=False, top_p=7.0))
+    dxt.save(replace(made, steps=(made.steps[0], odd)), tmp_path / "odd.dxt")
+    stage.session.open_trace(tmp_path / "odd.dxt")
+    settle(stage)
+    assert stage.state.trace is None
+    assert "odd.dxt is damaged: Top-p" in stage.state.error
+
+
 def test_nothing_to_recover_where_there_is_no_folder(tmp_path: Path) -> None:
     assert recoverable(tmp_path / "never made") is None
 
@@ -199,7 +210,9 @@ def test_autosave_trouble_is_told_once(tmp_path: Path) -> None:
     autosave.note(made_trace(2))
     autosave.close()
     assert len(told) == 1
-    assert "not being saved" in told[0]
+    assert "not being kept" in told[0]
+    assert f"make room in {blocked}, or save it yourself." in told[0]
+    assert "[Errno" not in told[0]
 
 
 def test_the_session_feeds_the_autosave(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

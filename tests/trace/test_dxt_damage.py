@@ -132,6 +132,11 @@ DAMAGE: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     "number that is a word": lambda head, body: body["card"].update(
         parameters={"not finite": "__import__('os')"}
     ),
+    "padding beyond 32 bits": lambda head, body: body["request"].update(pad=2**31),
+    "fewer layers than none": lambda head, body: body["card"].update(layers=-1),
+    "layers beyond reason": lambda head, body: body["card"].update(layers=2**31 - 1),
+    "a window beyond 32 bits": lambda head, body: body["card"].update(windows=[2**40]),
+    "chosen outside the vocabulary": lambda head, body: body["chosen"][1].update(id=12),
     "steps is a number": lambda head, body: body.update(steps=3),
 }  # fmt: skip
 

@@ -66,6 +66,25 @@ def test_box_moves_slider_and_session(
     assert named(stage, QSlider, name).value() == tick  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("value", [5.0, 1e308])
+def test_a_temperature_beyond_the_slider_is_shown_as_it_is(
+    stage: WindowStage, value: float
+) -> None:
+    stage.session.set_sampling(Sampling(greedy=False, temperature=value))
+    assert named(stage, QAbstractSpinBox, "Temperature").value() == value  # type: ignore[attr-defined]
+    assert named(stage, QSlider, "Temperature").value() == 200  # type: ignore[attr-defined]
+    assert stage.state.sampling.temperature == value
+    stage.session.set_sampling(WARM)
+    assert named(stage, QAbstractSpinBox, "Temperature").value() == 1  # type: ignore[attr-defined]
+    assert named(stage, QAbstractSpinBox, "Temperature").maximum() == 2  # type: ignore[attr-defined]
+
+
+def test_a_top_k_beyond_31_bits_hurts_nothing(stage: WindowStage) -> None:
+    stage.session.set_sampling(Sampling(greedy=False, top_k=2**62))
+    assert named(stage, QAbstractSpinBox, "Top-k").value() == 2**31 - 1  # type: ignore[attr-defined]
+    assert stage.state.sampling.top_k == 2**62
+
+
 def test_greedy_disables_what_it_makes_pointless(stage: WindowStage) -> None:
     greedy = stage.window.sampling.findChild(QCheckBox)
     greedy.click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,14 @@ def test_a_character_split_over_tokens_is_one_span() -> None:
     assert found[0] == (0, 1)
     assert found[-1] == (2, 3)
     assert [end for _, end in found] == sorted({end for _, end in found})
+
+
+def test_a_long_text_of_split_characters_takes_no_longer_than_its_length() -> None:
+    text = "😀漢" * 20_000
+    began = time.process_time()
+    found = spans(text, tokens(*(bytes([byte]) for byte in text.encode())))
+    assert time.process_time() - began < 8  # a search of the rest for each took minutes
+    assert (len(found), found[-1]) == (40_000, (units(text) - 1, units(text)))
 
 
 def test_tokens_the_tokenizer_put_there_are_passed_over() -> None:

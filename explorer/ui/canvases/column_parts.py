@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor
 from explorer.ui.theme import Theme
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """One part of every column, stacked on those before it."""
 
@@ -24,7 +24,7 @@ class Part:
         return mixed(theme, self.colour or kind, self.strength)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Columns:
     """What is drawn.  `kinds` picks a colour (theme attribute) and a shape for each column."""
 

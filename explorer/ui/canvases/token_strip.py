@@ -173,13 +173,13 @@ class TokenStrip(QAbstractScrollArea):
         x, row = gap, 0
         if boxes:
             x = boxes[-1].left + boxes[-1].width
-            x, row = x + self._space_after(first - 1), boxes[-1].row
+            x, row = x + self._space_after(first - 1, gap), boxes[-1].row
         for slot, width in enumerate(self._widths[first:], first):
             width = min(width, right - 2 * gap)
             if x + width > right - gap and x > gap:
                 x, row = gap, row + 1
             boxes.append(Box(x, row, width))
-            x += width + self._space_after(slot)
+            x += width + self._space_after(slot, gap)
         self._boxes = boxes
         rows = row + 1 if boxes else 0
         bar = self.verticalScrollBar()
@@ -187,8 +187,8 @@ class TokenStrip(QAbstractScrollArea):
         bar.setPageStep(self.viewport().height())
         bar.setSingleStep(round(self._row_height()))
 
-    def _space_after(self, slot: int) -> float:
-        return 0.0 if slot < self._labels[slot].last else self._gap()
+    def _space_after(self, slot: int, gap: float) -> float:
+        return 0.0 if slot < self._labels[slot].last else gap
 
     def _rect(self, slot: int) -> QRectF:
         box = self._boxes[slot]
