@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QAccessible, QImage
+from PySide6.QtCore import QEvent, QRectF, Qt
+from PySide6.QtGui import QAccessible, QImage, QPainter
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.trace.step import Origin, Token
+from explorer.ui.canvases.token_box import paint_box
 from explorer.ui.canvases.token_strip import TokenStrip
 from explorer.ui.theme import HIGH_CONTRAST, LIGHT, apply
 from tests.ui import pointer
@@ -44,6 +45,21 @@ def test_equal_tokens_each_have_a_box(strip: TokenStrip) -> None:
     strip.set_tokens(_tokens(b" the", b" the", b" the"))
     corners = {(box.left, box.row) for box in strip._boxes}
     assert len(corners) == 3
+
+
+@pytest.mark.usefixtures("qapp")
+def test_the_byte_stands_before_its_character_whichever_way_that_is_written() -> None:
+    def drawn(text: str) -> QImage:
+        image = QImage(120, 24, QImage.Format.Format_RGB32)
+        image.fill(0)
+        painter = QPainter(image)
+        token = Token(0, b"\x95")
+        paint_box(painter, QRectF(image.rect()), 3, token, text, LIGHT, 1)
+        painter.end()
+        return image
+
+    left_to_right_mark = "\u200e"
+    assert drawn("⟨95⟩ ו") == drawn(f"{left_to_right_mark}⟨95⟩ ו")
 
 
 def test_boxes_wrap_and_never_overlap(strip: TokenStrip) -> None:

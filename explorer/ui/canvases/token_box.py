@@ -60,6 +60,8 @@ def paint_box(
         left, below = corner - QPointF(size, 0), corner + QPointF(0, size)
         painter.drawPolygon(QPolygonF([corner, left, below]))
     painter.setPen(QColor(ink.text))
+    # Bytes before their character, also where it is of a script that runs the other way.
+    painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
     space = rect.adjusted(2, 0, -2, 0 if token.origin == "prompt" else -unit)
     painter.drawText(space, Qt.AlignmentFlag.AlignCenter, text)
 
