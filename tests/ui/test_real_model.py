@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEventLoop, QTimer
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from explorer.session.remote import EngineProcess
@@ -19,6 +18,7 @@ from explorer.ui.bridge import Bridge
 from explorer.ui.look import Look
 from explorer.ui.memory import Memory
 from explorer.ui.window import Window
+from tests.ui.waiting import wait_until
 
 PATIENCE_MS = 120_000
 
@@ -92,7 +92,7 @@ def test_open_step_back_and_go_on_after_the_engine_was_killed(program: Program) 
     program.until(lambda s: steps(s) == 1 and idle(s))
     actions["step"].trigger()
     state = program.until(lambda s: steps(s) == 2 and idle(s))
-    QTest.qWait(100)  # the lower panels are drawn in a later turn of the loop
+    wait_until(lambda: program.window.docks.settled)  # the lower panels come a little later
     for panel in ("attention", "next-token", "kv-cache", "timings"):
         assert shown(program, panel), panel
     assert state.trace is not None
@@ -110,7 +110,9 @@ def test_open_step_back_and_go_on_after_the_engine_was_killed(program: Program) 
     program.until(lambda s: s.status.activity == "lost")
     lost = program.window.notices.lost
     assert lost.isVisible()
-    assert program.session.state.trace is state.trace
+    kept = program.session.state.trace  # the self-check may have ended meanwhile
+    assert kept is not None
+    assert kept.steps == state.trace.steps
     lost.findChildren(QPushButton)[0].click()
     program.until(lambda s: s.card is not None and idle(s))
     assert not lost.isVisible()
