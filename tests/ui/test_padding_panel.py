@@ -18,6 +18,7 @@ from explorer.ui.panels.padding import PaddingPanel
 from explorer.ui.theme import THEMES
 from tests.trace.batches import result, row
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
 
 
 @pytest.fixture
@@ -105,8 +106,8 @@ def test_a_run_shows_progress_can_be_cancelled_and_leaves_the_prompts(stage: Win
     assert panel._run.text() == "Cancel"
     assert panel._progress.isVisible()
     stage.say(m.Progress(run=run, text="Decoding", fraction=0.5))
-    QTest.qWait(50)  # while something runs, this panel is drawn in a later turn of the loop
-    assert panel._progress.value() == 500
+    # While something runs, this panel is drawn in a later turn of the loop.
+    wait_until(lambda: panel._progress.value() == 500)
     assert "each prompt alone" in words(panel)
     panel._run.click()
     assert m.Cancel(run=run) in stage.engine.asked
