@@ -10,7 +10,6 @@ anew; for the time of the pass it is asked once for each.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,13 +17,18 @@ import torch
 from transformers import PreTrainedConfig
 
 
-class _Linear(functools.partial):
-    """torch's linear function with one module's weight and bias; else looks like the module."""
+class _Linear(torch.nn.Linear):
+    """Another face of a linear layer: the same weight and bias, called as the function itself.
 
-    module: torch.nn.Linear
+    It is a module, for a model may move its parts about while it runs.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.module, name)
+    def __init__(self, linear: torch.nn.Linear) -> None:
+        self.__dict__.update(linear.__dict__)  # the very same dictionaries of parameters and hooks
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        held = self.__dict__["_parameters"]
+        return torch.nn.functional.linear(tensor, held["weight"], held["bias"])
 
 
 class _Config:
@@ -69,7 +73,7 @@ class Shortcuts:
         try:
             for own, kept, name, value, linear in self._names:
                 if kept.get(name) is value:  # not what somebody has put in its place since
-                    own[name] = value if linear is None or _is_changed(value, linear) else linear
+                    own[name] = value if linear is None or _is_heard(value) else linear
             for config in self._configs.values():
                 config.forget()
             for own, _, config in self._configured:
@@ -95,18 +99,10 @@ class Shortcuts:
 
 
 def _direct(value: Any) -> _Linear | None:
-    if type(value) is not torch.nn.Linear:
-        return None
-    made = _Linear(torch.nn.functional.linear, weight=value.weight, bias=value.bias)
-    made.module = value
-    return made
+    return _Linear(value) if type(value) is torch.nn.Linear else None
 
 
-def _is_changed(module: Any, linear: _Linear) -> bool:
-    """True if somebody listens to this module, or has given it other weights or another forward."""
+def _is_heard(module: Any) -> bool:
+    """True if somebody listens to this module, or has given it another forward."""
     own = module.__dict__
-    if own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own:
-        return True
-    held = own["_parameters"]
-    given = linear.keywords
-    return held["weight"] is not given["weight"] or held["bias"] is not given["bias"]
+    return bool(own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own)

@@ -61,9 +61,21 @@ def test_hooks_on_a_linear_layer_still_run() -> None:
     hook.remove()
     with Shortcuts(runner.layers).laid():
         direct = runner.layers[1].mlp.up_proj
-        assert not isinstance(direct, torch.nn.Linear)
+        assert type(direct) is not torch.nn.Linear
         assert direct.in_features == 32
         assert direct.weight is runner.layers[1].mlp._modules["up_proj"].weight
+
+
+def test_a_model_may_move_its_parts_while_it_runs() -> None:
+    """As BigBird does, whose projections go into another attention in its first pass."""
+    model = tiny_model("llama")
+    attention = model.model.layers[0].self_attn
+    tensor = torch.ones((1, 3, attention.q_proj.in_features))
+    with Shortcuts(list(model.model.layers)).laid(), torch.inference_mode():
+        other = torch.nn.Module()
+        other.query = attention.q_proj  # refuses what is no module
+        assert torch.equal(other.query(tensor), attention._modules["q_proj"](tensor))
+    assert other.query.weight is attention.q_proj.weight
 
 
 def test_what_is_put_in_a_modules_place_later_is_used() -> None:
