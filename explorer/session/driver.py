@@ -357,8 +357,9 @@ class Driver:
         if job.kind == "advance":
             self.models.measure()  # before what runs in the background could disturb it
         self.background.go_on()
-        if job.kind == "advance":
-            self.background.check()
+        unchecked = trace is not None and trace.self_check.passed is None
+        if job.kind == "advance" or (job.kind == "compare" and unchecked):
+            self.background.check()  # a comparison had taken its turn
 
     def _on_failed(self, event: m.Failed) -> None:
         if self.prompt.failed(event) or self.models.failed(event):

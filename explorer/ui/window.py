@@ -265,7 +265,9 @@ class Window(QMainWindow):
     def open_log(self) -> None:
         log = places.log_file()
         if not log.exists():
-            self.notices.error.say(self.tr("There is no log yet: nothing has gone wrong so far."))
+            self.notices.error.say(
+                self.tr("There is no log yet: nothing was written to {0}").format(log)
+            )
         elif not QDesktopServices.openUrl(QUrl.fromLocalFile(str(log))):
             self.notices.error.say(
                 self.tr("No program opens text files here; the log is {0}").format(log)

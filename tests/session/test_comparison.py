@@ -72,6 +72,14 @@ def test_the_other_side_sees_the_future_and_the_trace_stays(owner: Owner) -> Non
     assert all(record.mask.allowed().all() for record in records if record.mask)
 
 
+def test_a_step_in_comparison_is_checked_too(owner: Owner) -> None:
+    owner.session.compare(True)
+    owner.session.step(2)
+    owner.until(lambda s: s.trace is not None and len(s.trace.steps) == 2)
+    owner.compared()
+    assert owner.until(lambda s: s.self_check.passed is not None).self_check.passed
+
+
 def test_it_follows_the_step_on_screen_and_new_steps(owner: Owner) -> None:
     owner.step(3)
     owner.session.compare(True)

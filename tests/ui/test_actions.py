@@ -302,6 +302,7 @@ def try_open_log(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "nothing here"))
     trigger(stage, "open-log")
     assert "no log yet" in stage.window.notices.error.text
+    assert "nothing here" in stage.window.notices.error.text  # where it would be
 
 
 def try_about(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
