@@ -18,7 +18,7 @@ from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.layout import BatchLayout, lay_out_batch
 from explorer.engine.loss import Scores, ranked, score
 from explorer.engine.runner import Runner
-from explorer.engine.selftest import USUAL_LOGITS, tolerance
+from explorer.engine.selftest import logit_tolerance
 from explorer.trace.batch import (
     MISTAKES,
     MOST_ROWS,
@@ -151,8 +151,7 @@ class _Lab:
         decoded = self._decoded(
             self.request.padding == "left" or not _refused(card, "right_padding")
         )
-        scale = float(np.abs(self._prefill(_RIGHT)).max()) / USUAL_LOGITS
-        self.limit = tolerance(card.dtype) * max(1.0, scale)
+        self.limit = logit_tolerance(card.dtype, self._prefill(_RIGHT))
         rows = range(len(self.layout.rows))
         alone = [self._alone(row, decoded.tokens[row]) for row in rows]
         built = [self._row(row, decoded, alone[row], scores[row]) for row in rows]

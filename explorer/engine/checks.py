@@ -11,7 +11,7 @@ from explorer.engine import scrutiny
 from explorer.engine.layout import Layout
 from explorer.engine.passes import Pass
 from explorer.engine.runner import Runner
-from explorer.engine.selftest import tolerance
+from explorer.engine.selftest import logit_tolerance, tolerance
 from explorer.trace.card import Check
 from explorer.trace.request import RunRequest, Sampling
 
@@ -29,7 +29,8 @@ class TraceCheck:
     request: RunRequest
     layout: Layout
     whole: Pass
-    limit: float  # on logits; weights computed from the same q, k, v are held ten times closer
+    limit: float  # on weights of a separate run; from the same q, k, v they are ten times closer
+    logit_limit: float
     stop: Stop
     note: str
 
@@ -68,7 +69,7 @@ class TraceCheck:
         if not self.runner.capture.causal:
             return None
         moved = scrutiny.prefix_shift(self.runner, self.request, self.layout, self.whole, self.stop)
-        return self._check("prefix_property", moved, self.limit)
+        return self._check("prefix_property", moved, self.logit_limit)
 
     def cached_equals_uncached(self) -> Check | None:
         """Prefill and the last steps through a cache against one pass without."""
@@ -77,7 +78,7 @@ class TraceCheck:
             return None
         reference = self.whole.logits[-rows:]
         gap = scrutiny.cached_gap(self.runner, self.request, self.layout, reference, self.stop)
-        return self._check("cached_equals_uncached", gap, self.limit)
+        return self._check("cached_equals_uncached", gap, self.logit_limit)
 
     def _tail(self) -> int:
         """Slots up to the last padding: a cached step may not start inside them."""
@@ -95,7 +96,7 @@ class TraceCheck:
         alone = self.runner.forward(request, bare, 0, None, self.stop)
         readout = self.layout.readout - (len(self.layout.ids) - len(self.whole.logits))
         gap = scrutiny.largest(self.whole.logits[readout] - alone.logits)
-        return self._check("padded_equals_alone", gap, self.limit)
+        return self._check("padded_equals_alone", gap, self.logit_limit)
 
     def greedy_equals_generate(self) -> Check | None:
         """Our greedy tokens against transformers' own generate() from the same prompt."""
@@ -142,8 +143,9 @@ def check(
             layout = layout.first(MOST_SLOTS)
         last = range(max(0, len(layout.ids) - CACHED_STEPS - 1 - request.pad), len(layout.ids))
         whole = runner.forward(request, layout, 0, None, stop, keep_outputs=True, at=last)
-        limit = tolerance(runner.loaded.card.dtype)
-        run = TraceCheck(runner, request, layout, whole, limit, stop, note)
+        dtype = runner.loaded.card.dtype
+        limits = tolerance(dtype), logit_tolerance(dtype, whole.logits)
+        run = TraceCheck(runner, request, layout, whole, *limits, stop, note)
         for find in (
             run.kernel_output,
             run.eager_weights,

@@ -30,7 +30,7 @@ from explorer.trace.request import RunRequest, Side
 LENGTH = 12
 PADS = 3
 CACHED_STEPS = 2
-USUAL_LOGITS = 30.0
+USUAL_LOGITS = 10.0
 TOLERANCE = {"float32": 1e-4, "float16": 5e-2, "bfloat16": 0.5}
 # Largest difference in weights, or in keys relative to them, that counts as the same.
 MAP_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
@@ -46,6 +46,11 @@ FAULTS = (  # what a model may raise on input that it was not made for
 def tolerance(dtype: str) -> float:
     """Largest difference in logits that counts as equal, by dtype."""
     return TOLERANCE.get(dtype, 1e-4)
+
+
+def logit_tolerance(dtype: str, logits: np.ndarray) -> float:
+    """The same for these logits: rounding grows with them, a part in 100,000 in float32."""
+    return tolerance(dtype) * max(1.0, scrutiny.largest(logits) / USUAL_LOGITS)
 
 
 def sample_ids(vocabulary: int, avoid: set[int]) -> tuple[int, ...]:
@@ -71,10 +76,9 @@ class SelfTest:
         vocabulary = runner.model.get_input_embeddings().num_embeddings
         ids = sample_ids(vocabulary, set(runner.loaded.card.eos_ids))
         layout = Layout(ids, (1,) * LENGTH, tuple(range(LENGTH)))
-        limit = tolerance(runner.loaded.card.dtype)
-        trial = choose(runner, layout, limit, stop)
-        # Rounding grows with the logits: the tolerances are meant for logits of usual size.
-        limit *= max(1.0, scrutiny.largest(trial.reference.logits) / USUAL_LOGITS)
+        dtype = runner.loaded.card.dtype
+        trial = choose(runner, layout, tolerance(dtype), stop)
+        limit = logit_tolerance(dtype, trial.reference.logits)
         return cls(runner, stop, layout, trial, limit)
 
     @property

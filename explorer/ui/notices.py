@@ -93,6 +93,7 @@ class Notices(QWidget):
         self.error.dismissed.connect(self.dismissError)
         self.mask = Notice("warning-card")
         self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
+        self.stale = Notice("warning-card")
         self.plan = Notice("warning-card")
         self.plan.add_button(self.tr("Run it"), lambda: self.goOn.emit(1), primary=True)
         self.plan.add_button(
@@ -106,7 +107,10 @@ class Notices(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 0, 8, 0)
         column.setSpacing(3)
-        for notice in (self.lost, self.error, self.plan, self.recovered, self.model, self.mask):
+        bars = (
+            self.lost, self.error, self.plan, self.recovered, self.model, self.mask, self.stale,
+        )  # fmt: skip
+        for notice in bars:
             column.addWidget(notice)
 
     def show_state(self, old: State | None, new: State) -> None:
@@ -126,6 +130,27 @@ class Notices(QWidget):
                     "computes the whole text again and the KV cache is off."
                 )
             )
+
+        told = ("trace", "request", "card")
+        if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
+            self.stale.say(self._stale_words(new))
+
+    def _stale_words(self, state: State) -> str:
+        """What else made the run on screen than what the controls say now; the prompt is seen."""
+        trace, request = state.trace, state.request
+        if trace is None:
+            return ""
+        if trace.request.model != request.model:
+            name = request.model if state.card is None else state.card.name
+            text = self.tr("On screen is still the run of {0}; Step starts anew with {1}.")
+            return text.format(trace.card.name, name)
+        if trace.request.causal_mask != request.causal_mask:
+            if request.causal_mask:
+                return self.tr("On screen is still the run without the mask; Step starts anew.")
+            return self.tr("On screen is still the run with the mask; Step starts anew.")
+        if (trace.request.padding, trace.request.pad) != (request.padding, request.pad):
+            return self.tr("On screen is still the run with other padding; Step starts anew.")
+        return ""
 
     def _plan_words(self, plan: Plan) -> str:
         text = self.tr(

@@ -140,12 +140,19 @@ class DrawsPanel(Panel):
             )
             return
         facts = found.facts
-        self._drawn_words.setText(
-            self.tr("{0} draws of {1} tokens took {2} passes: {3} different continuations; the "
-                    "share drawn is off by {4} on average where more than one was expected.")
-            .format(f"{facts['count']:,}", facts["length"], f"{facts['passes']:,}",
-                    f"{facts['distinct']:,}", _miss(facts))
-        )  # fmt: skip
+        words = self.tr(
+            "{0} draws of {1} tokens took {2} passes: {3} different continuations."
+        ).format(
+            f"{facts['count']:,}", facts["length"], f"{facts['passes']:,}", f"{facts['distinct']:,}"
+        )
+        miss = _miss(facts)
+        if miss is None:
+            words += " " + self.tr("No single first token was expected even once: draw more.")
+        else:
+            words += " " + self.tr(
+                "Of first tokens expected at least once, the share drawn is off by {0} on average."
+            ).format(percent(miss))
+        self._drawn_words.setText(words)
         self._bars.set_rows(self._bar_rows(facts))
         rows = facts["continuations"][:_MOST_ROWS]
         forms.fill(
@@ -232,9 +239,9 @@ class DrawsPanel(Panel):
             yield name, ids, text, one["probability"], one["log_probability"]
 
 
-def _miss(facts: dict[str, Any]) -> str:
-    """Mean distance of share and probability over tokens expected at least once."""
+def _miss(facts: dict[str, Any]) -> float | None:
+    """Mean distance of share and probability over tokens expected at least once, if any was."""
     count = facts["count"]
     miss = [abs(row["drawn"] / count - row["exact"])
             for row in facts["first"] if row["exact"] * count >= 1]  # fmt: skip
-    return percent(sum(miss) / len(miss)) if miss else "–"
+    return sum(miss) / len(miss) if miss else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -75,6 +75,8 @@ class ModelPanel(Panel):
         head.setContentsMargins(0, 8, 0, 0)
         body.setTextFormat(Qt.TextFormat.RichText)
         body.setWordWrap(True)
+        # Lines and tables wrap where the panel ends: none may make the page wider than it is.
+        body.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         body.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._column.addWidget(head)
         self._column.addWidget(body)

@@ -1,0 +1,52 @@
+"""Bars at the top: what is on screen is never taken for what the controls say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from tests.ui.stage import WindowStage
+
+
+@pytest.fixture
+def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.close()
+
+
+def test_the_run_of_the_model_before_is_named_until_the_next_step(stage: WindowStage) -> None:
+    stage.loaded().ran(2)
+    bar = stage.window.notices.stale
+    assert not bar.isVisible()
+    stage.session.open_model("second")
+    stage.paint()
+    assert "still the run of tiny" in bar.text
+    stage.answer_load(name="second")
+    stage.paint()
+    assert bar.isVisible()
+    assert bar.text.endswith("Step starts anew with second.")
+    stage.ran(1)
+    assert not bar.isVisible()
+
+
+def test_a_map_with_the_mask_is_not_taken_for_one_without(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    bar = stage.window.notices.stale
+    stage.session.set_causal_mask(False)
+    stage.paint()
+    assert "still the run with the mask" in bar.text
+    stage.session.set_causal_mask(True)
+    stage.paint()
+    assert not bar.isVisible()
+
+
+def test_a_changed_prompt_is_seen_without_a_bar(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    stage.session.set_prompt("another")
+    stage.paint()
+    assert stage.state.request_changed
+    assert not stage.window.notices.stale.isVisible()
