@@ -23,6 +23,7 @@ from explorer.ui.timings.steps_page import StepsPage
 from tests.session.scripted import stepped
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def test_the_cache_experiment_runs_on_request_with_progress_and_gives_its_totals
     assert asked.tokens == 20
     stage.say(m.Progress(run=asked.run, text="Token 7 of 20", fraction=0.3))
     assert page._progress.isVisible()
-    assert page._progress.value() == 300
+    wait_until(lambda: page._progress.value() == 300)  # the lower panels come a little later
     assert not page._run.isVisible()
     stage.say(m.Facts(run=asked.run, facts=facts([10, *[1] * 19], list(range(10, 30)))))
     assert "390 positions without a cache, 29 with it; 60 ms against 40 ms; the same tokens" in (
