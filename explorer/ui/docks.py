@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QToolButton, QW
 
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.trace.trace import Trace
 from explorer.ui.panel import Panel
 from explorer.ui.panels import PANELS, Place
 from explorer.ui.theme import Theme
@@ -119,8 +118,6 @@ class Docks(QMainWindow):
         self._place()
         self._original = self.saveState(LAYOUT_VERSION)
         self._sized = False
-        self._ran = False  # a run was under way in the newest state
-        self._trace: Trace | None = None  # of the newest state
 
     def _make(self, place: Place) -> Panel:
         panel = place.load()(self._session, self._theme)
@@ -154,11 +151,10 @@ class Docks(QMainWindow):
         """Those that open as a tab beside another."""
         return [dock for dock in self.docks if dock.place.beside]
 
-    def show_state(self, new: State) -> None:
+    def show_state(self, old: State | None, new: State) -> None:
         running = new.status.activity == "running"
         # The end of a run comes with its last step.
-        ended = self._ran and new.trace is not self._trace
-        self._ran, self._trace = running, new.trace
+        ended = old is not None and old.status.activity == "running" and old.trace is not new.trace
         for place, dock in enumerate(self.docks):
             # All of them drawn in one turn would hold the mouse up for as long.
             dock.show_state(new, later=(running or ended) and place >= _AT_ONCE)

@@ -158,7 +158,7 @@ class Window(QMainWindow):
         if old is not None and only_points(old, new):
             # The mouse moves a hundred times a second, and nothing else of this shows it.
             self.sequence.show_state(old, new)
-            self.docks.show_state(new)
+            self.docks.show_state(old, new)
             return
         self.actions_table.follow(new)
         for part in (
@@ -169,9 +169,9 @@ class Window(QMainWindow):
             self.stops,
             self.sequence,
             self.status,
+            self.docks,
         ):
             part.show_state(old, new)
-        self.docks.show_state(new)
         if new.code_question is not None and (old is None or old.code_question is None):
             self._ask_about_code(new.code_question)
         model = title_of(new.request.model)
