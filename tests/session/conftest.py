@@ -17,6 +17,11 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
 @pytest.fixture(autouse=True)
 def sessions_end() -> Iterator[None]:
     """No test leaves a saving thread behind."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -11,13 +9,6 @@ from explorer.session import budget
 from explorer.trace import messages as m
 from explorer.trace.card import Check
 from tests.session.scripted import Stage, made_step, stepped
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.session.close()
 
 
 def checked(run: int, name: str, measured: float) -> m.Checked:

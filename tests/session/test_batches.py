@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ from tests.trace.batches import result, row
 
 ASKED = BatchRequest(prompts=("a", "b c"), padding="right", steps=2)
 DONE = result(row(2), row(4))
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.session.close()
 
 
 def run(stage: Stage) -> int:

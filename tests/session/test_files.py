@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,13 +18,6 @@ from explorer.trace.beside import Beside
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 from tests.session.scripted import PROMPT, Stage, card, stepped
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.session.close()
 
 
 def settle(stage: Stage) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,14 +16,6 @@ from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from tests.session.scripted import PROMPT, Stage, card, made_step
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.session.close()
-
 
 EDITS: dict[str, Callable[[Session], None]] = {
     "prompt": lambda s: s.set_prompt("another"),

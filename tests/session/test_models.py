@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from explorer.trace import messages as m
 from tests.session.scripted import Stage
@@ -14,13 +11,6 @@ RECIPE: dict[str, Any] = {
     "model": "tiny", "layers": 2, "hidden_size": 8, "parameters": 100,
     "parameters_rule_of_thumb": 120, "recipe": ["2 layers."], "compare": [],
 }  # fmt: skip
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.session.close()
 
 
 def answer(stage: Stage, kind: type[Any], facts: dict[str, Any]) -> None:

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from explorer.trace import messages as m
 from explorer.trace.chat import ChatParts
 from explorer.trace.step import Token
 from tests.session.scripted import Stage
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.session.close()
 
 
 def answer(stage: Stage, asked: m.Tokenize, problem: str = "") -> None:

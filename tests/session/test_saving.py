@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from explorer.trace.trace import Trace
 from tests.session.scripted import Stage
 from tests.session.test_files import settle
 from tests.trace.batches import result, row
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.close()
 
 
 def forked(stage: Stage) -> Stage:

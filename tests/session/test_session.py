@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from explorer.session.state import State
 from explorer.trace import messages as m
 from tests.session.scripted import Stage, stepped
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.session.close()
 
 
 def ids(state: State) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -12,13 +10,6 @@ from explorer.trace import messages as m
 from explorer.trace.request import Sampling
 from explorer.trace.step import Token
 from tests.session.scripted import PROMPT, Stage, stepped
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    stage = Stage()
-    yield stage
-    stage.session.close()
 
 
 def ids(state: State) -> list[int]:

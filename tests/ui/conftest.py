@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui.garbage import Garbage
+from tests.ui.stage import WindowStage
 
 _HARMLESS = ("propagateSizeHints", "Could not load font", "could not connect to display")
 
@@ -25,6 +27,14 @@ def qapp() -> QApplication:
     app.setQuitOnLastWindowClosed(False)
     Garbage(app)  # as in the program: a widget of an earlier test dies in this thread or not at all
     return app
+
+
+@pytest.fixture
+def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    """The real window over a scripted engine; a file that starts further on has its own."""
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.close()
 
 
 @pytest.fixture(autouse=True)

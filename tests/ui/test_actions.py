@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +15,6 @@ from explorer.ui.actions import ACTIONS, MENUS
 from explorer.ui.models.hub import HubDialog
 from explorer.ui.theme import THEMES
 from tests.ui.stage import WindowStage
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def trigger(stage: WindowStage, name: str) -> None:

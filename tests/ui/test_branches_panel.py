@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QLabel
 
 from explorer.ui.canvases.branch_tree import Place
 from explorer.ui.panels.branches import BranchesPanel
 from tests.ui.stage import WindowStage
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def panel_of(stage: WindowStage) -> BranchesPanel:

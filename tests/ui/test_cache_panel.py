@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from PySide6.QtCore import QPoint
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QLabel
 
 from explorer.trace import messages as m
 from explorer.ui.cache.layers_page import LayersPage
@@ -21,13 +18,6 @@ from tests.ui import pointer
 from tests.ui.stage import WindowStage
 
 MIXED = {"kv_bytes_per_token": 64, "layer_kinds": ("sliding", "full"), "windows": (4, 0)}
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def loaded(stage: WindowStage, **more: Any) -> KvCachePanel:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QLabel
 
 from explorer.trace import messages as m
 from explorer.trace.request import Sampling
@@ -23,13 +21,6 @@ DRAWN = {
     "continuations": [{"ids": [10], "raw": b" a", "drawn": 7}, {"ids": [11], "raw": b"\n",
                        "drawn": 3}],
 }  # fmt: skip
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def panel_of(stage: WindowStage) -> DrawsPanel:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import msgspec
-import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from explorer.trace import messages as m
 from explorer.trace.batch import BatchRequest
 from tests.trace.batches import result, row
 from tests.ui.stage import WindowStage
 from tests.ui.test_padding_panel import answer, loaded, opened, words
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def test_a_batch_from_a_file_shows_without_a_model_and_sets_the_controls(

@@ -21,13 +21,6 @@ from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 
 
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
-
-
 def opened(stage: WindowStage) -> PaddingPanel:
     """The panel, its tab on top."""
     dock = next(d for d in stage.window.docks.docks if d.panel.ID == "padding")

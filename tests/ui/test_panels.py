@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
@@ -19,13 +16,6 @@ from explorer.ui.panel import Panel
 from explorer.ui.theme import THEMES
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def panel(stage: WindowStage, name: str) -> Panel:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QColor
@@ -73,13 +71,6 @@ def test_a_stale_answer_colours_only_what_still_fits() -> None:
     assert spans("The cat", old) == [(0, 3)]
     assert spans("", old) == []
     assert spans("The capital", old) == [(0, 3), (3, 11)]
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def test_the_prompt_can_be_typed_before_there_is_an_engine(stage: WindowStage) -> None:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QMenu
 
 from explorer.ui.files import BUNDLED
 from explorer.ui.samples import samples
 from tests.ui.stage import WindowStage
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def test_every_sample_names_a_bundled_model_and_what_to_look_at() -> None:

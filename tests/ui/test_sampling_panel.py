@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel
 
@@ -26,13 +23,6 @@ SPELLED = [f"w{i}".encode() for i in range(VOCABULARY)]
 SPELLED[5] = SPELLED[4]  # two ids of one text
 SPELLED[6] = b"\xe6\xbc"  # half a character
 SPELLED[7] = b" \n"
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def panel_of(stage: WindowStage) -> SamplingPanel:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from explorer.trace import messages as m
 from explorer.trace.request import Stops
 from explorer.ui.stops import parsed, worded
 from tests.ui.stage import WindowStage
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def test_what_is_typed_comes_back_as_it_can_be_seen() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QLabel
 
 from explorer.figures.timing import PIECES
 from explorer.trace import messages as m
@@ -24,13 +21,6 @@ from tests.session.scripted import stepped
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def timings(stage: WindowStage) -> TimingsPanel:

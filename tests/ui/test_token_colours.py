@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QApplication
 
 from explorer.trace import messages as m
 from explorer.ui.canvases.token_box import level_ink
@@ -25,13 +22,6 @@ FACTS = {
     "top": [[(1, 0.5)]] * (len(PROMPT) - 1),
     "passes": 1,
 }
-
-
-@pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
-    yield stage
-    stage.close()
 
 
 def scored(stage: WindowStage) -> None:
