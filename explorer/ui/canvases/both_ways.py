@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
 
-from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.surface import cover, fill
-from explorer.ui.keys import KEEPS_ARROWS
+from explorer.ui.canvases.reading import ReadAlong
+from explorer.ui.canvases.surface import fill
 from explorer.ui.theme import Theme, unit
 
 _TOP, _BOTTOM, _GAP, _DOT = 16, 17, 14, 5  # pixels at a zoom of 1
@@ -32,10 +31,8 @@ class Ways:
         return max(*self.first, *self.second, 0.0) or 1.0
 
 
-class BothWays(QWidget):
+class BothWays(ReadAlong):
     """Plots side by side; the first way in squares, the second in dots, never by colour alone."""
-
-    hovered = Signal(str)  # what both ways took at the step under the cursor; "" when it is left
 
     def __init__(
         self,
@@ -46,19 +43,11 @@ class BothWays(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         """`colours` are theme attributes; `tip` words a step."""
-        super().__init__(parent)
+        super().__init__(tip, parent)
         self._theme = theme
         self._axis = axis
         self._colours = colours
-        self._tip = tip
         self._plots: tuple[Ways, ...] = ()
-        self._over: int | None = None
-        describe(self)
-        cover(self)
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def set_plots(self, *plots: Ways) -> None:
         """Draw others."""
@@ -98,8 +87,7 @@ class BothWays(QWidget):
         return [QRectF(2 + i * (wide + _GAP * u), _TOP * u, wide, high) for i in range(count)]
 
     def _x(self, area: QRectF, step: int) -> float:
-        steps = len(self._plots[0].first)
-        return area.left() + area.width() * (step + 0.5) / max(steps, 1)
+        return area.left() + area.width() * (step + 0.5) / max(self._count, 1)
 
     def _paint_frame(self, painter: QPainter, area: QRectF, plot: Ways) -> None:
         painter.setPen(QPen(QColor(self._theme.grid), 1))
@@ -141,34 +129,14 @@ class BothWays(QWidget):
                 painter.drawRect(box)
         painter.setBrush(Qt.BrushStyle.NoBrush)
 
-    # -- mouse and keys
+    # -- reading
 
-    def _step_at(self, x: float) -> int | None:
+    @property
+    def _count(self) -> int:
+        return len(self._plots[0].first) if self._plots else 0
+
+    def _place_at(self, x: float) -> int | None:
         for area in self._areas():
             if area.left() <= x < area.right():
-                steps = len(self._plots[0].first)
-                return min(int((x - area.left()) / area.width() * steps), steps - 1)
+                return min(int((x - area.left()) / area.width() * self._count), self._count - 1)
         return None
-
-    def _set_over(self, step: int | None, aloud: bool = False) -> None:
-        if step != self._over:
-            self._over = step
-            words = "" if step is None else self._tip(step)
-            say(self, words, aloud)
-            self.hovered.emit(words)
-            self.update()
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._set_over(self._step_at(event.position().x()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._set_over(None)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        move = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
-        if move is None or not self._plots:
-            super().keyPressEvent(event)
-            return
-        last = len(self._plots[0].first) - 1
-        start = self._over if self._over is not None else -move
-        self._set_over(min(max(start + move, 0), last), aloud=True)

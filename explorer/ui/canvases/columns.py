@@ -17,23 +17,21 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QToolTip, QWidget
 
-from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.column_parts import Columns, Part
-from explorer.ui.canvases.surface import cover, fill
-from explorer.ui.keys import KEEPS_ARROWS
+from explorer.ui.canvases.reading import ReadAlong
+from explorer.ui.canvases.surface import fill
 from explorer.ui.theme import Theme, unit
 
 _TOP = 16  # pixels at a zoom of 1: room for the axis figure above the columns
 _BOTTOM = 19
 
 
-class ColumnChart(QWidget):
+class ColumnChart(ReadAlong):
     """Columns with a figure at the top of the axis; thinner than a pixel they keep their maxima."""
 
     picked = Signal(int)
-    hovered = Signal(str)  # what the column under the cursor says; "" when it is left
 
     def __init__(
         self,
@@ -44,20 +42,12 @@ class ColumnChart(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         """`axis` says what runs along the bottom; `figure` words a value; `tip` one column."""
-        super().__init__(parent)
+        super().__init__(tip, parent)
         self._theme = theme
         self._axis = axis
         self._figure = figure
-        self._tip = tip
         self._data = Columns(np.zeros(0))
         self._selected: int | None = None
-        self._over: int | None = None
-        describe(self)
-        cover(self)
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def set_columns(self, data: Columns, selected: int | None = None) -> None:
         """Draw other columns; `selected` is marked."""
@@ -67,11 +57,6 @@ class ColumnChart(QWidget):
             over, self._over = self._over, None
             self._set_over(over if over < len(data.values) else None)
         self.update()
-
-    @property
-    def over(self) -> int | None:
-        """The column under the mouse or the cursor, if any."""
-        return self._over
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -100,7 +85,7 @@ class ColumnChart(QWidget):
             top = max(top, float(np.nan_to_num(data.marks).max(initial=0.0)))
         return max(top, data.level or 0.0) or 1.0
 
-    def _index_at(self, x: float) -> int | None:
+    def _place_at(self, x: float) -> int | None:
         plot, n = self._plot(), len(self._data.values)
         if not n or not plot.left() <= x < plot.right():
             return None
@@ -278,39 +263,27 @@ class ColumnChart(QWidget):
 
     # -- mouse and keys
 
-    def _set_over(self, index: int | None, aloud: bool = False) -> None:
-        if index != self._over:
-            self._over = index
-            words = "" if index is None else self._tip(index)
-            say(self, words, aloud)
-            self.hovered.emit(words)
-            self.update()
+    @property
+    def _count(self) -> int:
+        return len(self._data.values)
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._set_over(self._index_at(event.position().x()))
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._set_over(None)
+    def _before(self, move: int) -> int:
+        return (self._selected or 0) - move  # the first one read is the one that is marked
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        index = self._index_at(event.position().x())
+        index = self._place_at(event.position().x())
         if event.button() == Qt.MouseButton.LeftButton and index is not None:
             self.picked.emit(index)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        n = len(self._data.values)
-        move = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
-        if move is not None and n:
-            start = self._over if self._over is not None else (self._selected or 0) - move
-            self._set_over(min(max(start + move, 0), n - 1), aloud=True)
-        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
             self.picked.emit(self._over)
         else:
             super().keyPressEvent(event)
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            index = self._index_at(event.pos().x())
+            index = self._place_at(event.pos().x())
             text = "" if index is None else self._tip(index)
             QToolTip.showText(event.globalPos(), text, self)
             return True
