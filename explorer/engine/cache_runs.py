@@ -40,10 +40,9 @@ def run(
     prompt = len(runner.layout(asked.request, ()).ids)
     found: dict[str, dict[str, list[float]]] = {w: {"positions": [], "ms": []} for w in ways}
     ids: dict[str, list[int]] = {way: [] for way in ways}
-    kept, runner.cache = runner.cache, runner.cache.another()
     work = sum(prompt + i for i in range(asked.tokens)) + prompt + asked.tokens - 1
     done = 0
-    try:
+    with runner.own_cache_aside():
         for step in range(asked.tokens):
             for way, request in ways.items():
                 if cancelled():
@@ -56,8 +55,6 @@ def run(
                 found[way]["positions"].append(read)
                 ids[way].append(int(logits.argmax()))
                 done += read
-    finally:
-        runner.cache = kept
     return {
         "prompt": prompt,
         "tokens": asked.tokens,

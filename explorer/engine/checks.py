@@ -134,8 +134,7 @@ def check(
 
     The run's own cache is left as it was.
     """
-    kept, runner.cache = runner.cache, runner.cache.another()
-    try:
+    with runner.own_cache_aside():
         layout = runner.layout(request, chosen)
         note = ""
         if len(layout.ids) > MOST_SLOTS:
@@ -159,5 +158,3 @@ def check(
             found = find()
             if found is not None:
                 yield found
-    finally:
-        runner.cache = kept

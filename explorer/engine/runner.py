@@ -33,6 +33,15 @@ class Runner(Passes):
         self._kinds_seen: set[str] = set()
         self._prompts: dict[tuple[str, bool, bool], tuple[Token, ...]] = {}
 
+    @contextlib.contextmanager
+    def own_cache_aside(self) -> Iterator[None]:
+        """While inside, passes fill another cache; the run's own is left as it was."""
+        own, self.cache = self.cache, self.cache.another()
+        try:
+            yield
+        finally:
+            self.cache = own
+
     def caches(self, request: RunRequest) -> bool:
         """True if this request runs with a cache on this model."""
         return request.uses_cache and self.cache_offered

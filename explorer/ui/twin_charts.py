@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.canvases.legend import Entry, Legend
 from explorer.ui.elided import ElidedLabel
+from explorer.ui.paged import Page
 from explorer.ui.theme import Theme, unit
 
 _MORE_FROM, _LEGEND_FROM = 108, 128  # pixels of height at a zoom of 1
@@ -79,3 +80,19 @@ class TwinCharts(QWidget):
         high = self.height() / unit(self)
         self._more.setVisible(high >= _MORE_FROM and bool(self._more.text()))
         self._legend.setVisible(high >= _LEGEND_FROM)
+
+
+class TwinPage(Page):
+    """A page that is two charts and nothing else; a subclass hands them to `set_charts`."""
+
+    charts: TwinCharts
+
+    def set_charts(self, charts: TwinCharts) -> None:
+        """Fill the page with them."""
+        self.charts = charts
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(charts)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.charts.set_theme(theme)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from PySide6.QtCore import QT_TRANSLATE_NOOP
-from PySide6.QtWidgets import QVBoxLayout
 
 from explorer.figures import cache as figures
 from explorer.figures.cache import CacheFigure, bytes_text, short_bytes
@@ -16,13 +15,12 @@ from explorer.ui.cache.words import KIND_COLOURS, tr
 from explorer.ui.canvases.column_parts import Columns, Part
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.canvases.legend import Entry
-from explorer.ui.paged import Page
 from explorer.ui.panel import View
 from explorer.ui.theme import Theme
-from explorer.ui.twin_charts import TwinCharts
+from explorer.ui.twin_charts import TwinCharts, TwinPage
 
 
-class LayersPage(Page):
+class LayersPage(TwinPage):
     """Columns are measured on the cache's own tensors; the dashes are the formula."""
 
     TITLE = QT_TRANSLATE_NOOP("LayersPage", "Layers")
@@ -36,10 +34,7 @@ class LayersPage(Page):
         growth = ColumnChart(theme, self.tr("step"), short_bytes, self._growth_tip)
         growth.setAccessibleName(self.tr("Cache bytes after each step"))
         growth.picked.connect(lambda step: session.select(step=step))
-        self.charts = TwinCharts(theme, layers, growth)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.charts)
+        self.set_charts(TwinCharts(theme, layers, growth))
 
     def needs(self, old: State, new: State) -> bool:
         return super().needs(old, new) or old.selection.layer != new.selection.layer
@@ -60,9 +55,6 @@ class LayersPage(Page):
             self._headline(figure), self._formula(figure), _legend(figure), self._more(figure)
         )
         return None
-
-    def set_theme(self, theme: Theme) -> None:
-        self.charts.set_theme(theme)
 
     def views(self) -> Mapping[str, View]:
         if self._figure is None or self._figure.off_reason:

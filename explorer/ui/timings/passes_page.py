@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from PySide6.QtCore import QT_TRANSLATE_NOOP
-from PySide6.QtWidgets import QVBoxLayout
 
 from explorer.figures import timing as figures
 from explorer.figures.timing import PIECES, TimingFigure, ms_text
@@ -15,14 +14,13 @@ from explorer.session.state import State
 from explorer.trace.traffic import Traffic
 from explorer.ui.canvases.column_parts import Columns, Part
 from explorer.ui.canvases.columns import ColumnChart
-from explorer.ui.paged import Page
 from explorer.ui.panel import View
 from explorer.ui.theme import Theme
 from explorer.ui.timings import words
-from explorer.ui.twin_charts import TwinCharts
+from explorer.ui.twin_charts import TwinCharts, TwinPage
 
 
-class PassesPage(Page):
+class PassesPage(TwinPage):
     """Prefill, decode and recompute by colour; attention, MLP and the rest by its strength."""
 
     TITLE = QT_TRANSLATE_NOOP("PassesPage", "Passes")
@@ -39,10 +37,7 @@ class PassesPage(Page):
         layers.picked.connect(self._pick_layer)
         tip = self.tr("Median of the passes after the prefill, warm-up left out; "
                       "half of them lie between the two figures")  # fmt: skip
-        self.charts = TwinCharts(theme, passes, layers, tip)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.charts)
+        self.set_charts(TwinCharts(theme, passes, layers, tip))
 
     def needs(self, old: State, new: State) -> bool:
         return super().needs(old, new) or old.floor is not new.floor
@@ -65,9 +60,6 @@ class PassesPage(Page):
             words.bound(figure, new.floor),
         )
         return None
-
-    def set_theme(self, theme: Theme) -> None:
-        self.charts.set_theme(theme)
 
     def views(self) -> Mapping[str, View]:
         return {

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from PySide6.QtCore import QT_TRANSLATE_NOOP
-from PySide6.QtWidgets import QVBoxLayout
 
 from explorer.figures import timing as figures
 from explorer.figures.timing import Pass, TimingFigure, ms_text
@@ -15,16 +14,15 @@ from explorer.session.state import State
 from explorer.ui.canvases.column_parts import Columns, Part
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.canvases.legend import Entry
-from explorer.ui.paged import Page
 from explorer.ui.panel import View
 from explorer.ui.theme import Theme
 from explorer.ui.timings.passes_page import cap
-from explorer.ui.twin_charts import TwinCharts
+from explorer.ui.twin_charts import TwinCharts, TwinPage
 
 _PARTS = ("", "rest", "muted", "strong_border", "final")  # colours, in the order of `Pass.course`
 
 
-class StepsPage(Page):
+class StepsPage(TwinPage):
     """What a watched step costs beside the model's own pass; the parts add up to the whole."""
 
     TITLE = QT_TRANSLATE_NOOP("StepsPage", "Whole steps")
@@ -43,12 +41,8 @@ class StepsPage(Page):
         steps.picked.connect(lambda step: session.select(step=step))
         parts = ColumnChart(theme, self.tr("parts of the step"), ms_text, self._part_tip)
         parts.setAccessibleName(self.tr("Parts of the selected step"))
-        self.charts = TwinCharts(
-            theme, steps, parts, self.tr("From the wish for the step until all of it was painted")
-        )
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(self.charts)
+        tip = self.tr("From the wish for the step until all of it was painted")
+        self.set_charts(TwinCharts(theme, steps, parts, tip))
 
     def needs(self, old: State, new: State) -> bool:
         return super().needs(old, new) or old.painted != new.painted
@@ -66,9 +60,6 @@ class StepsPage(Page):
         self.charts.second.set_columns(_part_columns(one, self._names))
         self.charts.set_words(self._headline(one), self._line(one), self._legend(one.phase))
         return None
-
-    def set_theme(self, theme: Theme) -> None:
-        self.charts.set_theme(theme)
 
     def views(self) -> Mapping[str, View]:
         return {
