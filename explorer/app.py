@@ -37,8 +37,6 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
     if problem:
         return _refuse(problem)
     _start_log()
-    # A painter waits this long whenever another thread runs Python; 5 ms, the usual, are felt.
-    sys.setswitchinterval(0.001)
     app, window, session, close = compose(engine_command)
     _catch_surprises(window)
     _close_on_signals(app, window)
@@ -78,6 +76,8 @@ def compose(
     from explorer.ui.memory import Memory
     from explorer.ui.window import Window
 
+    # A painter waits this long whenever another thread runs Python; 5 ms, the usual, are felt.
+    sys.setswitchinterval(0.001)
     QGuiApplication.setDesktopFileName("decoder-explorer")
     app = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(app, QApplication)
@@ -242,7 +242,6 @@ def _pace(model: str, began: str) -> int:
         return _refuse(problem)
     import json
 
-    sys.setswitchinterval(0.001)
     with tempfile.TemporaryDirectory() as scratch:
         app, window, session, close = compose(None, Path(scratch) / "settings.ini")
         from explorer.ui import pace

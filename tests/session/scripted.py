@@ -186,6 +186,12 @@ class Stage:
         return self
 
 
+def ids(state: State) -> list[int]:
+    """The tokens chosen so far in the trace on screen."""
+    assert state.trace is not None
+    return [token.id for token in state.trace.chosen]
+
+
 def stepped(run: int, index: int, *, recompute: bool = False) -> m.Stepped:
     step = made_step(index, recompute=recompute)
     token = Token(step.draw.token_id, f"t{step.draw.token_id}".encode(), "generated")

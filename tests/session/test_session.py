@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from explorer.session.state import State
 from explorer.trace import messages as m
-from tests.session.scripted import Stage, stepped
-
-
-def ids(state: State) -> list[int]:
-    assert state.trace is not None
-    return [token.id for token in state.trace.chosen]
+from tests.session.scripted import Stage, ids, stepped
 
 
 def test_nothing_starts_by_itself(stage: Stage) -> None:

@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from explorer.session.state import State
 from explorer.trace import messages as m
 from explorer.trace.request import Sampling
 from explorer.trace.step import Token
-from tests.session.scripted import PROMPT, Stage, stepped
-
-
-def ids(state: State) -> list[int]:
-    assert state.trace is not None
-    return [token.id for token in state.trace.chosen]
+from tests.session.scripted import PROMPT, Stage, ids, stepped
 
 
 def test_first_step_is_a_prefill_and_the_next_names_the_whole_context(stage: Stage) -> None:
