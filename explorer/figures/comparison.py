@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.sampling import ranking, softmax
+from explorer.sampling import leading, softmax
 from explorer.trace.step import Step, Token
 
 
@@ -47,9 +47,8 @@ def next_tokens(masked: Step, unmasked: Step, rows: int) -> NextTokens:
     a, b = softmax(masked.logits), softmax(unmasked.logits)
     if a.shape != b.shape:
         raise ValueError("The two runs come from models with different vocabularies.")
-    order = ranking(np.maximum(a, b))
-    tops = int(ranking(masked.logits)[0]), int(ranking(unmasked.logits)[0])
-    ids = [int(i) for i in order[: max(rows, 1)]]
+    tops = int(np.argmax(masked.logits)), int(np.argmax(unmasked.logits))  # ties: the first id
+    ids = [int(i) for i in leading(np.maximum(a, b), max(rows, 1))]
     for place, top in enumerate(dict.fromkeys(tops)):
         if top not in ids and len(ids) > place:
             ids[-1 - place] = top

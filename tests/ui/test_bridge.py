@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 
+import pytest
 from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
@@ -39,3 +41,50 @@ def test_nothing_runs_at_once_nor_after_the_end(qapp: QApplication) -> None:
     bridge.post(lambda: seen.append(3))
     qapp.processEvents()
     assert seen == [1]
+
+
+def test_the_mouse_gets_its_turn_between_long_calls(qapp: QApplication) -> None:
+    bridge, loop = Bridge(), QEventLoop()
+    seen: list[str] = []
+
+    def long(name: str) -> None:
+        until = time.monotonic() + 0.02
+        while time.monotonic() < until:
+            pass
+        seen.append(name)
+
+    tick = QTimer()
+    tick.timeout.connect(lambda: seen.append("mouse"))
+    tick.start(1)
+    for name in "abc":
+        bridge.post(lambda name=name: long(name))  # type: ignore[misc]
+    bridge.post(loop.quit)
+    loop.exec()
+    assert [name for name in seen if name != "mouse"] == ["a", "b", "c"]
+    assert "mouse" in seen[seen.index("a") : seen.index("b")]
+    assert "mouse" in seen[seen.index("b") : seen.index("c")]
+
+
+def test_a_call_that_fails_holds_up_none_after_it(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bridge, loop = Bridge(), QEventLoop()
+    told: list[BaseException] = []
+    monkeypatch.setattr("sys.excepthook", lambda _kind, error, _where: told.append(error))
+
+    def fail() -> None:
+        raise ValueError("no")
+
+    bridge.post(fail)
+    bridge.post(loop.quit)
+    QTimer.singleShot(5000, lambda: loop.exit(1))
+    assert loop.exec() == 0
+    assert [str(error) for error in told] == ["no"]
+
+
+def test_with_nothing_to_do_no_turn_is_taken(qapp: QApplication) -> None:
+    bridge = Bridge()
+    bridge.post(lambda: None)
+    qapp.processEvents()
+    qapp.processEvents()
+    assert not bridge.busy

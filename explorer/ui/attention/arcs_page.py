@@ -50,7 +50,6 @@ class ArcsPage(QWidget):
             for place, (title, row) in enumerate(zip(self._titles, self.rows, strict=True)):
                 title.setVisible(self._count > 1)
                 row.setVisible(place < self._count)
-                row.hasty = self._count > 1
                 row.patient = place > 0
         for row, found in zip(self.rows, drawn.maps, strict=False):
             if found is None:

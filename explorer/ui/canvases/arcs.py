@@ -32,6 +32,7 @@ from explorer.ui.canvases.map_labels import MapLabels, runs
 from explorer.ui.colormaps import difference, lut
 from explorer.ui.theme import Theme, unit
 
+_FEW = 400  # arcs up to which they are smoothed
 _SIDE = 24  # pixels left and right of the tokens: no labels beside an axis
 
 
@@ -60,7 +61,10 @@ class ArcView(CursorMap):
         self._images: tuple[QImage, QImage] | None = None
         self._stale = False  # a picture is there, but not the newest
         self._my_turn = True
-        self.hasty = False  # one of several views: they must all follow the mouse
+        # Not `singleShot`: at 0 ms that would be run in the same turn.
+        self._turn = QTimer(self)
+        self._turn.setSingleShot(True)
+        self._turn.timeout.connect(self._take_turn)
         self.patient = False  # its arcs are drawn in a turn of their own, so that none is long
         self._of: int | None = None  # the token whose arcs the images hold
         self.hovered.connect(lambda cell: self.moved.emit(None if cell is None else cell[1]))
@@ -181,7 +185,7 @@ class ArcView(CursorMap):
             return known
         document = painter.paintEngine().type() == QPaintEngine.Type.SVG or seen != screen
         if self._stale and not self._my_turn and not document:
-            QTimer.singleShot(0, self, self._take_turn)
+            self._turn.start(0)
             return known
         arcs = self._arcs if token is None else strongest(self._map, token)
         self._of, self._stale = token, False
@@ -197,16 +201,15 @@ class ArcView(CursorMap):
 
     def _picture(self, arcs: Arcs, which: np.ndarray, height: float, ratio: float) -> QImage:
         # Few arcs are drawn twice as large and made smaller, which smooths them.
-        few = np.count_nonzero(which) <= 400 and not (self.hasty and self._of is not None)
-        fine = 2 if few else 1
+        fine = 2 if np.count_nonzero(which) <= _FEW else 1
         scale = ratio * fine
         x = (np.arange(self.view.columns) + 0.5 - self.view.left) * self.view.scale
         x = (x + self._plot.left()) * scale
         weights = arcs.weights[which]
         share = np.minimum(np.abs(weights) / np.float32(self._top), 1)
         levels = np.rint(share * 126).astype(np.uint8) + 1
-        if self._signed:
-            levels = np.where(weights < 0, levels + np.uint8(128), levels)
+        if self._signed:  # by strength still, whichever the sign
+            levels = np.where(weights < 0, 2 * levels + np.uint8(1), 2 * levels)
         widths = (1 + (share > 0.12) + (share > 0.4)).astype(np.uint8)
         shape = (max(int(height * scale), 1), max(int(self.width() * scale), 1))
         found = rasterise(x[arcs.queries[which]], x[arcs.keys[which]], levels, widths * fine, shape)
@@ -247,26 +250,24 @@ class ArcView(CursorMap):
 
 @lru_cache(maxsize=8)
 def _inks(theme: Theme, signed: bool) -> list[int]:
-    """Colours of levels: 1 to 127 faint to strong; of a difference 129 to 255 for less weight."""
-    table = [0] * 256
-    weak, strong = QColor(theme.strong_border), QColor(theme.accent)
-    colours = lut(difference(theme.dark))
-    for level in range(1, 128):
-        share = level / 127
-        alpha = 0.12 + 0.88 * share**0.6
-        if signed:
-            more, less = colours[128 + level * 100 // 127], colours[127 - level * 100 // 127]
-            table[level] = _ink(more / 255, alpha)
-            table[128 + level] = _ink(less / 255, alpha)
-        else:
-            mixed = [
-                a + (b - a) * share**0.5
-                for a, b in zip(weak.getRgbF()[:3], strong.getRgbF()[:3], strict=True)
-            ]
-            table[level] = _ink(mixed, alpha)
-    return table
+    """Colours of levels, faint to strong: from 1 to 127; of a difference from 2 to 255, those of
+    less weight at the odd ones."""
+    share = np.arange(1, 128) / 127
+    alpha = 0.12 + 0.88 * share**0.6
+    table = np.zeros(256, np.uint32)
+    if signed:
+        colours, far = lut(difference(theme.dark)) / 255, np.arange(1, 128) * 100 // 127
+        table[2::2] = _ink(colours[128 + far], alpha)
+        table[3::2] = _ink(colours[127 - far], alpha)
+    else:
+        weak, strong = (
+            np.array(QColor(name).getRgbF()[:3]) for name in (theme.strong_border, theme.accent)
+        )
+        table[1:128] = _ink(weak + (strong - weak) * share[:, None] ** 0.5, alpha)
+    return [int(ink) for ink in table]
 
 
-def _ink(colour: Sequence[float] | np.ndarray, alpha: float) -> int:
-    """Red, green and blue from 0 to 1 as pictures hold them: multiplied by their opacity."""
-    return QColor.fromRgbF(*(float(part) * alpha for part in colour), alpha).rgba()
+def _ink(colours: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """(N, 3) red, green and blue from 0 to 1 as pictures hold them: times their (N,) opacity."""
+    parts = np.rint(255 * np.column_stack([alpha, colours * alpha[:, None]])).astype(np.uint32)
+    return np.asarray(parts @ np.array([1 << 24, 1 << 16, 1 << 8, 1], np.uint32))
