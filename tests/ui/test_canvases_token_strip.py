@@ -245,15 +245,35 @@ def test_a_strip_that_grew_looks_like_one_shown_at_once(
     assert strip.grab().toImage() == grown
 
 
-def test_a_token_that_is_added_costs_no_other_box(strip: TokenStrip, monkeypatch: object) -> None:
+def test_a_token_that_is_added_costs_no_other_box(
+    strip: TokenStrip, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = _many(60)
     strip.set_tokens(made[:40], read=39)
     strip.grab()
-    painted: list[int] = []
-    paint = strip._paint_box
-    monkeypatch.setattr(  # type: ignore[attr-defined]
-        strip, "_paint_box", lambda painter, slot: (painted.append(slot), paint(painter, slot))
-    )
+    painted = _watched_boxes(strip, monkeypatch)
     strip.set_tokens(made[:41], read=40)
     strip.grab()
     assert set(painted) <= {39, 40}
+
+
+def test_the_same_tokens_once_more_cost_no_box(
+    strip: TokenStrip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a run hands them over again."""
+    strip.set_tokens(_many(60), read=59)
+    strip.grab()
+    painted = _watched_boxes(strip, monkeypatch)
+    strip.set_tokens(_many(60), read=59)
+    strip.grab()
+    assert not painted
+
+
+def _watched_boxes(strip: TokenStrip, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The slots whose boxes are painted from now on."""
+    painted: list[int] = []
+    paint = strip._paint_box
+    monkeypatch.setattr(
+        strip, "_paint_box", lambda painter, slot: (painted.append(slot), paint(painter, slot))
+    )
+    return painted

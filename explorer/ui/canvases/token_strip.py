@@ -91,6 +91,8 @@ class TokenStrip(QAbstractScrollArea):
         if labels is None:
             labels = figures.extended(self._tokens, self._labels, tokens)
         read = len(tokens) if read < 0 else read
+        if (tokens, tuple(labels), read) == (self._tokens, self._labels, self._read):
+            return  # the end of a run shows what its last step showed
         changed = min(same, read, self._read) if read != self._read else same
         self._tokens, self._labels, self._read = tokens, tuple(labels), read
         # A character that a new token completes changes the boxes of those before it.
@@ -198,8 +200,7 @@ class TokenStrip(QAbstractScrollArea):
     def _slot_at(self, point: QPoint) -> int | None:
         y = point.y() + self.verticalScrollBar().value() - self._gap()
         row = int(y // self._row_height()) if y >= 0 else -1
-        first, last = span_of_row(self._boxes, row)
-        for slot in range(first, last):
+        for slot in range(*span_of_row(self._boxes, row)):
             if self._rect(slot).adjusted(-1, -2, 1, 2).contains(point):
                 return slot
         return None
@@ -334,8 +335,7 @@ class TokenStrip(QAbstractScrollArea):
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             slot = self._slot_at(event.pos())
-            text = "" if slot is None else self.words(slot)
-            QToolTip.showText(event.globalPos(), text, self)
+            QToolTip.showText(event.globalPos(), "" if slot is None else self.words(slot), self)
             return True
         if event.type() == QEvent.Type.Leave:
             self._set_over(None)
