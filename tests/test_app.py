@@ -194,4 +194,4 @@ sys.exit(_pace("copycat", str(time.time())))
     assert found["platform"] == "offscreen"
     assert 0 < found["start_to_window_ms"] < found["start_to_first_token_ms"]
     assert found["longest_gap_ms"] > 0
-    assert found["steps"] == 3
+    assert found["steps"] == 3 >= found["steps_painted"] >= 1  # the newest step overtakes others

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSlider, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.trace.step import Phase
+from explorer.ui.elided import ElidedLabel
 
 
 class Timeline(QWidget):
@@ -20,7 +22,7 @@ class Timeline(QWidget):
         self.slider.setToolTip(self.tr("Drag to look at an earlier step"))
         self.slider.setPageStep(1)
         self.slider.valueChanged.connect(self._select)
-        self._label = QLabel()
+        self._label = ElidedLabel()
         self._label.setProperty("look", "muted")
         self._label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = QHBoxLayout(self)
@@ -28,6 +30,8 @@ class Timeline(QWidget):
         row.addWidget(QLabel(self.tr("Steps")))
         row.addWidget(self.slider, 1)
         row.addWidget(self._label)
+        self._last = 0
+        self._fit()
 
     def show_state(self, old: State | None, new: State) -> None:
         if old is not None and old.trace is new.trace and old.step_index == new.step_index:
@@ -42,16 +46,31 @@ class Timeline(QWidget):
         if new.trace is None or index is None:
             self._label.setText(self.tr("no step yet"))
             return
-        phases = {
+        self._last = steps - 1
+        self._fit()
+        self._label.setText(self._words(index, new.trace.steps[index].phase))
+
+    def _words(self, index: int, phase: Phase) -> str:
+        phases: dict[Phase, str] = {
             "prefill": self.tr("prefill"),
             "decode": self.tr("decode"),
             "recompute": self.tr("recompute"),
         }
-        self._label.setText(
-            self.tr("step {0} of {1}, {2}").format(
-                index, steps - 1, phases[new.trace.steps[index].phase]
-            )
-        )
+        return self.tr("step {0} of {1}, {2}").format(index, self._last, phases[phase])
+
+    def _fit(self) -> None:
+        """Room for the longest words there can be: a step that comes moves nothing."""
+        advance = self._label.fontMetrics().horizontalAdvance
+        words = [self._words(self._last, phase) for phase in ("prefill", "decode", "recompute")]
+        wide = "".join("8" if c.isdigit() else c for c in max(words, key=advance))
+        width = advance(wide) + 2
+        if width != self._label.width():
+            self._label.setFixedWidth(width)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._fit()
 
     def _select(self, index: int) -> None:
         latest = index == self.slider.maximum()

@@ -192,24 +192,6 @@ def test_padding_is_wished_with_side_and_amount(stage: WindowStage) -> None:
     assert (stage.state.request.padding, stage.state.request.pad) == (None, 0)
 
 
-def test_the_timeline_selects_and_then_stays_with_the_latest(stage: WindowStage) -> None:
-    stage.loaded().ran(4)
-    slider = stage.window.sequence.timeline.slider
-    assert (slider.maximum(), slider.value()) == (3, 3)
-    slider.setValue(1)
-    assert stage.state.selection.step == 1
-    slider.setValue(3)
-    assert stage.state.selection.step is None
-
-
-def test_a_click_on_a_generated_token_goes_to_the_step_that_made_it(stage: WindowStage) -> None:
-    stage.loaded().ran(3)
-    stage.window.sequence.strip.picked.emit(len(stage.state.trace.prompt))  # type: ignore[union-attr]
-    assert stage.state.selection.step == 0
-    stage.window.sequence.strip.picked.emit(1)
-    assert (stage.state.selection.step, stage.state.selection.query) == (0, 1)
-
-
 def drop(stage: WindowStage, path: Path) -> None:
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path))])

@@ -268,9 +268,9 @@ class TokenStrip(QAbstractScrollArea):
         painter.end()
 
     def _in_view(self) -> tuple[int, int]:
-        height, value = self._row_height(), self.verticalScrollBar().value()
-        first, _ = span_of_row(self._boxes, max(0, int(value / height) - 1))
-        _, last = span_of_row(self._boxes, int((value + self.viewport().height()) / height) + 1)
+        height, above = self._row_height(), self.verticalScrollBar().value() - self._gap()
+        first, _ = span_of_row(self._boxes, max(0, int(above // height)))
+        _, last = span_of_row(self._boxes, int((above + self.viewport().height()) // height))
         return first, last
 
     def _paint_boxes(self, painter: QPainter, first: int, last: int) -> None:
