@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from explorer.figures import blocks as parts
-from explorer.figures.blocks import Block
+from explorer.figures.blocks import READ, Block
 from explorer.trace.attention import as_float32
 from explorer.trace.trace import Trace
 
@@ -65,6 +65,15 @@ def row_slices(block: Block, heads: int, stride: int) -> Iterator[slice]:
         upto = min(block.count, at + portion - (block.first_query + at) % stride)
         yield slice(block.rows.start + at, block.rows.start + upto)
         at = upto
+
+
+def columns_read(block: Block, rows: slice) -> slice:
+    """The fewest columns that hold every key which these rows may read."""
+    mask = block.record.mask
+    if mask is not None and mask.kind == "values":
+        return slice(0, block.columns)
+    read = np.flatnonzero((parts.kinds(block, rows) == READ).any(axis=0))
+    return slice(int(read[0]), int(read[-1]) + 1) if len(read) else slice(0, 0)
 
 
 def weights_of_heads(group: Sequence[Block], rows: slice, columns: slice) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 from explorer.figures import blocks as parts
 from explorer.figures.attention import shared_rows
 from explorer.figures.blocks import Block
-from explorer.figures.head_weights import groups, row_slices, weights_of_heads
+from explorer.figures.head_weights import columns_read, groups, row_slices, weights_of_heads
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
@@ -39,6 +39,7 @@ class HeadScores:
     slots: int
     passes: tuple[Step, ...]
     complete: bool
+    done: float = 1.0  # share of the rows of all layers that was looked at
 
     @property
     def means(self) -> np.ndarray:
@@ -101,10 +102,14 @@ def scores(
             start = same
             sums += known.sums
     rows = int(np.count_nonzero(wanted >= 0))
+    asked = max(1, sum(count > 0 for count in heads) * (slots - start))
+    looked = 0
     for members, group in groups(trace, step, range(layers), start):
         for part in row_slices(group[0], len(group) * heads[members[0]], 1):
             sums[members, : heads[members[0]]] += _sums(group, part, wanted, kind)
-            yield HeadScores(kind, sums.copy(), rows, heads, slots, passes, complete=False)
+            looked += len(members) * (part.stop - part.start)
+            done = min(looked / asked, 1.0)
+            yield HeadScores(kind, sums.copy(), rows, heads, slots, passes, False, done)
     yield HeadScores(kind, sums, rows, heads, slots, passes, complete=True)
 
 
@@ -113,12 +118,15 @@ def _sums(group: list[Block], rows: slice, wanted: np.ndarray, kind: Kind) -> np
     block = group[0]
     first = block.first_query + rows.start - block.rows.start
     asked = wanted[first : first + rows.stop - rows.start]
-    weights = weights_of_heads(group, rows, slice(0, block.columns))
+    columns = columns_read(block, rows)
+    if columns.start == columns.stop:
+        return np.zeros((len(group), block.record.heads))
+    weights = weights_of_heads(group, rows, columns)
     if kind == "entropy":
         counted = weights[:, :, asked >= 0]
         logs = np.log2(counted, out=np.zeros_like(counted), where=counted > 0)
         return np.asarray(-(counted * logs).sum(axis=(2, 3), dtype=np.float64))
-    key = asked - block.first_key
+    key = asked - block.first_key - columns.start
     # A key that a window has left behind has no weight there: it counts as 0.
-    row = np.flatnonzero((asked >= 0) & (key >= 0) & (key < block.columns))
+    row = np.flatnonzero((asked >= 0) & (key >= 0) & (key < columns.stop - columns.start))
     return np.asarray(weights[:, :, row, key[row]].sum(axis=2, dtype=np.float64))

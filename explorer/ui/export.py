@@ -17,6 +17,8 @@ from PySide6.QtGui import QImage, QPainter, QRegion
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
+from explorer.ui.canvases.embedded import apart
+
 Kind = Literal["png", "svg", "csv", "npy"]
 PICTURE_SCALE = 2  # pixels per screen pixel in a PNG, so that it stays sharp in a document
 
@@ -46,6 +48,11 @@ def picture(widget: QWidget, scale: int = PICTURE_SCALE) -> QImage:
 
 def svg(widget: QWidget, title: str) -> bytes:
     """The widget drawn once more as vectors, UTF-8."""
+    return _drawing(widget, title)()
+
+
+def _drawing(widget: QWidget, title: str) -> Callable[[], bytes]:
+    """Draws now; what comes back packs the large pictures in it, in any thread."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     generator = QSvgGenerator()
@@ -55,11 +62,13 @@ def svg(widget: QWidget, title: str) -> bytes:
     generator.setViewBox(QRect(QPoint(), size))
     generator.setResolution(widget.logicalDpiX())
     generator.setTitle(title)
-    painter = QPainter(generator)
-    painter.fillRect(QRect(QPoint(), size), widget.palette().window())
-    widget.render(painter, QPoint(), QRegion(), _FLAGS)
-    painter.end()
-    return buffer.data().data()
+    with apart() as pictures:
+        painter = QPainter(generator)
+        painter.fillRect(QRect(QPoint(), size), widget.palette().window())
+        widget.render(painter, QPoint(), QRegion(), _FLAGS)
+        painter.end()
+    drawn = buffer.data().data()
+    return lambda: pictures.put_in(drawn)
 
 
 def csv_rows(rows: Iterable[Sequence[object]], out: TextIO) -> Generator[int]:
@@ -99,8 +108,8 @@ def writing(view: View, title: str, path: Path, kind: Kind) -> Generator[int]:
     Ended early it leaves no file, and one that was there as it was.  OSError if it can't write.
     """
     if kind == "svg":
-        data = svg(view.widget, title)
-        return _put(path, lambda file: _whole(file.write(data)))
+        drawing = _drawing(view.widget, title)
+        return _put(path, lambda file: _whole(file.write(drawing())))
     if kind == "csv":
         assert view.table is not None
         rows = begun(view.table())

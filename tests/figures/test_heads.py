@@ -7,6 +7,8 @@ import pytest
 
 from explorer.figures import heads as figures
 from explorer.figures.attention import full_map
+from explorer.figures.blocks import blocks
+from explorer.figures.head_weights import columns_read
 from explorer.figures.heads import KINDS, HeadScores, Kind
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -93,3 +95,21 @@ def test_one_token_has_nothing_to_ask_about() -> None:
     found = _last(Run().prefill(1), 0, "previous")
     assert np.isnan(found.means).all()
     assert found.order() == [(layer, head) for layer in range(2) for head in range(4)]
+
+
+def test_keys_that_no_row_may_read_are_not_worked_out() -> None:
+    for run, wanted in ((Run(), slice(0, 8)), (Run(window=3), slice(3, 8))):
+        (block,) = blocks(run.prefill(12), 0, 0)
+        assert columns_read(block, slice(5, 8)) == wanted
+    (block,) = blocks(Run(padding=4).prefill(12), 0, 0)
+    assert columns_read(block, slice(0, 3)) == slice(0, 0)
+
+
+def test_how_much_is_done_is_told_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("explorer.figures.head_weights._WEIGHTS_AT_ONCE", 64)
+    trace = Run(layers=3, absent=(1,)).prefill(20)
+    found = [part.done for part in figures.scores(trace, 0, "previous")]
+    assert len(found) > 5
+    assert found == sorted(found)
+    assert found[0] < 0.3
+    assert found[-2:] == [1.0, 1.0]

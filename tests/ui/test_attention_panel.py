@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures import attention as figures
+from explorer.figures.heads import HeadScores, scores
 from explorer.session.state import State
 from explorer.trace.trace import Trace
 from explorer.ui import export
@@ -331,6 +333,34 @@ def test_heads_are_found_by_what_they_do(board: Board) -> None:
     panel.heads.order.setCurrentIndex(0)
     assert panel.heads.atlas._head_of(0, 0) == (0, 0)
     assert panel._head_words(1, 2).endswith("read by token 7 '\u2068␣t0\u2069'")
+
+
+def test_the_atlas_says_how_far_an_order_is(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    heard = threading.Event()
+
+    def slowly(*args: Any) -> Iterator[HeadScores]:
+        for part in scores(*args):
+            yield part
+            if not part.complete:
+                assert heard.wait(5)
+
+    monkeypatch.setattr("explorer.ui.attention.source._BETWEEN_PICTURES", 0)
+    monkeypatch.setattr("explorer.ui.attention.source.heads.scores", slowly)
+    board.show(trace=_copying_run()[1])
+    board.settle()
+    atlas = board.panel.heads.atlas
+
+    def listen(_: float) -> None:
+        said.append(atlas._doing)
+        heard.set()
+
+    board.panel.source.ordering.connect(listen)
+    board.panel.heads.order.setCurrentIndex(board.panel.heads.order.findData("previous"))
+    board.settle()
+    assert said
+    assert all(re.fullmatch(r"ordering: \d+ %", words) for words in said)
+    assert atlas._doing == ""
 
 
 @pytest.mark.parametrize("kind", ["first", "previous", "induction", "entropy"])

@@ -32,6 +32,7 @@ class AttentionSource(QObject):
     drawn = Signal(object)  # Drawn
     failed = Signal(str)  # why there is no map, one sentence
     progress = Signal(float)  # of a map that takes long, 0 to 1
+    ordering = Signal(float)  # of the heads' order, which takes long, 0 to 1
     atlasReady = Signal(object, object)  # Atlas, or None while its pass has not run; its picture
     scoresReady = Signal(object)  # HeadScores, complete
 
@@ -183,12 +184,22 @@ class AttentionSource(QObject):
 
         def work() -> Iterator[object]:
             # A sum over some rows is no figure yet.
+            last = monotonic()
             for part in heads.scores(look.trace, look.step, kind, known):
-                yield part if part.complete else TURN
+                if part.complete:
+                    yield part
+                elif monotonic() - last >= _BETWEEN_PICTURES:
+                    last = monotonic()
+                    yield part.done
+                else:
+                    yield TURN
 
         self._worker.ask("scores", work, self._have_scores)
 
-    def _have_scores(self, scores: HeadScores) -> None:
+    def _have_scores(self, scores: HeadScores | float) -> None:
+        if isinstance(scores, float):
+            self.ordering.emit(scores)
+            return
         built, self._scores_of = self._scores_of, None
         self._scores = scores
         self.scoresReady.emit(scores)

@@ -27,6 +27,7 @@ from explorer.figures.tokens import Label
 from explorer.ui.canvases.arc_raster import rasterise
 from explorer.ui.canvases.cell_view import CellView
 from explorer.ui.canvases.cursor_map import CursorMap
+from explorer.ui.canvases.embedded import draw_picture
 from explorer.ui.canvases.indexed import picture
 from explorer.ui.canvases.map_labels import MapLabels, runs
 from explorer.ui.colormaps import difference, lut
@@ -164,9 +165,9 @@ class ArcView(CursorMap):
         top, room = self._strip()
         images = self._pictured(painter, top, room)
         if images is not None:
-            painter.drawImage(QPointF(0, 0), images[0])
+            draw_picture(painter, QPointF(0, 0), images[0])
             if not images[1].isNull():
-                painter.drawImage(QPointF(0, top + room), images[1])
+                draw_picture(painter, QPointF(0, top + room), images[1])
         self._paint_tokens(painter, top, room)
 
     def _pictured(self, painter: QPainter, top: float, room: float) -> tuple[QImage, QImage] | None:

@@ -28,7 +28,9 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from explorer.figures.atlas import Atlas
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.atlas_layout import AtlasLayout, stride
+from explorer.ui.canvases.atlas_labels import AtlasLabels
+from explorer.ui.canvases.atlas_layout import AtlasLayout
+from explorer.ui.canvases.embedded import draw_picture
 from explorer.ui.canvases.indexed import colour_table
 from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.canvases.thumbnails import Sheet, SheetPlan
@@ -80,7 +82,7 @@ class AtlasView(QAbstractScrollArea):
         self._sheet: Sheet | None = None  # the thumbnails as they are shown
         self._numbers: tuple[object, QPixmap] | None = None
         self._layout = AtlasLayout()
-        self._note = ""
+        self._note, self._doing = "", ""
 
     # -- what is shown
 
@@ -94,6 +96,11 @@ class AtlasView(QAbstractScrollArea):
         """Show a sentence in place of thumbnails."""
         self.set_atlas(None)
         self._note = sentence
+
+    def set_doing(self, words: str) -> None:
+        """Say in the corner what is being worked out; empty = nothing."""
+        self._doing = words
+        self.viewport().update()
 
     def set_order(self, order: Sequence[tuple[int, int]] | None) -> None:
         """Put heads in this order, row by row; None = layers down, heads across."""
@@ -182,7 +189,7 @@ class AtlasView(QAbstractScrollArea):
         plan = self._plan(self._atlas.signed)
         if self._sheet is None or self._sheet.plan != plan:
             self._sheet = plan.sheet(self._atlas)
-        painter.drawImage(self._offset(), self._sheet.image)
+        draw_picture(painter, self._offset(), self._sheet.image)
         if self._order is None:
             self._paint_absent(painter)
         painter.setClipping(False)
@@ -245,7 +252,7 @@ class AtlasView(QAbstractScrollArea):
         """The labels, which stay as they are while thumbnails change with every step."""
         place, size = self._layout, self.viewport().size()
         shape = (place.shape, place.cell.width(), place.cell.height(), place.left, place.top)
-        look = (self._theme.name, self._small.toString(), self._order is None, ratio)
+        look = (self._theme.name, self._small.toString(), self._order is None, self._doing, ratio)
         marked = self._over or self._selected
         key = (size.width(), size.height(), self._offset().toTuple(), shape, look, marked)
         if self._numbers is None or self._numbers[0] != key:
@@ -259,47 +266,11 @@ class AtlasView(QAbstractScrollArea):
         return self._numbers[1]
 
     def _paint_labels(self, painter: QPainter) -> None:
-        rows, columns = self._layout.shape
-        marked = self._layout.place_of(*(self._over or self._selected or (-1, -1))) or (-1, -1)
         painter.setFont(self._small)
-        painter.setPen(QColor(self._theme.muted))
-        down = stride(self._line, self._layout.cell.height())
-        if self._order is not None:
-            painter.drawText(QPointF(2, self._line * 0.85), self.tr("rank ↓"))
-            for row in range(0, rows, down):
-                self._paint_number(painter, row, row * columns + 1, False, across=False)
-            return
-        painter.drawText(QPointF(2, self._line * 0.85), self.tr("layers ↓   heads →"))
-        across = stride(self._line * 1.7, self._layout.cell.width())
-        for head in (*range(0, columns, across), marked[1]):
-            self._paint_number(painter, head, head, head == marked[1], across=True)
-        for layer in (*range(0, rows, down), marked[0]):
-            self._paint_number(painter, layer, layer, layer == marked[0], across=False)
-
-    def _paint_number(
-        self, painter: QPainter, place: int, number: int, marked: bool, across: bool
-    ) -> None:
-        if place < 0:
-            return
-        thumb = self._rect(0, place) if across else self._rect(place, 0)
-        if across:
-            rect = QRectF(
-                thumb.left() - 20, self._layout.top - self._line - 2, thumb.width() + 40, 0
-            )
-            rect.setHeight(self._line)
-            if thumb.center().x() < self._layout.left:
-                return
-        else:
-            rect = QRectF(0, thumb.center().y() - self._line / 2, self._layout.left - 4, self._line)
-            if thumb.center().y() < self._layout.top:
-                return
-        align = Qt.AlignmentFlag.AlignCenter if across else Qt.AlignmentFlag.AlignRight
-        painter.setPen(QColor(self._theme.text if marked else self._theme.muted))
-        if marked:
-            box = QRectF(painter.boundingRect(rect, align, str(number))).adjusted(-3, 0, 3, 0)
-            painter.fillRect(box, QColor(self._theme.selection))
-            painter.setPen(QColor(self._theme.on_selection))
-        painter.drawText(rect, align, str(number))
+        marked = self._over or self._selected
+        AtlasLabels(self._layout, self._offset(), self._line, self._theme).paint(
+            painter, marked, self._doing
+        )
 
     def _paint_marks(self, painter: QPainter) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -27,7 +27,14 @@ from explorer.figures.tokens import Label
 from explorer.ui.canvases.cell_view import CellView, Pooled
 from explorer.ui.canvases.colour_key import key_width, paint_key
 from explorer.ui.canvases.cursor_map import CursorMap
-from explorer.ui.canvases.indexed import colour_table, masked_area, padding_brush, picture
+from explorer.ui.canvases.embedded import draw_picture
+from explorer.ui.canvases.indexed import (
+    colour_table,
+    laid_over,
+    masked_area,
+    padding_brush,
+    picture,
+)
 from explorer.ui.canvases.map_labels import Axis, MapLabels, runs
 from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.colormaps import difference
@@ -212,13 +219,17 @@ class Heatmap(CursorMap):
     def _paint_still(self, painter: QPainter, ratio: float) -> None:
         theme, drawn = self._theme, self._drawn()
         hatched = masked_area(theme, ratio, drawn.size().toSize())
-        painter.drawPixmap(drawn.topLeft(), hatched)
         colours = difference(theme.dark) if self._signed else self._colours
         table = colour_table(theme, colours, masked_clear=True)
         pixels = self.view.pixels(self._levels, ratio, self._pooled, self._signed)
         image = picture(pixels, table)
         image.setDevicePixelRatio(ratio)
-        painter.drawImage(drawn.topLeft(), image)  # a pixel to a pixel: nothing is smoothed
+        # A pixel to a pixel: nothing is smoothed.
+        if painter.paintEngine().type() == QPaintEngine.Type.SVG:
+            draw_picture(painter, drawn.topLeft(), laid_over(hatched, image))
+        else:
+            painter.drawPixmap(drawn.topLeft(), hatched)
+            painter.drawImage(drawn.topLeft(), image)
         if self.view.scale >= _GRID_FROM:
             self._paint_grid(painter, drawn)
         self._paint_padding(painter, drawn)

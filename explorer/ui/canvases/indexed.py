@@ -69,6 +69,18 @@ def masked_area(theme: Theme, ratio: float, size: QSize) -> QPixmap:
     return area
 
 
+def laid_over(below: QPixmap, image: QImage) -> QImage:
+    """Both as one picture of the upper one's size."""
+    whole = QImage(image.size(), QImage.Format.Format_ARGB32_Premultiplied)
+    whole.setDevicePixelRatio(image.devicePixelRatio())
+    whole.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(whole)
+    painter.drawPixmap(0, 0, below)
+    painter.drawImage(0, 0, image)
+    painter.end()
+    return whole
+
+
 def padding_brush(theme: Theme) -> QBrush:
     """Laid over rows and columns of padding tokens."""
     return QBrush(QColor(theme.hatch), Qt.BrushStyle.DiagCrossPattern)

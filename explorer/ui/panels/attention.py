@@ -101,6 +101,7 @@ class AttentionPanel(Panel):
         source.drawn.connect(self._show_drawn)
         source.failed.connect(self._show_reason)
         source.progress.connect(self._show_progress)
+        source.ordering.connect(self._show_ordering)
         source.atlasReady.connect(self._show_atlas)
         source.scoresReady.connect(self._show_scores)
         tools.changed.connect(self._on_choice)
@@ -172,6 +173,7 @@ class AttentionPanel(Panel):
         self.source.forget()
         self._look = self._drawn = self._over = self._scores = None
         self.heads.atlas.set_order(None)
+        self.heads.atlas.set_doing("")
 
     def _follow_tokens(self, trace: Trace) -> None:
         tokens = trace.tokens
@@ -221,6 +223,9 @@ class AttentionPanel(Panel):
         if share < 1:
             self._show_caveat(self.tr("Working it out: {0} %").format(round(100 * share)))
 
+    def _show_ordering(self, share: float) -> None:
+        self.heads.atlas.set_doing(self.tr("ordering: {0} %").format(round(100 * share)))
+
     def _show_atlas(self, atlas: Atlas | None, sheet: Sheet | None) -> None:
         scores = self._scores
         if atlas is not None and not atlas.signed and scores is not None:
@@ -229,6 +234,7 @@ class AttentionPanel(Panel):
 
     def _show_scores(self, scores: HeadScores) -> None:
         self._scores = scores
+        self.heads.atlas.set_doing("")
         self.heads.atlas.set_order(scores.order())
 
     def _show_reason(self, sentence: str) -> None:
@@ -302,6 +308,7 @@ class AttentionPanel(Panel):
         self._scores = None
         if self.heads.kind is None:
             self.heads.atlas.set_order(None)
+        self.heads.atlas.set_doing("")
         self.source.set_kind(self.heads.kind)
 
     def begin_go_to(self) -> None:
