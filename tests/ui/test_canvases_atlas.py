@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,10 +16,12 @@ from explorer.figures import atlas as figures
 from explorer.figures.atlas import LEVELS, Atlas
 from explorer.figures.blocks import MASKED, READ
 from explorer.ui.canvases.atlas import AtlasView
+from explorer.ui.canvases.thumbnails import Sheet, SheetPlan
 from explorer.ui.colormaps import lut
 from explorer.ui.theme import LIGHT, THEMES, apply
 from tests.figures.runs import Run
 from tests.ui import pointer
+from tests.ui.waiting import wait_until
 
 
 @pytest.fixture
@@ -42,8 +45,14 @@ def _point(view: AtlasView, layer: int, head: int) -> QPoint:
     return view._rect(layer, head).center().toPoint()
 
 
+def _grabbed(view: AtlasView) -> QImage:
+    view.grab()
+    wait_until(lambda: view._asked is None)  # a large picture is made in the background
+    return view.grab().toImage()
+
+
 def _colours(view: AtlasView, layer: int, head: int) -> set[str]:
-    image = view.grab().toImage()
+    image = _grabbed(view)
     area: QImage = image.copy(view._rect(layer, head).toRect())
     return {area.pixelColor(x, y).name() for x in range(area.width()) for y in range(area.height())}
 
@@ -200,3 +209,32 @@ def test_a_screen_reader_finds_a_picture_with_a_name(view: AtlasView) -> None:
     face = QAccessible.queryAccessibleInterface(view)
     assert face.role() == QAccessible.Role.Graphic
     assert face.text(QAccessible.Text.Name)
+
+
+def test_a_large_picture_is_made_in_the_background_and_the_old_one_kept_till_then(
+    view: AtlasView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in: list[threading.Thread] = []
+    make = SheetPlan.sheet
+
+    def noted(plan: SheetPlan, atlas: Atlas) -> Sheet:
+        made_in.append(threading.current_thread())
+        return make(plan, atlas)
+
+    monkeypatch.setattr(SheetPlan, "sheet", noted)
+    atlas = _atlas(48, 64)
+    atlas.levels[:] = READ + LEVELS
+    view.set_atlas(atlas)
+    assert _colours(view, 5, 5) == {HOT}
+    assert threading.main_thread() not in made_in
+    first = view._sheet
+    for width in (300, 280, 330):
+        view.resize(width, 420)
+        view.grab()
+        assert view._sheet is first, "stretched"
+    assert _colours(view, 6, 5) == {HOT}
+    assert view._sheet is not first
+    assert threading.main_thread() not in made_in
+    view.set_atlas(_atlas(2, 2))
+    view.grab()
+    assert made_in[-1] is threading.main_thread(), "a small one at once"

@@ -7,6 +7,7 @@ reason.  Everything is one image: hundreds of heads cost no more to paint than o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
@@ -37,7 +38,9 @@ from explorer.ui.canvases.thumbnails import Sheet, SheetPlan
 from explorer.ui.colormaps import difference
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
+from explorer.ui.worker import Worker
 
+_AT_ONCE = 1 << 17  # cells of thumbnails that are drawn in the window's thread: a few milliseconds
 _MOVES = {
     Qt.Key.Key_Left: (0, -1),
     Qt.Key.Key_Right: (0, 1),
@@ -80,6 +83,8 @@ class AtlasView(QAbstractScrollArea):
         self._selected: tuple[int, int] | None = None
         self._over: tuple[int, int] | None = None
         self._sheet: Sheet | None = None  # the thumbnails as they are shown
+        self._asked: tuple[SheetPlan, Atlas] | None = None  # of the one that is being made
+        self._worker = Worker(self)
         self._numbers: tuple[object, QPixmap] | None = None
         self._layout = AtlasLayout()
         self._note, self._doing = "", ""
@@ -172,7 +177,6 @@ class AtlasView(QAbstractScrollArea):
     # -- painting
 
     def _redraw(self) -> None:
-        self._sheet = None
         self.viewport().update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -187,18 +191,39 @@ class AtlasView(QAbstractScrollArea):
         painter.setClipRect(inside)
         ratio = self.devicePixelRatioF()
         plan = self._plan(self._atlas.signed)
-        if self._sheet is None or self._sheet.plan != plan:
-            self._sheet = plan.sheet(self._atlas)
-        draw_picture(painter, self._offset(), self._sheet.image)
+        document = abs(painter.deviceTransform().m11() - ratio) >= 1e-3
+        sheet = self._pictured(plan, self._atlas, document)
+        if sheet is not None and sheet.plan == plan:
+            draw_picture(painter, self._offset(), sheet.image)
+        elif sheet is not None:  # an older one, stretched to where the new one comes
+            painter.drawImage(QRectF(self._offset(), self._layout.whole), sheet.image)
         if self._order is None:
             self._paint_absent(painter)
         painter.setClipping(False)
-        if abs(painter.deviceTransform().m11() - ratio) < 1e-3:
-            painter.drawPixmap(0, 0, self._numbers_picture(ratio))
-        else:  # for a document: text stays text
+        if document:  # text stays text
             self._paint_labels(painter)
+        else:
+            painter.drawPixmap(0, 0, self._numbers_picture(ratio))
         painter.setClipRect(inside.adjusted(-3, -3, 0, 0))
         self._paint_marks(painter)
+
+    def _pictured(self, plan: SheetPlan, atlas: Atlas, document: bool) -> Sheet | None:
+        """The newest picture; an older one, or none, while a large one is being made."""
+        if self._sheet is not None and self._sheet.plan == plan:
+            return self._sheet
+        if atlas.levels.size <= _AT_ONCE or document or not self.isVisible():
+            self._sheet = plan.sheet(atlas)
+        elif self._asked is None or self._asked[0] != plan or self._asked[1] is not atlas:
+            self._asked = plan, atlas
+            have = partial(self._have, atlas)
+            self._worker.ask("sheet", partial(plan.sheet, atlas), have, urgent=True)
+        return self._sheet
+
+    def _have(self, atlas: Atlas, sheet: Sheet) -> None:
+        self._asked = None
+        if atlas is self._atlas:
+            self._sheet = sheet
+            self.viewport().update()
 
     def sheet_maker(self) -> Callable[[Atlas], Sheet | None]:
         """Makes, in any thread, the picture of an atlas as it would be shown now, for `set_atlas`.
