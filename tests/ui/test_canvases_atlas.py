@@ -228,8 +228,8 @@ def test_a_large_picture_is_made_in_the_background_and_the_old_one_kept_till_the
     assert _colours(view, 5, 5) == {HOT}
     assert threading.main_thread() not in made_in
     first = view._sheet
-    for width in (300, 280, 330):
-        view.resize(width, 420)
+    for width in (900, 1000, 1100):
+        view.resize(width, 800)
         view.grab()
         assert view._sheet is first, "stretched"
     assert _colours(view, 6, 5) == {HOT}
