@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,12 +30,20 @@ class View:
 
     `table` gives rows of plain values, the first row being the header; `array` what works out the
     same figures in full, for numpy.  Both are asked in the window's thread and hold on to what
-    was on screen then; what they give is used in any thread.
+    was on screen then; what they give is used in any thread.  `of` says what of the model it
+    shows, such as a layer and head, so that files are told apart by their names.
     """
 
     widget: QWidget
     table: Callable[[], Iterable[Sequence[object]]] | None = None
     array: Callable[[], Callable[[], np.ndarray]] | None = None
+    of: str = ""
+
+
+def file_stem(*parts: str) -> str:
+    """Words as the name of a file: lower case, hyphens for all but letters, digits and dots."""
+    words = (re.sub(r"[^\w.]+", "-", part.lower()).strip("-.") for part in parts)
+    return "-".join(filter(None, words))[:_LONGEST_STEM]
 
 
 def picture(widget: QWidget, scale: int = PICTURE_SCALE) -> QImage:
@@ -158,5 +167,6 @@ def _png(image: QImage) -> bytes:
     return buffer.data().data()
 
 
+_LONGEST_STEM = 120  # characters; systems allow 255 bytes
 _CELLS_AT_ONCE = 20_000  # a few milliseconds
 _FLAGS = QWidget.RenderFlag.DrawChildren | QWidget.RenderFlag.DrawWindowBackground

@@ -173,7 +173,9 @@ class Panel(QWidget):
 
     def _save(self, name: str, view: View, kind: Kind) -> None:
         folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
-        start = Path(folder) / f"{name.lower().replace(' ', '-')}.{kind}"
+        trace, request = self.session.state.trace, self.session.state.request
+        model = Path(request.model if trace is None else trace.request.model).name
+        start = Path(folder) / f"{export.file_stem(model, view.of, name)}.{kind}"
         chosen, _ = QFileDialog.getSaveFileName(
             self, self.tr("Save {0}").format(name), str(start), f"{kind.upper()} (*.{kind})"
         )

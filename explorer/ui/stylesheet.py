@@ -84,7 +84,7 @@ QPushButton:checked, QToolButton:checked {
 }
 QPushButton:focus, QToolButton:focus { border: @line@ solid @accent@; }
 QPushButton:disabled, QToolButton:disabled {
-    color: @disabled@; background: transparent; border-color: @border@;
+    color: @disabled@; background: transparent; border-color: @off@;
 }
 QPushButton[look="primary"], QToolButton[look="primary"] {
     background: @accent@; color: @on_accent@; border-color: @accent@; font-weight: 600;
@@ -96,7 +96,7 @@ QPushButton[look="primary"]:focus, QToolButton[look="primary"]:focus {
     border: @line@ solid @text@;
 }
 QPushButton[look="primary"]:disabled, QToolButton[look="primary"]:disabled {
-    background: @border@; color: @disabled@; border-color: @border@;
+    background: @off@; color: @disabled@; border-color: @off@;
 }
 QPushButton[look="flat"], QToolButton[look="flat"] {
     background: transparent; border-color: transparent;
@@ -127,7 +127,7 @@ QComboBox:hover { border-color: @strong_border@; }
 QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QAbstractSpinBox:focus,
 QComboBox:focus { border-color: @accent@; }
 QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled,
-QComboBox:disabled { color: @disabled@; background: transparent; }
+QComboBox:disabled { color: @disabled@; background: transparent; border-color: @off@; }
 QComboBox { background: @raised@; padding-right: @px20@; }
 QComboBox::drop-down { border: none; width: @px18@; }
 QComboBox::down-arrow { image: url(@arrows@/down.svg); width: @px9@; height: @px9@; }
@@ -172,7 +172,7 @@ QRadioButton::indicator:checked {
     background: @accent@; border-color: @accent@; image: url(@arrows@/dot.svg);
 }
 QCheckBox::indicator:disabled, QRadioButton::indicator:disabled {
-    border-color: @border@; background: @border@;
+    border-color: @off@; background: @off@;
 }
 QCheckBox:focus, QRadioButton:focus { color: @accent@; }
 
@@ -185,8 +185,10 @@ QSlider::handle:horizontal {
 }
 QSlider::handle:horizontal:hover { background: @selection@; }
 QSlider::handle:horizontal:focus { background: @accent@; }
-QSlider::sub-page:horizontal:disabled { background: @border@; }
-QSlider::handle:horizontal:disabled { border-color: @border@; background: @window@; }
+QSlider::groove:horizontal:disabled, QSlider::sub-page:horizontal:disabled {
+    background: @off@;
+}
+QSlider::handle:horizontal:disabled { border-color: @off@; background: @window@; }
 
 QProgressBar {
     background: @border@; border: none; border-radius: @px3@; min-height: @px6@;

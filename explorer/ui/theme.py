@@ -54,6 +54,7 @@ class Theme:
     text: str
     muted: str
     disabled: str
+    off: str  # lines and surfaces of what is disabled
     accent: str
     accent_hover: str
     on_accent: str
@@ -76,6 +77,7 @@ class Theme:
     final: str  # after the sampling chain
     rest: str  # everything that has no row of its own
     formula: str  # computed, not measured
+    band: str  # behind the selected column, whatever colours it has
     grid: str
     # Maps
     masked: str
@@ -110,6 +112,7 @@ LIGHT = Theme(
     text="#1a2130",
     muted="#566074",
     disabled="#9aa3b2",
+    off="#d8dde6",
     accent="#3355cc",
     accent_hover="#2743ab",
     on_accent="#ffffff",
@@ -130,6 +133,7 @@ LIGHT = Theme(
     final="#3355cc",
     rest="#c9d0dc",
     formula="#c25708",
+    band="#dfe6fb",
     grid="#e4e8ef",
     masked="#e6e9ef",
     absent="#f7f8fa",
@@ -153,6 +157,7 @@ DARK = Theme(
     text="#e9ecf2",
     muted="#a4adbd",
     disabled="#667085",
+    off="#2f3644",
     accent="#8fa8ff",
     accent_hover="#abbeff",
     on_accent="#0f1424",
@@ -173,6 +178,7 @@ DARK = Theme(
     final="#8fa8ff",
     rest="#434b5c",
     formula="#f0954a",
+    band="#2c3966",
     grid="#2a303c",
     masked="#48464a",
     absent="#171b22",
@@ -196,6 +202,7 @@ HIGH_CONTRAST = Theme(
     text="#ffffff",
     muted="#e6e6e6",
     disabled="#a0a0a0",
+    off="#5a5a5a",
     accent="#ffe000",
     accent_hover="#fff27a",
     on_accent="#000000",
@@ -216,6 +223,7 @@ HIGH_CONTRAST = Theme(
     final="#ffe000",
     rest="#6e6e6e",
     formula="#ffb066",
+    band="#2b2b00",
     grid="#5a5a5a",
     masked="#4a4a4a",
     absent="#000000",

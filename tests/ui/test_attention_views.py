@@ -105,6 +105,23 @@ def test_what_is_not_the_models_own_says_so(
     assert not board.panel._caveat.isVisible()
 
 
+def test_two_heads_of_a_prompt_are_saved_under_two_names(board: Board) -> None:
+    run = Run()
+    board.show(trace=run.decode(run.prefill(8)))
+    board.settle()
+    of = []
+    for changes in ({"layer": 0, "head": 1}, {"layer": 1, "head": 2}, {"step": 0}):
+        board.select(**changes)
+        board.settle()
+        of.append(board.panel.views()["Attention map"].of)
+    assert of == ["Layer 0 · head 1 · step 1", "Layer 1 · head 2 · step 1", "Layer 1 · head 2"]
+    _figure(board, "sinkless")
+    assert board.panel.views()["Attention map"].of == "Layer 1 · head 2 · no first token"
+    _figure(board, "max_heads")
+    _view(board, "row")
+    assert board.panel.views()["Row"].of == "Layer 1 · maximum · token 7"
+
+
 def test_go_to_a_token_by_number_or_text(board: Board) -> None:
     words = [b" the", b" cat", b" saw", b" the", b" dog"]
     board.show(trace=Run().prefill(5, words))

@@ -7,6 +7,7 @@ import threading
 import xml.etree.ElementTree as xml
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
+from explorer.session.state import State
+from explorer.trace.request import RunRequest
 from explorer.ui import export
 from explorer.ui.export import View
 from explorer.ui.panel import Panel
@@ -67,6 +70,11 @@ def test_what_cannot_be_written_is_an_error(label: QLabel, tmp_path: Path) -> No
             export.write_view(View(label, list), "t", nowhere, kind)  # type: ignore[arg-type]
 
 
+def _panel() -> Labels:
+    session = SimpleNamespace(state=State(request=RunRequest(model="/models/My Model.gguf")))
+    return Labels(session, THEMES["light"])  # type: ignore[arg-type]
+
+
 class Labels(Panel):
     TITLE = "Labels"
     EXPLANATION = "A label"
@@ -78,7 +86,7 @@ class Labels(Panel):
 def test_the_menu_copies_and_saves(
     qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    panel = Labels(None, THEMES["light"])  # type: ignore[arg-type]
+    panel = _panel()
     panel.show_content()
     entries = {action.text(): action for action in panel.build_menu().actions()}
     entries["Copy table"].trigger()
@@ -94,10 +102,31 @@ def test_the_menu_copies_and_saves(
     assert sorted(f.name for f in tmp_path.iterdir()) == ["out.csv", "out.png", "out.svg"]
 
 
+def test_a_file_is_named_by_its_model_and_what_it_shows(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered: list[str] = []
+
+    def dialog(_parent: object, _title: str, start: str, _kinds: str) -> tuple[str, str]:
+        offered.append(Path(start).name)
+        return "", ""
+
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(dialog))
+    panel = _panel()
+    panel._save("Attention map", View(QLabel(), of="Layer 3 · head 5"), "png")
+    panel._save("Labels", View(QLabel()), "csv")
+    assert offered == [
+        "my-model.gguf-layer-3-head-5-attention-map.png",
+        "my-model.gguf-labels.csv",
+    ]
+    assert export.file_stem("漢字 a/b:c?", "x" * 300).startswith("漢字-a-b-c-xxx")
+    assert len(export.file_stem("x" * 300)) < 200
+
+
 def test_a_failed_save_is_one_sentence(
     qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    panel = Labels(None, THEMES["light"])  # type: ignore[arg-type]
+    panel = _panel()
     said: list[str] = []
     panel.failed.connect(said.append)
     chosen = str(tmp_path / "missing" / "out.csv")
@@ -121,7 +150,7 @@ def test_an_array_is_saved_under_the_name_that_was_given(label: QLabel, tmp_path
 def test_a_long_table_is_written_while_the_window_goes_on(
     qapp: QApplication, tmp_path: Path
 ) -> None:
-    panel = Labels(None, THEMES["light"])  # type: ignore[arg-type]
+    panel = _panel()
     written_in: set[threading.Thread] = set()
 
     def rows() -> Iterator[Sequence[object]]:
@@ -144,7 +173,7 @@ def test_a_long_table_is_written_while_the_window_goes_on(
 def test_a_save_can_be_cancelled_and_leaves_what_was_there(
     qapp: QApplication, tmp_path: Path
 ) -> None:
-    panel = Labels(None, THEMES["light"])  # type: ignore[arg-type]
+    panel = _panel()
     ended = threading.Event()
     path = tmp_path / "long.csv"
     path.write_text("before")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QSlider, QVBoxLayout, QWidget
 
 from explorer import places
 from explorer.ui import theme as themes
+from explorer.ui.canvases.column_parts import Columns, Part
+from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.colormaps import COLOUR_MAPS, lut
 from explorer.ui.icons import icon
 from explorer.ui.theme import THEMES, Theme, apply, contrast, unit
+from explorer.ui.timings.steps_page import _PARTS
 
 EVERY = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 SURFACES = ("window", "card", "field", "raised", "hover", "pressed")
@@ -134,3 +139,49 @@ def test_a_disabled_icon_is_greyed(qapp: QApplication) -> None:
     assert themes.DARK.disabled in {
         greyed.pixelColor(x, y).name() for x in range(32) for y in range(32)
     }
+
+
+@EVERY
+def test_parts_of_the_selected_column_are_told_from_its_band_and_each_other(theme: Theme) -> None:
+    colours = [getattr(theme, name) for name in ("decode", *_PARTS[1:])]
+    least = 2 if theme is themes.HIGH_CONTRAST else 1.15
+    assert min(contrast(colour, theme.band) for colour in colours) >= least
+    assert min(contrast(*pair) for pair in pairwise(colours)) >= 1.15
+
+
+@EVERY
+def test_the_band_of_a_selected_column_is_seen_around_it(qapp: QApplication, theme: Theme) -> None:
+    apply(qapp, theme)
+    chart = ColumnChart(theme, "step", str, str)
+    chart.resize(400, 200)
+    parts = [Part(np.array([1.0, 1.0]), colour) for colour in _PARTS]
+    chart.set_columns(Columns(np.array([5.0, 5.0]), ("decode",), parts=parts), selected=1)
+    image = chart.grab().toImage()
+    plot = chart._plot()
+    column = [
+        image.pixelColor(round(plot.left() + plot.width() * 0.75), y).name()
+        for y in range(round(plot.top()), round(plot.bottom()))
+    ]
+    beside = {
+        image.pixelColor(round(plot.right()) - 12, y).name()
+        for y in range(round(plot.top()) + 5, round(plot.bottom()) - 5)
+    }
+    assert {theme.decode, *(getattr(theme, colour) for colour in _PARTS[1:])} <= set(column)
+    assert theme.band in beside
+
+
+@EVERY
+def test_a_disabled_control_looks_it(qapp: QApplication, theme: Theme) -> None:
+    apply(qapp, theme)
+    slider, primary = QSlider(Qt.Orientation.Horizontal), QPushButton(" ")
+    primary.setProperty("look", "primary")
+    slider.setValue(50)
+    for control in (slider, primary):
+        control.resize(120, 30)
+        most = []
+        for on in (True, False):
+            control.setEnabled(on)
+            image = control.grab().toImage()
+            seen = {image.pixelColor(x, y).name() for x in range(120) for y in range(30)}
+            most.append(max(contrast(colour, theme.window) for colour in seen))
+        assert most[1] < 0.6 * most[0]

@@ -35,6 +35,22 @@ def title(figure: Figure, layer: int, head: int) -> str:
     }[figure].format(layer, head)
 
 
+def shown(drawn: Drawn, query: int | None) -> str:
+    """Everything that tells one picture of the same prompt from another; `query`: of one row."""
+    wish = drawn.wish
+    parts = [title(wish.figure, wish.look.layer, wish.look.head)]
+    if wish.figure == "sinkless":
+        parts.append(_tr("no first token"))
+    if wish.look.step:
+        parts.append(_tr("step {0}").format(wish.look.step))
+    if query is not None:
+        parts.append(_tr("token {0}").format(query))
+    if wish.beside is not None:
+        other = {"run": _tr("real run"), "scores": _tr("same scores")}[wish.beside]
+        parts.append(_tr("with and without mask, {0}").format(other))
+    return " · ".join(parts)
+
+
 def caveat(figure: Figure) -> str:
     """What must be known of a figure that the model itself never computes; empty for its own."""
     return {

@@ -249,7 +249,7 @@ class ColumnChart(ReadAlong):
             return
         x = plot.left() + self._selected * step
         width = max(step - 1, 3 * unit(self))
-        painter.fillRect(QRectF(x, plot.top(), width, plot.height()), QColor(self._theme.selection))
+        painter.fillRect(QRectF(x, plot.top(), width, plot.height()), QColor(self._theme.band))
         painter.fillRect(
             QRectF(x, plot.bottom() + 1, width, 3 * unit(self)), QColor(self._theme.text)
         )

@@ -348,13 +348,20 @@ class AttentionPanel(Panel):
         names = {"maps": self.tr("Attention map"), "arcs": self.tr("Arcs"), "row": self.tr("Row")}
         view = self.tools.chosen_view
         shown = {
-            names[view]: View(self.pages.by_view[view], self._table, self._array),
+            names[view]: View(self.pages.by_view[view], self._table, self._array, self._shown()),
             self.tr("All heads"): View(self.heads.atlas),
         }
         if self.comparing.on(self.session.state):
             shown[self.tr("Next token, both runs")] = View(self.tray.next, self.tray.next.table)
             shown[self.tr("Prefix experiment")] = View(self.tray.prefix, self.tray.prefix.table)
         return shown
+
+    def _shown(self) -> str:
+        """What is on screen, for the name of a file."""
+        if self._drawn is None:
+            return ""
+        row = self._query if self.tools.chosen_view == "row" else None
+        return words.shown(self._drawn, row)
 
     def _array(self) -> Callable[[], np.ndarray]:
         """The whole map, or with, without and difference; of the row view its row alone."""

@@ -19,7 +19,7 @@ from explorer.ui.theme import Theme
 from explorer.ui.timings.passes_page import cap
 from explorer.ui.twin_charts import TwinCharts, TwinPage
 
-_PARTS = ("", "rest", "muted", "strong_border", "final")  # colours, in the order of `Pass.course`
+_PARTS = ("", "rest", "muted", "raw", "final")  # colours, in the order of `Pass.course`
 
 
 class StepsPage(TwinPage):
