@@ -7,6 +7,7 @@ a pass: cancel, new sampling, tokenising what is being typed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import queue
@@ -240,8 +241,11 @@ class Desk:
     def _experiment(self, request: Experiment) -> None:
         from explorer.engine import cache_runs, draws, prompt_scores, search, slot
 
+        def part(facts: dict[str, Any]) -> None:
+            self._say(messages.PartFacts(run=request.run, facts=facts))
+
         work: dict[type, Callable[..., dict[str, Any]]] = {
-            messages.DrawMany: draws.draw_many,
+            messages.DrawMany: functools.partial(draws.draw_many, part=part),
             messages.SearchSequences: search.search,
             messages.CacheExperiment: cache_runs.run,
             messages.ReadSlot: slot.read,

@@ -1,11 +1,14 @@
 """Many continuations of one prefix, drawn independently, each distinct prefix run once.
 
 Draw number r of step s uses the uniform number Philox(seed, s, r), so draw 0 is the run that
-stepping on would give, and no result depends on the order in which prefixes are visited.
+stepping on would give, and no result depends on the order in which prefixes are visited: the
+first n draws, told while the rest are still to come, are what n draws alone would have been.
 """
 
 from __future__ import annotations
 
+import heapq
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +25,7 @@ from explorer.trace.messages import DrawMany
 MOST_DRAWS = 100_000
 MOST_TOKENS = 64
 MOST_LISTED = 1_000  # continuations that travel whole; the counts of the next token always do
+_PART_S = 0.25  # seconds between two tellings of what there is so far
 
 
 @dataclass(slots=True)
@@ -39,32 +43,39 @@ def draw_many(
     asked: DrawMany,
     progress: Callable[[str, float], None],
     cancelled: Stop = lambda: False,
+    part: Callable[[dict[str, Any]], None] = lambda facts: None,
 ) -> dict[str, Any]:
     """Counts of the next token beside its exact distribution, and the continuations themselves.
 
-    BadInput for numbers out of range or greedy settings; Cancelled between and within passes.
+    `part` gets the same figures of the first draws as soon as these are finished.  BadInput for
+    numbers out of range or greedy settings; Cancelled between and within passes.
     """
     _refuse(asked)
     drawing = _Drawing([[] for _ in range(asked.count)])
     context = runner.context_ids(runner.layout(asked.request, asked.chosen))
     ends = set(runner.loaded.card.eos_ids)
-    # Depth first: each pass shares all of the cache but the last token with one before it.
-    waiting: list[tuple[tuple[int, ...], Sequence[int]]] = [((), range(asked.count))]
+    # The prefix of the lowest unfinished draw goes first: what is finished is a fair sample.
+    waiting: list[tuple[int, tuple[int, ...], Sequence[int]]] = [(0, (), range(asked.count))]
+    told, told_at = 0, 0.0
     while waiting:
         if cancelled():
             raise Cancelled
-        path, draws = waiting.pop()
+        _, path, draws = heapq.heappop(waiting)
         groups = _draw(runner, asked, context, path, draws, drawing, cancelled)
         drawing.done += len(draws)
-        for token_id in sorted(groups, reverse=True):
+        for token_id, those in groups.items():
             longer = (*path, token_id)
             if token_id in ends:
-                drawing.done += len(groups[token_id]) * (asked.length - len(longer))
+                drawing.done += len(those) * (asked.length - len(longer))
             elif len(longer) < asked.length:
-                waiting.append((longer, groups[token_id]))
+                heapq.heappush(waiting, (those[0], longer, those))
         share = drawing.done / (asked.count * asked.length)
-        progress(f"Drawing: {drawing.passes} passes", share)
-    return _facts(runner, asked, drawing)
+        finished = waiting[0][0] if waiting else asked.count
+        progress(f"Drawing: {finished:,} of {asked.count:,} draws", share)
+        if told < finished < asked.count and time.monotonic() - told_at >= _PART_S:
+            part(_facts(runner, asked, drawing, finished))
+            told, told_at = finished, time.monotonic()
+    return _facts(runner, asked, drawing, asked.count)
 
 
 def _draw(
@@ -99,11 +110,15 @@ def _draw(
     return groups
 
 
-def _facts(runner: Runner, asked: DrawMany, drawing: _Drawing) -> dict[str, Any]:
-    counts = Counter(ids[0] for ids in drawing.ids)
+def _facts(runner: Runner, asked: DrawMany, drawing: _Drawing, finished: int) -> dict[str, Any]:
+    """Of the first `finished` draws."""
+    drawn_ids = drawing.ids[:finished]
+    counts = Counter(ids[0] for ids in drawn_ids)
     token = runner.loaded.tokenizer.token
+    continuations = Counter(map(tuple, drawn_ids))
     return {
-        "count": asked.count,
+        "count": finished,
+        "asked": asked.count,
         "length": asked.length,
         "passes": drawing.passes,
         "first": [
@@ -113,9 +128,9 @@ def _facts(runner: Runner, asked: DrawMany, drawing: _Drawing) -> dict[str, Any]
         ],
         "continuations": [
             {"ids": list(ids), "raw": b"".join(token(i).raw for i in ids), "drawn": drawn}
-            for ids, drawn in Counter(map(tuple, drawing.ids)).most_common(MOST_LISTED)
+            for ids, drawn in continuations.most_common(MOST_LISTED)
         ],
-        "distinct": len(set(map(tuple, drawing.ids))),
+        "distinct": len(continuations),
     }  # fmt: skip
 
 

@@ -238,9 +238,9 @@ class Driver:
     def _on_answer(self, event: m.Event, job: Job) -> None:
         match event:
             case m.Progress():
-                activity = self._desk.store.state.status.activity
+                status = self._desk.store.state.status
                 self._desk.store.set(
-                    status=Status(activity=activity, text=event.text, fraction=event.fraction)
+                    status=replace(status, text=event.text, fraction=event.fraction)
                 )
             case m.Loaded():
                 self._on_loaded(event, job)
@@ -260,6 +260,8 @@ class Driver:
                 self.background.check()
             case m.Facts() if job.kind in ("draws", "search", "cache runs", "slot"):
                 self.experiments.answered(event, job)
+            case m.PartFacts() if job.kind == "draws":
+                self.experiments.answered_in_part(event, job)
             case m.Batched():
                 self.batches.answered(event)
             case m.Finished():

@@ -85,7 +85,14 @@ class Experiments:
         run = self._desk.link.ask(made(trace.request, trace.chosen_ids[:index]))
         self._desk.job = Job(kind, run, trace.request, step=index, sampling=state.sampling)  # type: ignore[arg-type]
         words = {"draws": "Drawing…", "search": "Searching…", "slot": "Reading the cache…"}[kind]
-        self._desk.store.set(status=Status(activity="running", text=words, fraction=0.0), error="")
+        status = Status(activity="running", text=words, fraction=0.0, experiment=kind)
+        # Draws come in bit by bit: those of before must not look like the first of them.
+        before = {"draws": None} if kind == "draws" else {}
+        self._desk.store.set(status=status, error="", **before)
+
+    def answered_in_part(self, event: m.PartFacts, job: Job) -> None:
+        """Some of the draws are there; they stay if the rest is cancelled."""
+        self._desk.store.set(draws=self._found(event.facts, job))
 
     def answered(self, event: m.Facts, job: Job) -> None:
         """The figures are there."""
@@ -98,12 +105,14 @@ class Experiments:
             scores = Experiment(job.request, (), job.sampling, event.facts)
             self._desk.store.set(scores=scores, status=Status(activity="idle"))
             return
-        trace = self._desk.store.state.trace
-        chosen = () if trace is None else trace.chosen_ids[: job.step]
-        found = Experiment(job.request, chosen, job.sampling, event.facts)
         idle = Status(activity="idle")
         field = {"draws": "draws", "search": "found", "slot": "slot_read"}[job.kind]
-        self._desk.store.set(**{field: found}, status=idle)
+        self._desk.store.set(**{field: self._found(event.facts, job)}, status=idle)
+
+    def _found(self, facts: dict[str, Any], job: Job) -> Experiment:
+        trace = self._desk.store.state.trace
+        chosen = () if trace is None else trace.chosen_ids[: job.step]
+        return Experiment(job.request, chosen, job.sampling, facts)
 
 
 def _cache_runs(request: RunRequest, facts: dict[str, Any]) -> CacheRuns:

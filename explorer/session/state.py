@@ -42,6 +42,7 @@ class Status:
     activity: Activity = "starting"
     text: str = ""
     fraction: float | None = None
+    experiment: str = ""  # which one is under way: the kind of its job
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ class State:
     comparison: Comparison | None = None  # the other side of the last step compared
     prefix: Experiment | None = None  # the last token dropped (engine.prefix)
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
-    draws: Experiment | None = None  # many draws (engine.draws)
+    draws: Experiment | None = None  # many draws (engine.draws), all or the first of them
     found: Experiment | None = None  # the search for a better sequence (engine.search)
     plan: Plan | None = None  # a large run waits for the user's word: go_on or drop_plan
     scores: Experiment | None = None  # how the prompt was foreseen (engine.prompt_scores)

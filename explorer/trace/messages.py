@@ -96,7 +96,7 @@ class ListVocabulary(Request, frozen=True, kw_only=True):
 
 
 class DrawMany(Request, frozen=True, kw_only=True):
-    """Continue the same prefix `count` times by `length` tokens; Progress…, Facts."""
+    """Continue the same prefix `count` times by `length` tokens; Progress…, PartFacts…, Facts."""
 
     request: RunRequest
     chosen: tuple[int, ...] = ()
@@ -250,6 +250,12 @@ class Batched(Event, frozen=True, kw_only=True):
 
 
 class Facts(Event, frozen=True, kw_only=True):
+    facts: dict[str, Any]
+
+
+class PartFacts(Event, frozen=True, kw_only=True):
+    """What is known so far, true by itself; Facts will follow."""
+
     facts: dict[str, Any]
 
 

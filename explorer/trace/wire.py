@@ -70,6 +70,7 @@ _EVENTS: dict[str, type[Event]] = {
         messages.Checked,
         messages.Batched,
         messages.Facts,
+        messages.PartFacts,
         messages.Finished,
         messages.Failed,
     )

@@ -74,6 +74,29 @@ def test_a_draw_ends_with_an_end_token(runner: Runner, monkeypatch: pytest.Monke
         assert len(row["ids"]) == 3 or row["ids"][-1] == end
 
 
+def test_what_is_told_on_the_way_is_what_so_few_draws_alone_give(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draws, "_PART_S", 0)
+    parts: list[dict[str, Any]] = []
+    asked = DrawMany(request=REQUEST, sampling=SAMPLING, count=40, length=3)
+    whole = draws.draw_many(runner, asked, lambda *_: None, part=parts.append)
+    counts = [part["count"] for part in parts]
+    assert counts == sorted(set(counts))
+    assert len(counts) > 3
+    assert counts[0] < 5
+    assert all(part["asked"] == 40 for part in [*parts, whole])
+    assert whole["count"] == 40
+    for part in (parts[0], parts[-1]):
+        alone = drawn(runner, count=part["count"])
+        assert rows(alone["continuations"]) == rows(part["continuations"])
+        assert rows(alone["first"]) == rows(part["first"])
+
+
+def rows(listed: list[dict[str, Any]]) -> list[tuple[Any, int]]:
+    return sorted((row.get("ids", row.get("id")), row["drawn"]) for row in listed if row["drawn"])
+
+
 def test_progress_ends_at_one_and_cancel_is_heard(runner: Runner) -> None:
     told: list[float] = []
     asked = DrawMany(request=REQUEST, sampling=SAMPLING, count=20, length=3)

@@ -11,13 +11,14 @@ from explorer.trace import messages as m
 from explorer.trace.request import Sampling
 from explorer.ui.panels.draws import DrawsPanel
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
 
 FIRST = [
     {"id": 10, "raw": b" a", "exact": 0.75, "raw_probability": 0.6, "drawn": 7},
     {"id": 11, "raw": b"\n", "exact": 0.25, "raw_probability": 0.2, "drawn": 3},
 ]
 DRAWN = {
-    "count": 10, "length": 1, "passes": 1, "distinct": 2, "first": FIRST,
+    "count": 10, "asked": 10, "length": 1, "passes": 1, "distinct": 2, "first": FIRST,
     "continuations": [{"ids": [10], "raw": b" a", "drawn": 7}, {"ids": [11], "raw": b"\n",
                        "drawn": 3}],
 }  # fmt: skip
@@ -53,7 +54,7 @@ def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowS
     assert stage.state.status.fraction == 0.5
     stage.say(m.Facts(run=asked.run, facts=DRAWN))
     assert stage.state.status.activity == "idle"
-    assert "10 draws of 1 tokens took 1 passes: 2 different" in words(shown)
+    assert "10 draws, 1 token each, in 1 pass: 2 different continuations." in words(shown)
     assert "off by 5.00 %" in words(shown)
     bars = shown._bars._rows
     assert [(r.label, r.first, r.second) for r in bars] == [("␣a", 0.75, 0.7), ("↵", 0.25, 0.3)]
@@ -61,6 +62,33 @@ def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowS
     assert "10 draws" not in words(shown)
     stage.session.select(step=1)
     assert "10 draws" in words(shown)
+
+
+def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
+    stage: WindowStage,
+) -> None:
+    stage.loaded().ran(1)
+    stage.session.set_sampling(Sampling(greedy=False))
+    shown = panel_of(stage)
+    shown._draw.click()
+    run = stage.engine.last(m.DrawMany).run
+    wait_until(lambda: stage.window.docks.settled)
+    assert "The first draw is being made" in words(shown)
+    first = [{**FIRST[0], "drawn": 3}, {**FIRST[1], "drawn": 1}]
+    part = {**DRAWN, "count": 4, "asked": 50, "first": first}
+    stage.say(m.PartFacts(run=run, facts=part), m.Progress(run=run, text="…", fraction=0.1))
+    wait_until(lambda: stage.window.docks.settled)
+    assert "4 of 50 draws so far" in words(shown)
+    assert [row.second for row in shown._bars._rows] == [0.75, 0.25]
+    assert shown._draw.text() == "Stop"
+    shown._draw.click()
+    assert stage.engine.last(m.Cancel).run == run
+    stage.say(m.PartFacts(run=run, facts={**part, "count": 5}))  # stale
+    assert "Stopped after 4 of 50 draws" in words(shown)
+    assert shown._draw.text() == "Draw"
+    shown._draw.click()
+    wait_until(lambda: stage.window.docks.settled)
+    assert "50 draws" not in words(shown)  # those of before are not the first of the new ones
 
 
 def test_pause_and_step_end_an_experiment(stage: WindowStage) -> None:

@@ -53,9 +53,7 @@ class DrawsPanel(Panel):
         self._length = forms.spin(self.tr("Tokens per draw"), 1, 64, 5)
         self._draw = QPushButton(self.tr("Draw"))
         self._draw.setToolTip(self.tr("With the sampling settings of the controls"))
-        self._draw.clicked.connect(
-            lambda: self.session.draw_many(self._count.value(), self._length.value())
-        )
+        self._draw.clicked.connect(self._draw_or_stop)
         row = forms.row(
             (self.tr("Draws"), self._count), (self.tr("of"), self._length),
             (self.tr("tokens"), None), ("", self._draw),
@@ -70,16 +68,28 @@ class DrawsPanel(Panel):
         self._search.setToolTip(
             self.tr("A beam first, then the most probable beginnings, until nothing can be better")
         )
-        self._search.clicked.connect(
-            lambda: self.session.search(
-                self._depth.value(), self._width.value(), self._passes.value()
-            )
-        )
+        self._search.clicked.connect(self._search_or_stop)
         row = forms.row(
             (self.tr("Depth"), self._depth), (self.tr("beam"), self._width),
             (self.tr("passes"), self._passes), ("", self._search),
         )  # fmt: skip
         return forms.page(row, self._found_words, self._found_table)
+
+    def _draw_or_stop(self) -> None:
+        if self._under_way == "draws":
+            self.session.pause()
+        else:
+            self.session.draw_many(self._count.value(), self._length.value())
+
+    def _search_or_stop(self) -> None:
+        if self._under_way == "search":
+            self.session.pause()
+        else:
+            self.session.search(self._depth.value(), self._width.value(), self._passes.value())
+
+    @property
+    def _under_way(self) -> str:
+        return "" if self._state is None else self._state.status.experiment
 
     # -- showing
 
@@ -92,6 +102,7 @@ class DrawsPanel(Panel):
             and old.found is new.found
             and old.sampling == new.sampling
             and old.status.activity == new.status.activity
+            and old.status.experiment == new.status.experiment
         )
         if same:
             return
@@ -100,8 +111,11 @@ class DrawsPanel(Panel):
             self.show_empty()
             return
         ready = new.card is not None and new.status.activity in ("idle", "checking")
-        self._draw.setEnabled(ready and not new.sampling.takes_best)
-        self._search.setEnabled(ready)
+        drawing, searching = (new.status.experiment == kind for kind in ("draws", "search"))
+        self._draw.setEnabled(drawing or (ready and not new.sampling.takes_best))
+        self._draw.setText(self.tr("Stop") if drawing else self.tr("Draw"))
+        self._search.setEnabled(searching or ready)
+        self._search.setText(self.tr("Stop") if searching else self.tr("Search"))
         self._show_draws()
         self._show_found()
         self.show_content()
@@ -132,27 +146,10 @@ class DrawsPanel(Panel):
         for part in (self._bars, self._drawn_table):
             part.setVisible(found is not None)
         if found is None:
-            greedy = self._state is not None and self._state.sampling.takes_best
-            self._drawn_words.setText(
-                self.tr("Greedy gives the same tokens every time: switch it off to draw many.")
-                if greedy
-                else self.tr("Each draw continues the prefix of the step on screen by itself.")
-            )
+            self._drawn_words.setText(self._words_before())
             return
         facts = found.facts
-        words = self.tr(
-            "{0} draws of {1} tokens took {2} passes: {3} different continuations."
-        ).format(
-            f"{facts['count']:,}", facts["length"], f"{facts['passes']:,}", f"{facts['distinct']:,}"
-        )
-        miss = _miss(facts)
-        if miss is None:
-            words += " " + self.tr("No single first token was expected even once: draw more.")
-        else:
-            words += " " + self.tr(
-                "Of first tokens expected at least once, the share drawn is off by {0} on average."
-            ).format(percent(miss))
-        self._drawn_words.setText(words)
+        self._drawn_words.setText(self._words_of(facts))
         self._bars.set_rows(self._bar_rows(facts))
         rows = facts["continuations"][:_MOST_ROWS]
         forms.fill(
@@ -160,6 +157,41 @@ class DrawsPanel(Panel):
             (self.tr("continuation"), self.tr("times")),
             [(tokens.visible(row["raw"]), f"{row['drawn']:,}") for row in rows],
         )
+
+    def _words_before(self) -> str:
+        """In place of draws: why there are none, or that they are coming."""
+        if self._under_way == "draws":
+            return self.tr("The first draw is being made…")
+        if self._state is not None and self._state.sampling.takes_best:
+            return self.tr("Greedy gives the same tokens every time: switch it off to draw many.")
+        return self.tr("Each draw continues the prefix of the step on screen by itself.")
+
+    def _words_of(self, facts: dict[str, Any]) -> str:
+        """How many draws, and how far their shares are from what was expected."""
+        count, asked = facts["count"], facts["asked"]
+        draws = _number(count, self.tr("1 draw"), self.tr("{0} draws"))
+        if count < asked:
+            going_on = self._under_way == "draws"
+            so_far = self.tr("{0} of {1} draws so far"), self.tr("Stopped after {0} of {1} draws")
+            draws = so_far[not going_on].format(f"{count:,}", f"{asked:,}")
+        words = self.tr("{0}, {1} each, in {2}: {3}.").format(
+            draws,
+            _number(facts["length"], self.tr("1 token"), self.tr("{0} tokens")),
+            _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes")),
+            _number(
+                facts["distinct"],
+                self.tr("the same continuation every time"),
+                self.tr("{0} different continuations"),
+            ),
+        )
+        miss = _miss(facts)
+        if miss is None:
+            more = self.tr("No single first token was expected even once: draw more.")
+        else:
+            more = self.tr(
+                "Of first tokens expected at least once, the share drawn is off by {0} on average."
+            ).format(percent(miss))
+        return f"{words} {more}"
 
     def _bar_rows(self, facts: dict[str, Any]) -> list[Row]:
         fits = max(self._bars.rows_that_fit(), 1)
@@ -200,7 +232,8 @@ class DrawsPanel(Panel):
         else:
             text = self.tr("None found within these bounds.")
         if facts["proven"]:
-            text += self.tr(" Proven in {0} passes.").format(f"{facts['passes']:,}")
+            passes = _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes"))
+            text += self.tr(" Proven in {0}.").format(passes)
         else:
             text += self.tr(
                 " {0} passes did not settle it: something of up to {1} may still be there."
@@ -237,6 +270,10 @@ class DrawsPanel(Panel):
             text = tokens.visible(b"".join(one["raw"]))
             ids = " ".join(map(str, one["ids"]))
             yield name, ids, text, one["probability"], one["log_probability"]
+
+
+def _number(count: int, one: str, more: str) -> str:
+    return one if count == 1 else more.format(f"{count:,}")
 
 
 def _miss(facts: dict[str, Any]) -> float | None:
