@@ -59,7 +59,7 @@ app.processEvents()
 window.prompt.edit.insertPlainText("early")
 print(session.state.request.prompt, window.isVisible())
 print(all(panel.empty for panel in window.docks.panels), len(window.docks.panels) >= 4)
-print([m for m in "pyqtgraph, {HEAVY}".split(", ") if m in sys.modules])
+print([m for m in "{HEAVY}".split(", ") if m in sys.modules])
 close()
 """
     done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))

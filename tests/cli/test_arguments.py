@@ -146,7 +146,7 @@ def test_engine_command_is_split_as_a_shell_would() -> None:
         engine_command("")
 
 
-HEAVY = "{'torch', 'transformers', 'tiktoken', 'PySide6', 'pyqtgraph', 'numpy'}"
+HEAVY = "{'torch', 'transformers', 'tiktoken', 'PySide6', 'numpy'}"
 
 
 @pytest.mark.parametrize("words", [("--help",), ("trace", "--help"), ("trace", "m"), ("--what",)])

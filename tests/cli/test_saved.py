@@ -208,7 +208,7 @@ def test_neither_torch_nor_qt_is_loaded(saved: Path, tmp_path: Path, what: str) 
         "import sys\n"
         "from explorer.cli import main\n"
         "code = main(sys.argv[1:])\n"
-        "heavy = {'torch', 'transformers', 'tiktoken', 'PySide6', 'pyqtgraph', 'explorer.engine'}\n"
+        "heavy = {'torch', 'transformers', 'tiktoken', 'PySide6', 'explorer.engine'}\n"
         "heavy &= set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else code)\n"
     )
