@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from explorer import __version__
 from explorer.cli.errors import CommandError
+from explorer.trace.modes import MODES
 
 PROGRAM = "decoder-explorer"
 
@@ -141,7 +142,18 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
     parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
+    _mode(parser)
     _engine(parser)
+
+
+def _mode(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mode",
+        choices=tuple(MODES),
+        default="exact",
+        metavar="NAME",
+        help="; ".join(f"{name}: {words}" for name, words in MODES.items()),
+    )
 
 
 def _file(parser: argparse.ArgumentParser) -> None:
@@ -193,6 +205,7 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     _of_model(parser)
     parser.add_argument("--out", metavar="FILE", help="save the results, as JSON")
     parser.add_argument("--against", metavar="FILE", help="compare with results saved earlier")
+    _mode(parser)
     parser.add_argument("--no-window", action="store_true", help="leave the window's figures out")
 
 

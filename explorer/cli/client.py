@@ -13,6 +13,7 @@ from explorer.cli.errors import BAD_USE, ENGINE_FAILED, CommandError
 from explorer.session.remote import EngineProcess
 from explorer.trace import messages as m
 from explorer.trace.card import ModelCard
+from explorer.trace.modes import Mode
 
 _LAST = (m.Loaded, m.Facts, m.Batched, m.Tokens, m.Finished)
 
@@ -60,10 +61,15 @@ class Client:
                     return
 
     def load(
-        self, model: str, dtype: str = "float32", device: str = "cpu", test_again: bool = False
+        self,
+        model: str,
+        dtype: str = "float32",
+        device: str = "cpu",
+        test_again: bool = False,
+        mode: Mode = "exact",
     ) -> ModelCard:
         """Open a model; `test_again`: also if what works on it is known from an earlier time."""
-        request = m.Load(model=model, dtype=dtype, device=device, test_again=test_again)
+        request = m.Load(model=model, dtype=dtype, device=device, test_again=test_again, mode=mode)
         for event in self.answers(request):
             if isinstance(event, m.Loaded):
                 return event.card

@@ -11,6 +11,7 @@ import msgspec
 
 from explorer.figures import tokens as labels
 from explorer.trace.card import SelfCheck
+from explorer.trace.modes import MODES
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
@@ -28,6 +29,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "causal_mask": request.causal_mask,
         "cache": {"enabled": request.uses_cache, "reason": request.cache_reason},
         "dtype": trace.card.dtype,
+        "mode": request.mode,
         "sampling": msgspec.to_builtins(sampling),
         "stop_reason": trace.stop_reason,
         "tokens": [_token(token) for token in trace.tokens],
@@ -91,6 +93,8 @@ def print_trace(trace: Trace) -> None:
     request, card = trace.request, trace.card
     mask = "causal mask on" if request.causal_mask else "causal mask OFF"
     print(f"{request.model or card.name} ({card.architecture}, {card.dtype}, {card.device})")
+    if request.mode != "exact":
+        print(f"mode {request.mode}: {MODES[request.mode]}")
     print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")
     if request.padding and request.pad:
         print(f"{request.pad} padding slots on the {request.padding}")

@@ -44,7 +44,7 @@ def traced(
     client: Client, request: RunRequest, steps: int, sampling: Sampling, test_again: bool = False
 ) -> Trace:
     """A whole run: load, prefill, decode."""
-    card = client.load(request.model, request.dtype, request.device, test_again)
+    card = client.load(request.model, request.dtype, request.device, test_again, request.mode)
     problem = client.prompt_problem(request.prompt, request.chat)
     trace: Trace | None = None
     for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):
@@ -97,6 +97,7 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
         capture_every=arguments.capture_every,
         dtype=arguments.dtype,
         device=arguments.device,
+        mode=arguments.mode,
     )
 
 

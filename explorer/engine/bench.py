@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import torch
 from transformers import DynamicCache
 
+from explorer.engine import bench_modes
 from explorer.engine.capture import set_attention
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.layout import Layout
@@ -55,7 +56,7 @@ class Bench:
             self._decode(ratios, figures)
         figures["memory_bytes_per_second"] = bytes_per_second(self.model.device)
         figures["step_bytes"] = step_bytes(self.model)
-        figures["named_modes"] = []  # none is offered: packaging/decisions.md has the figures
+        self._named_modes(ratios, figures)
         return {
             "machine": _machine(),
             "threads": torch.get_num_threads(),
@@ -197,6 +198,21 @@ class Bench:
                 torch.mv(linear.weight, inputs[linear.in_features].to(linear.weight.device))
             return time.perf_counter() - started
 
+    def _named_modes(self, ratios: dict[str, Any], figures: dict[str, Any]) -> None:
+        """Each named mode beside the plain loop and the floor."""
+        ids = self._ids(128)
+        clocks = (
+            partial(self._plain_decode, ids),
+            partial(self._watched_decode, ids),
+            lambda: [self._memory_floor()],
+        )
+        found = bench_modes.measure(self.runner, clocks, self._note, self._stop)
+        figures |= found
+        for one in found["named_modes"]:
+            for over in ("over_plain", "over_floor"):
+                if f"decode_{over}" in one:
+                    ratios[f"mode_{one['name']}_{over}"] = one[f"decode_{over}"]
+
     # -- small things
 
     def _ids(self, length: int) -> tuple[int, ...]:
@@ -209,7 +225,7 @@ class Bench:
         token = self.runner.loaded.tokenizer.token(step.draw.token_id, "generated")
         wire.write_event(self._sink, messages.Stepped(step=step, token=token))
 
-    def _note(self, text: str, fraction: float) -> None:
+    def _note(self, text: str, fraction: float | None) -> None:
         if self._stop():
             raise Cancelled
         self._progress(text, fraction)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from explorer.engine import scrutiny
@@ -13,6 +14,7 @@ from explorer.engine.passes import Pass
 from explorer.engine.runner import Runner
 from explorer.engine.selftest import logit_tolerance, tolerance
 from explorer.trace.card import Check
+from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
 
 MOST_SLOTS = 256  # eager attention keeps H·T² numbers a layer: longer runs are checked this far
@@ -157,4 +159,13 @@ def check(
         ):
             found = find()
             if found is not None:
-                yield found
+                yield _told(found, runner.loaded.card.mode)
+
+
+def _told(found: Check, mode: Mode) -> Check:
+    """The check with a word on what a mode is compared with, where it is not exact mode."""
+    if mode == "exact":
+        return found
+    what = "the rounded weights' own numbers" if mode == "rounded" else "the library's kernels"
+    note = "; ".join(filter(None, (found.note, f"mode {mode}, against {what}")))
+    return msgspec.structs.replace(found, note=note)

@@ -157,7 +157,7 @@ class Desk:
     def _load(self, request: messages.Load) -> None:
         import torch
 
-        from explorer.engine import findings, loading
+        from explorer.engine import findings, loading, modes
         from explorer.engine.runner import Runner
 
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
@@ -176,6 +176,7 @@ class Desk:
         runner = Runner(loaded)
         progress("Testing what works on this model", None)
         findings.find(runner, stop, request.test_again)
+        modes.switch(runner, request.mode, progress, stop, request.test_again)
         self._runner = runner
         self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
 

@@ -82,6 +82,11 @@ def identity(runner: Runner) -> str:
         "machine": (platform.system(), platform.machine(), _processor(card)),
         "as": (card.dtype, card.device, card.pad_id, card.eos_ids, card.vocab_size),
     }
+    return hashed(parts)
+
+
+def hashed(parts: dict[str, Any]) -> str:
+    """A file name for what was found with exactly these."""
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 

@@ -19,6 +19,7 @@ from explorer.engine.chunks import Gathered
 from explorer.engine.errors import Cancelled, EngineError
 from explorer.engine.layout import Layout
 from explorer.engine.loading import LoadedModel
+from explorer.engine.one_row import OneRow
 from explorer.engine.parts import parts_of
 from explorer.engine.records import Proven
 from explorer.engine.roomy import reserve
@@ -73,13 +74,20 @@ class Passes:
         parts = parts_of(self.model)
         self.layers = list(parts.layers)
         self._watch = Watch(parts, self.model.device)
-        self._shortcuts = Shortcuts(self.layers)
+        self._shortcuts = self._plain_shortcuts = Shortcuts(self.layers)
+        self._one_row: OneRow | None = None
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.capture = Capture(routes(self.model)[0])
         self.first_position: int | None = 0  # that this model counts from; None = it counts alone
         self.in_chunks = False  # long prompts may be read chunk by chunk
         self.report: Report = lambda text, fraction: None
         self._accepted = set(inspect.signature(self.model.forward).parameters)
+
+    def use(self, kernels: OneRow | None) -> None:
+        """Passes of one token go through these kernels; None = the library's own."""
+        self._one_row, self._shortcuts = kernels, self._plain_shortcuts
+        if kernels is not None:
+            self._shortcuts = Shortcuts(self.layers, kernels.stand_in)
 
     def read(
         self,
@@ -206,7 +214,9 @@ class Passes:
     @contextlib.contextmanager
     def _recording(self, recorder: probe.Recorder) -> Iterator[None]:
         layers = len(self.layers)
+        kernels = self._one_row if recorder.rows == 1 else None
         with (
+            contextlib.nullcontext() if kernels is None else kernels.laid(),
             probe.recording(self.model, layers, self._watch, recorder),
             self._shortcuts.laid(),
         ):

@@ -53,11 +53,11 @@ def logit_tolerance(dtype: str, logits: np.ndarray) -> float:
     return tolerance(dtype) * max(1.0, scrutiny.largest(logits) / USUAL_LOGITS)
 
 
-def sample_ids(vocabulary: int, avoid: set[int]) -> tuple[int, ...]:
-    """Twelve ordinary, different ids spread over the vocabulary."""
-    stride = max(1, vocabulary // (LENGTH + 3))
+def sample_ids(vocabulary: int, avoid: set[int], length: int = LENGTH) -> tuple[int, ...]:
+    """Twelve ordinary ids, or so many, spread over the vocabulary; different, if it has as many."""
+    stride = max(1, vocabulary // (length + 3))
     ids = [i % vocabulary for i in range(stride, vocabulary * 2, stride) if i not in avoid]
-    return tuple((ids * LENGTH)[:LENGTH])
+    return tuple((ids * length)[:length])
 
 
 @dataclass(slots=True)

@@ -107,7 +107,13 @@ class Driver:
         self.cancel()
         request = self._desk.store.state.request
         run = self._desk.link.ask(
-            m.Load(model=request.model, dtype=request.dtype, device=request.device, **self._how)
+            m.Load(
+                model=request.model,
+                dtype=request.dtype,
+                device=request.device,
+                mode=request.mode,
+                **self._how,
+            )
         )
         self._how = {}
         self._desk.job = Job("load", run, request)

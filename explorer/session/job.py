@@ -50,7 +50,7 @@ class Desk:
     store: Store
     link: Link
     job: Job | None = None
-    loaded: tuple[str, str, str] | None = None  # model, dtype and device that the engine holds
+    loaded: tuple[str, ...] | None = None  # model, dtype, device and mode that the engine holds
 
     def drop_job(self) -> Job | None:
         """End what has the engine; whatever it still says is stale."""
@@ -70,6 +70,6 @@ class Desk:
         return card is not None and card.fingerprint == trace.card.fingerprint
 
 
-def model_key(request: RunRequest) -> tuple[str, str, str]:
+def model_key(request: RunRequest) -> tuple[str, ...]:
     """What must be loaded for this request."""
-    return (request.model, request.dtype, request.device)
+    return (request.model, request.dtype, request.device, request.mode)

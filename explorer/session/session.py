@@ -91,15 +91,25 @@ class Session:
         self._saving.close()
 
     def open_model(
-        self, name: str, dtype: str | None = None, device: str | None = None, **how: bool
+        self,
+        name: str,
+        dtype: str | None = None,
+        device: str | None = None,
+        mode: str | None = None,
+        **how: bool,
     ) -> None:
         """Open a model; the trace on screen stays until the next step.
 
+        None = as before; but another model or dtype begins in exact mode.
+
         `how` are fields of `messages.Load` for this one time.
         """
-        given = {"dtype": dtype, "device": device}
+        before = self.state.request
+        if (name, dtype or before.dtype) != (before.model, before.dtype):
+            mode = mode or "exact"
+        given = {"dtype": dtype, "device": device, "mode": mode}
         changes = {field: value for field, value in given.items() if value is not None}
-        request = msgspec.structs.replace(self.state.request, model=name, **changes)
+        request = msgspec.structs.replace(before, model=name, **changes)
         self._driver.cancel()
         self._store.set(
             request=request,
@@ -124,6 +134,13 @@ class Session:
             self.open_model(question.model, allow_code=True)
         else:
             self._store.set(error=question.refused)
+
+    def set_mode(self, mode: str) -> None:
+        """Open the model once more, in this mode; not while the engine has something to do."""
+        if self.state.busy:
+            self._store.set(error="Pause or cancel the run first: then the mode can be changed.")
+        elif mode != self.state.request.mode or self.state.card is None:
+            self.open_model(self.state.request.model, mode=mode)
 
     def test_model_again(self) -> None:
         """Open the model once more and find anew what works on it."""

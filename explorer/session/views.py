@@ -52,5 +52,9 @@ def known_token(token_id: int, state: State) -> Token | None:
 def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
     """`request` on the model that is open now: undo does not open models."""
     return msgspec.structs.replace(
-        request, model=current.model, dtype=current.dtype, device=current.device
+        request,
+        model=current.model,
+        dtype=current.dtype,
+        device=current.device,
+        mode=current.mode,
     )

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from explorer.trace.modes import Mode, ModeFigures
+
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One measured claim: `measured` must not exceed `tolerance`."""
@@ -62,6 +64,8 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     missing_bytes: tuple[int, ...] = ()  # byte values that the vocabulary cannot spell
     generation_defaults: dict[str, Any] = {}
     capabilities: tuple[Capability, ...] = ()
+    mode: Mode = "exact"  # that its passes run in
+    modes: tuple[ModeFigures, ...] = ()  # those measured with this model on this machine
     tested: str = ""  # the day they were found, where that was an earlier one; else empty
     fingerprint: dict[str, Any] = {}  # config hash; name, size and header hash per weight file
     versions: dict[str, str] = {}

@@ -14,6 +14,7 @@ import msgspec
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
 from explorer.trace.chat import ChatParts
+from explorer.trace.modes import Mode
 from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
@@ -34,6 +35,7 @@ class Load(Request, frozen=True, kw_only=True):
     model: str
     dtype: str = "float32"
     device: str = "cpu"
+    mode: Mode = "exact"
     threads: int = 0  # 0 = max(1, cores - 1)
     allow_code: bool = False  # the user said yes to the model's own program code, this once
     test_again: bool = False  # even if what works on this model is known from an earlier time

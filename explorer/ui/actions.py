@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 
 from explorer.session.state import State
-
-if TYPE_CHECKING:
-    from explorer.ui.window import Window
-
-
-def _always(state: State) -> bool:
-    return True
+from explorer.ui.action import Action
 
 
 def _can_step(state: State) -> bool:
@@ -30,27 +20,12 @@ def _can_save(state: State) -> bool:
     return _has_steps(state) or state.batch is not None
 
 
+def _can_change_mode(state: State) -> bool:
+    return bool(state.request.model) and not state.busy
+
+
 def _can_switch_mask(state: State) -> bool:
     return not state.request.causal_mask or state.card is None or state.card.offers("causal_off")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """One row of the table.  Text and tip are translated in the context "actions"."""
-
-    id: str
-    menu: str
-    text: str
-    tip: str
-    wish: Callable[[Window], None]
-    keys: tuple[str, ...] = ()  # a key without Ctrl or Alt never acts while something takes text
-    icon: str = ""
-    enabled: Callable[[State], bool] = _always
-    checked: Callable[[State], bool] | None = None
-    checked_text: str = ""  # what it is called and looks like while it is checked, if otherwise
-    checked_icon: str = ""
-    locked_when_presenting: bool = False  # could be hit by accident in front of a class
-    line_before: bool = False
 
 
 MENUS = {
@@ -60,6 +35,43 @@ MENUS = {
     "view": QT_TRANSLATE_NOOP("actions", "&View"),
     "help": QT_TRANSLATE_NOOP("actions", "&Help"),
 }
+
+_MODES = tuple(
+    Action(
+        id=f"mode-{mode}",
+        menu="run",
+        text=text,
+        tip=tip,
+        wish=lambda w, mode=mode: w.session.set_mode(mode),
+        enabled=_can_change_mode,
+        checked=lambda s, mode=mode: s.request.mode == mode,
+        locked_when_presenting=True,
+        line_before=mode == "exact",
+    )
+    for mode, text, tip in (
+        (
+            "exact",
+            QT_TRANSLATE_NOOP("actions", "Mode exact"),
+            QT_TRANSLATE_NOOP("actions", "The library's own kernels; the default"),
+        ),
+        (
+            "fast",
+            QT_TRANSLATE_NOOP("actions", "Mode fast (float32)"),
+            QT_TRANSLATE_NOOP(
+                "actions",
+                "Single tokens by the program's own kernels: the Model panel has what that gains",
+            ),
+        ),
+        (
+            "rounded",
+            QT_TRANSLATE_NOOP("actions", "Mode rounded (changes the model's numbers)"),
+            QT_TRANSLATE_NOOP(
+                "actions",
+                "Weights rounded to float16: the Model panel has what that gains and changes",
+            ),
+        ),
+    )
+)
 
 ACTIONS: tuple[Action, ...] = (
     Action(
@@ -223,9 +235,7 @@ ACTIONS: tuple[Action, ...] = (
         keys=("M",),
         icon="mask",
         wish=lambda w: w.session.set_causal_mask(not w.session.state.request.causal_mask),
-        enabled=lambda s: (
-            not s.request.causal_mask or s.card is None or s.card.offers("causal_off")
-        ),
+        enabled=_can_switch_mask,
         checked=lambda s: s.request.causal_mask,
         line_before=True,
     ),
@@ -278,6 +288,7 @@ ACTIONS: tuple[Action, ...] = (
         wish=lambda w: w.session.test_model_again(),
         enabled=lambda s: s.card is not None and not s.busy,
     ),
+    *_MODES,
     Action(
         id="cancel",
         menu="run",
@@ -287,6 +298,7 @@ ACTIONS: tuple[Action, ...] = (
         icon="stop",
         wish=lambda w: w.session.cancel(),
         enabled=lambda s: s.status.activity in ("loading", "running", "checking"),
+        line_before=True,
     ),
     Action(
         id="restart-engine",

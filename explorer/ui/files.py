@@ -70,7 +70,7 @@ class Files(QObject):
         if last is None or not last.request.model:
             return
         request, session = last.request, self._session
-        session.open_model(request.model, request.dtype, request.device)
+        session.open_model(request.model, request.dtype, request.device, request.mode)
         session.set_prompt(request.prompt)
         session.set_chat(request.chat)
         session.set_special_as_text(request.special_as_text)

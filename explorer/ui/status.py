@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
@@ -131,7 +133,7 @@ class StatusBar(QWidget):
         if old is None or old.status != new.status or old.trace is not new.trace:
             self._show_activity(new)
         if old is None or old.card is not new.card:
-            self._model.setText(_model_words(new))
+            self._model.setText(_model_words(new, self.tr))
             self._model.setToolTip("" if new.card is None else "\n".join(_details(new)))
         if old is None or _light_differs(old, new):
             self._show_light(new)
@@ -205,11 +207,12 @@ def _light_differs(old: State, new: State) -> bool:
     return seen(old) != seen(new)
 
 
-def _model_words(state: State) -> str:
+def _model_words(state: State, tr: Callable[[str], str]) -> str:
     card = state.card
     if card is None:
         return ""
-    return " · ".join(filter(None, [card.source, card.dtype, card.device]))
+    mode = "" if card.mode == "exact" else tr("mode {0}").format(card.mode)
+    return " · ".join(filter(None, [card.source, card.dtype, card.device, mode]))
 
 
 def _details(state: State) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from explorer.figures.cache import bytes_text
+from explorer.trace import modes
 from explorer.trace.card import Capability, ModelCard
 from explorer.trace.library import Recipe
 from explorer.ui.theme import Theme
@@ -100,6 +101,17 @@ def _marked(good: bool, words: str, theme: Theme, tr: Tr) -> str:
 def _sentence(words: str) -> str:
     words = words[:1].upper() + words[1:]
     return words if words.endswith(".") else f"{words}."
+
+
+def mode_lines(card: ModelCard, tr: Tr) -> list[str]:
+    """Each engine mode: which is on, what it is, and what it was measured to gain and change."""
+    measured = {figures.mode: modes.sentence(figures) for figures in card.modes}
+    lines = []
+    for mode, words in modes.MODES.items():
+        on = tr(" (on)") if card.mode == mode else ""
+        figures = "" if mode == "exact" else "; " + measured.get(mode, modes.NOT_MEASURED)
+        lines.append(_sentence(f"{mode}{on}: {words}{figures}"))
+    return lines
 
 
 def token_lines(card: ModelCard, tr: Tr) -> list[str]:

@@ -1,0 +1,63 @@
+"""The named modes under the bench's clocks: each beside the plain loop and the floor."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from explorer.engine import modes
+from explorer.engine.errors import BadInput
+from explorer.engine.runner import Runner
+from explorer.trace.modes import MODES, ModeFigures
+
+ROUNDS = 4
+Clock = Callable[[], list[float]]  # seconds per token, of several
+
+
+def measure(
+    runner: Runner,
+    clocks: tuple[Clock, Clock, Clock],
+    note: Callable[[str, float | None], None],
+    stop: Callable[[], bool],
+) -> dict[str, Any]:
+    """{named_modes, fastest_mode}; `clocks`: the plain loop, the watched one, the floor.
+
+    The runner is in exact mode afterwards, as before.
+    """
+    if runner.loaded.card.mode != "exact":
+        words = f"measured from exact mode only; this bench ran in mode {runner.loaded.card.mode}"
+        return {"named_modes": [], "named_modes_note": words}
+    found: list[dict[str, Any]] = []
+    for mode in list(MODES)[1:]:
+        before = runner.loaded
+        try:
+            kernels, figures = modes.try_out(runner, mode, note, stop)
+        except BadInput as error:
+            found.append({"name": mode, "not_offered": error.sentence})
+            continue
+        try:
+            seconds: list[list[float]] = [[], [], []]
+            for round_ in range(ROUNDS):
+                note(f"Decoding in mode {mode}", round_ / ROUNDS)
+                for kept, clock in zip(seconds, clocks, strict=True):
+                    kept += clock()
+        finally:
+            modes.leave(runner, kernels, before)
+        found.append(_row(figures, *(statistics.median(kept) for kept in seconds)))
+    offered = [one for one in found if "decode_over_plain" in one]
+    fastest = min(offered, key=lambda one: one["decode_over_plain"], default=None)
+    return {"named_modes": found, "fastest_mode": None if fastest is None else fastest["name"]}
+
+
+def _row(figures: ModeFigures, plain: float, ours: float, floor: float) -> dict[str, Any]:
+    return {
+        "name": figures.mode,
+        "decode_ms": ours * 1e3,
+        "decode_over_plain": ours / plain,
+        "decode_over_floor": ours / floor,
+        "max_logit_difference": figures.max_logit_difference,
+        "same_winner_steps": figures.same_winner_steps,
+        "steps": figures.steps,
+        "warm_up_s": figures.warm_up_s,
+    }
