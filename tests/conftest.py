@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from explorer.places import models_folder
@@ -16,6 +18,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [] if config.getoption("--run-slow") else ["slow"]
     if not any(models_folder().glob("smollm2/*.gguf")):
         left_out.append("smollm2")
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        left_out.append("compiler")
     dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]
     if dropped:
         config.hook.pytest_deselected(items=dropped)

@@ -54,9 +54,9 @@ class Bench:
         with open(os.devnull, "wb") as self._sink:
             self._prefills(lengths, ratios, figures)
             self._decode(ratios, figures)
+            self._named_modes(ratios, figures)
         figures["memory_bytes_per_second"] = bytes_per_second(self.model.device)
         figures["step_bytes"] = step_bytes(self.model)
-        self._named_modes(ratios, figures)
         return {
             "machine": _machine(),
             "threads": torch.get_num_threads(),

@@ -30,9 +30,8 @@ def measure(
         return {"named_modes": [], "named_modes_note": words}
     found: list[dict[str, Any]] = []
     for mode in list(MODES)[1:]:
-        before = runner.loaded
         try:
-            kernels, figures = modes.try_out(runner, mode, note, stop)
+            entered, figures = modes.try_out(runner, mode, note, stop)
         except BadInput as error:
             found.append({"name": mode, "not_offered": error.sentence})
             continue
@@ -43,7 +42,7 @@ def measure(
                 for kept, clock in zip(seconds, clocks, strict=True):
                     kept += clock()
         finally:
-            modes.leave(runner, kernels, before)
+            entered.leave()
         found.append(_row(figures, *(statistics.median(kept) for kept in seconds)))
     offered = [one for one in found if "decode_over_plain" in one]
     fastest = min(offered, key=lambda one: one["decode_over_plain"], default=None)

@@ -64,10 +64,10 @@ def find(runner: Runner, stop: Callable[[], bool], again: bool = False) -> None:
         return
     name = identity(runner)
     known = None if again else _read(name)
-    if known is not None and _apply(known, runner):
+    if known is not None and apply(known, runner):
         return
     selftest.run(runner, stop)
-    _write(_found(name, runner))
+    _write(taken(name, runner))
 
 
 def identity(runner: Runner) -> str:
@@ -106,7 +106,8 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-def _found(name: str, runner: Runner) -> Findings:
+def taken(name: str, runner: Runner) -> Findings:
+    """What a self-test has written to the runner."""
     capture, card = runner.capture, runner.loaded.card
     proven = capture.proven or Proven(frozenset(), frozenset())
     names = {id(module): path for path, module in runner.model.named_modules()}
@@ -135,8 +136,8 @@ def _named(names: dict[int, str], modules: Iterable[int]) -> tuple[str, ...]:
     return tuple(sorted(names[module] for module in modules))
 
 
-def _apply(known: Findings, runner: Runner) -> bool:
-    """False, and nothing done, if they do not fit this model."""
+def apply(known: Findings, runner: Runner) -> bool:
+    """Write it to a runner; False, and nothing done, if they do not fit its model."""
     ids = {path: id(module) for path, module in runner.model.named_modules()}
     named = {*(known.token_modules or ()), *known.map_modules}
     layers = {*known.exact, *known.decoded}

@@ -43,6 +43,41 @@ class _Run:
     ids: tuple[int, ...]  # prompt and every token read
 
 
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A mode that a runner is in, and the way back."""
+
+    runner: Runner
+    kernels: OneRow
+    loaded: LoadedModel
+    found: findings.Findings
+
+    @classmethod
+    def of(cls, runner: Runner, mode: Mode) -> Entered:
+        """BadInput, and nothing done, where this model has nothing for the kernels to do."""
+        kernels = OneRow(runner.model, rounded=mode == "rounded")
+        entered = cls(runner, kernels, runner.loaded, findings.taken("", runner))
+        runner.use(kernels)
+        return entered
+
+    def leave(self) -> None:
+        """Exact mode again, with the weights and the findings as they were."""
+        self.runner.use(None)
+        self.kernels.give_back()
+        self.runner.cache.drop()
+        findings.apply(self.found, self.runner)
+        self.runner.loaded = self.loaded
+
+    @contextlib.contextmanager
+    def left_on_failure(self) -> Iterator[None]:
+        """An error inside leaves the mode."""
+        try:
+            yield
+        except BaseException:
+            self.leave()
+            raise
+
+
 def switch(runner: Runner, mode: Mode, progress: Progress, stop: Stop, again: bool) -> None:
     """Bring a tested runner into `mode`; BadInput with one sentence where that does not work.
 
@@ -52,32 +87,34 @@ def switch(runner: Runner, mode: Mode, progress: Progress, stop: Stop, again: bo
     known = _known(runner)
     if mode != "exact":
         if again or all(figures.mode != mode for figures in known):
-            kernels, figures = try_out(runner, mode, progress, stop)
+            entered, figures = try_out(runner, mode, progress, stop)
             _keep(runner, figures)
             known = (*(f for f in known if f.mode != mode), figures)
         else:
-            kernels = _laid(runner, mode, progress, stop)
-        kernels.forget_originals()
+            entered = Entered.of(runner, mode)
+            with entered.left_on_failure():
+                _test(runner, mode, progress, stop)
+        entered.kernels.forget_originals()
     card = msgspec.structs.replace(runner.loaded.card, mode=mode, modes=known)
     runner.loaded = replace(runner.loaded, card=card)
 
 
 def try_out(
     runner: Runner, mode: Mode, progress: Progress, stop: Stop
-) -> tuple[OneRow, ModeFigures]:
+) -> tuple[Entered, ModeFigures]:
     """Test and measure; the runner is left in the mode.  BadInput, and exact again, if it fails."""
     progress(f"Measuring exact mode, to compare mode {mode} with it", None)
     exact = _run(runner, None, STEPS, stop)
     began = time.perf_counter()
-    kernels = OneRow(runner.model, rounded=mode == "rounded")
+    entered = Entered.of(runner, mode)
     warm_up = time.perf_counter() - began
-    with _undone_on_failure(runner, kernels):
+    with entered.left_on_failure():
         _test(runner, mode, progress, stop)
         progress(f"Measuring mode {mode}", None)
         ours = _run(runner, exact.ids, STEPS, stop)
         runner.use(None)  # at once after it, for a busy machine slows both alike
         exact.seconds += _run(runner, exact.ids, AGAIN, stop).seconds
-        runner.use(kernels)
+        runner.use(entered.kernels)
         ours.seconds += _run(runner, exact.ids, AGAIN, stop).seconds
         figures = _figures(mode, exact, ours, warm_up)
         limit = selftest.logit_tolerance("float32", np.stack(exact.logits))
@@ -86,35 +123,7 @@ def try_out(
                 f"Mode fast is not offered on {runner.loaded.card.name}: its logits differ from "
                 f"exact mode's by {figures.max_logit_difference:.2g}; stay in exact mode."
             )
-    return kernels, figures
-
-
-def _laid(runner: Runner, mode: Mode, progress: Progress, stop: Stop) -> OneRow:
-    """A mode whose gain is known, tested."""
-    kernels = OneRow(runner.model, rounded=mode == "rounded")
-    with _undone_on_failure(runner, kernels):
-        _test(runner, mode, progress, stop)
-    return kernels
-
-
-@contextlib.contextmanager
-def _undone_on_failure(runner: Runner, kernels: OneRow) -> Iterator[None]:
-    """The runner uses the kernels; after an error inside, it is in exact mode as before."""
-    before = runner.loaded
-    runner.use(kernels)
-    try:
-        yield
-    except BaseException:
-        leave(runner, kernels, before)
-        raise
-
-
-def leave(runner: Runner, kernels: OneRow, before: LoadedModel) -> None:
-    """Exact mode again, with the weights as they were."""
-    runner.use(None)
-    kernels.give_back()
-    runner.cache.drop()
-    runner.loaded = before
+    return entered, figures
 
 
 def _test(runner: Runner, mode: Mode, progress: Progress, stop: Stop) -> None:

@@ -237,6 +237,17 @@ def test_a_failed_check_is_exit_1(
     assert "FAILED" in command("check", tiny).out
 
 
+@pytest.mark.compiler
+def test_a_mode_is_recorded_and_named(trace: Trace, command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "run.dxt"
+    exact, ours = trace(), trace("--mode", "fast", "--out", file)
+    assert (exact["mode"], ours["mode"]) == ("exact", "fast")
+    assert column(ours, "chosen_id") == column(exact, "chosen_id")
+    assert json.loads(command("show", file, "--json").out)["mode"] == "fast"
+    assert "mode fast: float32" in command("show", file).out
+    assert dxt.load(file).card.modes[0].mode == "fast"
+
+
 def test_inspect_counts_from_the_config(command: Command, tiny: Path) -> None:
     done = command("inspect", tiny, "--json")
     facts = json.loads(done.out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from explorer.engine import bench, peak, selftest
+from explorer.engine import bench, kernels, peak, selftest
 from explorer.engine.errors import BadInput, Cancelled
 from tests.engine.tiny import runner_on, tiny_model
 
@@ -25,6 +25,39 @@ def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> Non
     assert figures["capture_bytes"]["32"] == 3 * 32 * (4 + 2) * 8 * 4 + 32 * 32 * 4
     assert ratios["decode_over_floor"] > 1
     assert said[0].startswith("Prefill of 16")
+
+
+@pytest.mark.compiler
+def test_every_mode_is_measured_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "LENGTHS", (16,))
+    runner = runner_on(tiny_model("llama"), context=300)
+    selftest.run(runner)
+    card, weights = runner.loaded.card, runner.model.lm_head.weight.data_ptr()
+    found = bench.Bench(runner, lambda *_: None, lambda: False).run()
+    modes = {one["name"]: one for one in found["figures"]["named_modes"]}
+    assert modes.keys() == {"fast", "rounded"}
+    assert (
+        0 < modes["fast"]["max_logit_difference"] < 1e-4 < modes["rounded"]["max_logit_difference"]
+    )
+    for name, one in modes.items():
+        assert found["ratios"][f"mode_{name}_over_floor"] == one["decode_over_floor"] > 1
+        assert one["steps"] == 21
+    best = min(modes, key=lambda name: modes[name]["decode_over_plain"])
+    assert found["figures"]["fastest_mode"] == best
+    assert runner.loaded.card is card
+    assert runner.model.lm_head.weight.data_ptr() == weights
+
+
+def test_a_mode_that_is_not_offered_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "LENGTHS", (16,))
+    runner = runner_on(tiny_model("llama"), context=300)
+    selftest.run(runner)
+    monkeypatch.setenv("PATH", "")
+    kernels.library.cache_clear()
+    figures = bench.Bench(runner, lambda *_: None, lambda: False).run()["figures"]
+    assert [one["name"] for one in figures["named_modes"]] == ["fast", "rounded"]
+    assert all("C compiler" in one["not_offered"] for one in figures["named_modes"])
+    assert figures["fastest_mode"] is None
 
 
 def test_the_most_memory_is_of_the_work_alone() -> None:

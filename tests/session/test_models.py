@@ -74,3 +74,37 @@ def test_an_engine_that_is_lost_leaves_nothing_waiting(stage: Stage) -> None:
     stage.session.find_models()
     assert "not running" in stage.state.library_problem
     assert not stage.state.finding
+
+
+def test_a_mode_is_opened_recorded_and_left_with_the_model(stage: Stage) -> None:
+    stage.loaded()
+    stage.session.set_mode("fast")
+    assert stage.engine.last(m.Load).mode == "fast"
+    stage.answer_load(mode="fast")
+    stage.session.step()
+    assert stage.engine.last(m.Advance).request.mode == "fast"
+    stage.session.cancel()
+    stage.session.open_model("tiny")
+    assert stage.engine.last(m.Load).mode == "fast"  # the same model, as before
+    stage.session.open_model("another")
+    assert stage.engine.last(m.Load).mode == "exact"
+
+
+def test_a_run_of_another_mode_is_not_gone_on_with(stage: Stage) -> None:
+    stage.loaded().ran(2)
+    stage.session.set_mode("rounded")
+    stage.answer_load(mode="rounded")
+    stage.session.step()
+    assert stage.engine.last(m.Advance).chosen == ()
+
+
+def test_a_mode_that_was_refused_can_be_tried_again(stage: Stage) -> None:
+    stage.loaded()
+    stage.session.set_mode("fast")
+    refused = m.Failed(run=stage.engine.last(m.Load).run, sentence="No compiler.", bad_input=True)
+    stage.say(refused)
+    assert stage.state.error == "No compiler."
+    loads = stage.engine.count(m.Load)
+    stage.session.set_mode("fast")
+    stage.session.set_mode("exact")
+    assert stage.engine.count(m.Load) == loads + 1  # the first is still being opened

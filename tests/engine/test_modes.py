@@ -1,0 +1,217 @@
+"""Named modes: the kernels do what the library's do, on every shape, or the mode is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.engine import kernels, modes, selftest
+from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.one_row import OneRow
+from explorer.engine.runner import Runner
+from explorer.trace.modes import Mode
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Step
+from tests.engine.tiny import KINDS, tiny_model, tiny_runner
+
+PROMPT = "9 8 7 6 5 4 3 12 13"
+needs_compiler = pytest.mark.compiler
+
+
+def never() -> bool:
+    return False
+
+
+def quiet(text: str, fraction: float | None) -> None:
+    pass
+
+
+def ready(kind: str = "llama", **changes: Any) -> Runner:
+    runner = tiny_runner(kind, **changes)
+    selftest.run(runner)
+    return runner
+
+
+def in_mode(mode: Mode, kind: str = "llama") -> Runner:
+    runner = ready(kind)
+    modes.switch(runner, mode, quiet, never, True)
+    return runner
+
+
+def steps_of(runner: Runner, count: int = 6, **request: Any) -> list[Step]:
+    kept: list[Step] = []
+    asked = RunRequest(prompt=PROMPT, **request)
+    runner.advance(asked, (), count, Sampling, lambda step, _: kept.append(step))
+    return kept
+
+
+def gap(ours: list[Step], theirs: list[Step]) -> float:
+    return max(float(np.abs(a.logits - b.logits).max()) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path))
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", KINDS)
+def test_fast_is_exact_but_for_the_order_of_sums(kind: str) -> None:
+    runner = in_mode("fast", kind)
+    exact, ours = steps_of(ready(kind)), steps_of(runner)
+    limit = selftest.logit_tolerance("float32", exact[0].logits)
+    assert 0 < gap(ours[1:], exact[1:]) <= limit  # 0 would mean that nothing of ours ran
+    np.testing.assert_array_equal(ours[0].logits, exact[0].logits)  # a prefill is the library's
+    for a, b in zip(ours[3].layers, exact[3].layers, strict=True):
+        assert a.kind == b.kind
+        if a.queries is not None and b.queries is not None:
+            np.testing.assert_allclose(a.queries, b.queries, atol=1e-4, rtol=1e-4)
+    assert (ours[3].mlp_ms > 0).all()
+    assert ours[3].head_ms
+
+
+@needs_compiler
+def test_rounded_is_the_library_on_rounded_weights() -> None:
+    exact, ours = steps_of(ready()), steps_of(in_mode("rounded"))
+    by_hand = ready()
+    for module in by_hand.model.modules():
+        if type(module) is torch.nn.Linear:
+            module.weight.data = module.weight.data.half().float()
+    assert gap(ours, steps_of(by_hand)) < 1e-4
+    assert gap(ours, exact) > 1e-3
+    other = {"causal_mask": False}, {"cache": False}, {"padding": "left", "pad": 3}
+    for request in other:
+        assert gap(steps_of(in_mode("rounded"), 3, **request), steps_of(by_hand, 3, **request)) < (
+            1e-4
+        )
+
+
+@needs_compiler
+def test_figures_are_measured_once_and_on_the_card() -> None:
+    runner = ready()
+    modes.switch(runner, "exact", quiet, never, False)
+    assert runner.loaded.card.modes == ()  # not measured yet
+    said: list[str] = []
+    modes.switch(runner, "rounded", lambda text, _: said.append(text), never, False)
+    card = runner.loaded.card
+    (figures,) = card.modes
+    assert (card.mode, figures.mode) == ("rounded", "rounded")
+    assert figures.steps == modes.STEPS + 1
+    assert figures.exact_ms > 0 < figures.mode_ms
+    assert 1e-4 < figures.max_logit_difference < 1
+    assert any(text.startswith("Measuring") for text in said)
+    again = ready()
+    said.clear()
+    modes.switch(again, "rounded", lambda text, _: said.append(text), never, False)
+    assert said == ["Testing what works in mode rounded"]
+    assert again.loaded.card.modes == (figures,)
+    assert "cached steps equal uncached ones" in again.loaded.card.words("cache")
+
+
+@needs_compiler
+def test_a_mode_that_gives_other_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    product = OneRow._product
+
+    def off(self: OneRow, linear: torch.nn.Linear) -> Any:
+        right = product(self, linear)
+        return lambda tensor: right(tensor) * 1.01 if tensor.numel() == 32 else right(tensor)
+
+    monkeypatch.setattr(OneRow, "_product", off)
+    for mode in ("fast", "rounded"):
+        runner = ready()
+        before = runner.loaded
+        with pytest.raises(BadInput, match=f"Mode {mode} is not offered on llama"):
+            modes.switch(runner, mode, quiet, never, True)
+        assert runner.loaded is before
+        assert gap(steps_of(runner), steps_of(ready())) == 0  # exact again, to the bit
+
+
+@needs_compiler
+def test_leaving_and_cancelling_leave_nothing_behind() -> None:
+    runner = ready()
+    kept = {name: set(vars(module)) for name, module in runner.model.named_modules()}
+    before = runner.loaded
+    stops = iter([False] * 60)
+    with pytest.raises(Cancelled):
+        modes.try_out(runner, "rounded", quiet, lambda: next(stops, True))
+    entered, _ = modes.try_out(runner, "rounded", quiet, never)
+    entered.leave()
+    assert runner.loaded is before
+    assert {name: set(vars(module)) for name, module in runner.model.named_modules()} == kept
+    assert gap(steps_of(runner), steps_of(ready())) == 0
+
+
+def test_what_a_mode_cannot_do_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadInput, match="in float32"):
+        OneRow(tiny_model("llama").bfloat16(), rounded=False)
+    kernels.library.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(BadInput, match="a C compiler, and none was found"):
+        OneRow(tiny_model("llama"), rounded=False)
+    kernels.library.cache_clear()
+
+
+@needs_compiler
+def test_models_without_linear_layers_or_with_huge_weights_are_refused() -> None:
+    model = tiny_model("gpt2")
+    model.lm_head = torch.nn.Identity()
+    with pytest.raises(BadInput, match="has none"):
+        OneRow(model, rounded=False)
+    model = tiny_model("llama")
+    weights = model.model.layers[2].mlp.up_proj.weight
+    weights.data[3, 3] = 1e5
+    first = model.model.layers[0].mlp.up_proj.weight.data_ptr()
+    with pytest.raises(BadInput, match="65,504"):
+        OneRow(model, rounded=True)
+    assert model.model.layers[0].mlp.up_proj.weight.data_ptr() == first
+    weights.data[3, 3] = float("nan")
+    with pytest.raises(BadInput, match="65,504"):
+        OneRow(model, rounded=True)
+
+
+@needs_compiler
+def test_a_compiler_that_fails_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    broken = tmp_path / "broken.c"
+    broken.write_text("this is no C")
+    monkeypatch.setattr(kernels, "_SOURCE", broken)
+    kernels.library.cache_clear()
+    with pytest.raises(BadInput, match="could not be built") as caught:
+        kernels.library()
+    assert "error" in caught.value.details
+    assert not list((tmp_path / "kernels").iterdir())
+    kernels.library.cache_clear()
+
+
+@needs_compiler
+@pytest.mark.parametrize("rows", [1, 5, 300])
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 576])
+def test_the_kernels_on_every_width(rows: int, width: int) -> None:
+    linear = torch.nn.Linear(width, rows).requires_grad_(False)
+    linear.weight.data = linear.weight.data.half().float()
+    library, half = kernels.library(), linear.weight.data.half()
+    for bias in (linear.bias, None):
+        x, y32, y16 = torch.randn(width), torch.empty(rows), torch.empty(rows)
+        addend = None if bias is None else bias.data_ptr()
+        for function, weight, made in (
+            (library.linear32, linear.weight, y32), (library.linear16, half, y16)
+        ):  # fmt: skip
+            function(weight.data_ptr(), addend, x.data_ptr(), made.data_ptr(), rows, width, 1)
+        theirs = torch.nn.functional.linear(x, linear.weight, bias)
+        torch.testing.assert_close(y32, theirs, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(y16, theirs, atol=1e-5, rtol=1e-5)
+
+
+@needs_compiler
+def test_what_is_not_a_number_stays_so() -> None:
+    library, weight = kernels.library(), torch.ones(2, 40)
+    weight[0, 3], weight[1, 39] = float("nan"), float("inf")
+    for function, stored in ((library.linear32, weight), (library.linear16, weight.half())):
+        x, made = torch.ones(40), torch.empty(2)
+        function(stored.data_ptr(), None, x.data_ptr(), made.data_ptr(), 2, 40, 1)
+        assert made[0].isnan()
+        assert made[1] == float("inf")
