@@ -18,7 +18,7 @@ from explorer.trace.trace import Trace
 
 
 def trace_document(trace: Trace) -> dict[str, Any]:
-    """The fields of design section 8, in its order."""
+    """The fields of design section 8, in its order; then the engine's mode, if it is not exact."""
     request = trace.request
     sampling = trace.steps[-1].sampling if trace.steps else Sampling()
     last = trace.steps[-1] if trace.steps else None
@@ -29,7 +29,6 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "causal_mask": request.causal_mask,
         "cache": {"enabled": request.uses_cache, "reason": request.cache_reason},
         "dtype": trace.card.dtype,
-        "mode": request.mode,
         "sampling": msgspec.to_builtins(sampling),
         "stop_reason": trace.stop_reason,
         "tokens": [_token(token) for token in trace.tokens],
@@ -38,6 +37,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         ],
         "cache_bytes_per_layer": list(last.cache_bytes_per_layer) if last else [],
         "self_check": self_check_document(trace.self_check),
+        **({} if request.mode == "exact" else {"mode": request.mode}),
     }
 
 

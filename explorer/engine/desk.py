@@ -261,8 +261,9 @@ class Desk:
     def _traffic(self, run: int) -> None:
         from explorer.engine.traffic import traffic
 
-        facts = msgspec.to_builtins(traffic(self._loaded().model))
-        self._say(messages.Facts(run=run, facts=facts))
+        runner = self._loaded()
+        how = () if runner.one_row is None else (runner.one_row.bytes_read,)
+        self._say(messages.Facts(run=run, facts=msgspec.to_builtins(traffic(runner.model, *how))))
 
     def _progress(self, run: int) -> Callable[[str, float | None], None]:
         return lambda text, fraction: self._say(

@@ -30,17 +30,8 @@ from explorer.engine.traffic import machine_key
 from explorer.trace.modes import MODES, Mode, ModeFigures
 from explorer.trace.request import RunRequest, Sampling
 
-PROMPT, STEPS, AGAIN = 32, 20, 10  # tokens read, cached steps after them, steps timed once more
+PROMPT, STEPS = 32, 20  # tokens read, and cached steps after them
 Stop = Callable[[], bool]
-
-
-@dataclass(slots=True)
-class _Run:
-    """The logits and seconds of a prompt and the steps after it."""
-
-    logits: list[np.ndarray]
-    seconds: list[float]  # of the steps alone
-    ids: tuple[int, ...]  # prompt and every token read
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +95,16 @@ def try_out(
 ) -> tuple[Entered, ModeFigures]:
     """Test and measure; the runner is left in the mode.  BadInput, and exact again, if it fails."""
     progress(f"Measuring exact mode, to compare mode {mode} with it", None)
-    exact = _run(runner, None, STEPS, stop)
+    exact, read = _logits(runner, None, stop)
     began = time.perf_counter()
     entered = Entered.of(runner, mode)
     warm_up = time.perf_counter() - began
     with entered.left_on_failure():
         _test(runner, mode, progress, stop)
         progress(f"Measuring mode {mode}", None)
-        ours = _run(runner, exact.ids, STEPS, stop)
-        runner.use(None)  # at once after it, for a busy machine slows both alike
-        exact.seconds += _run(runner, exact.ids, AGAIN, stop).seconds
-        runner.use(entered.kernels)
-        ours.seconds += _run(runner, exact.ids, AGAIN, stop).seconds
-        figures = _figures(mode, exact, ours, warm_up)
-        limit = selftest.logit_tolerance("float32", np.stack(exact.logits))
+        ours, _ = _logits(runner, read, stop)
+        figures = _figures(mode, exact, ours, _seconds(runner, read, entered, stop), warm_up)
+        limit = selftest.logit_tolerance("float32", np.stack(exact))
         if mode == "fast" and not figures.max_logit_difference <= limit:
             raise BadInput(
                 f"Mode fast is not offered on {runner.loaded.card.name}: its logits differ from "
@@ -136,7 +123,8 @@ def _test(runner: Runner, mode: Mode, progress: Progress, stop: Stop) -> None:
             "exact mode."
         )
     selftest.run(runner, stop)
-    now = runner.loaded.card
+    now = msgspec.structs.replace(runner.loaded.card, tested="")  # today
+    runner.loaded = replace(runner.loaded, card=now)
     lost = [c.name for c in before.capabilities if c.offered and not now.offers(c.name)]
     if lost:
         raise BadInput(
@@ -145,34 +133,64 @@ def _test(runner: Runner, mode: Mode, progress: Progress, stop: Stop) -> None:
         )
 
 
-def _run(runner: Runner, read: tuple[int, ...] | None, steps: int, stop: Stop) -> _Run:
-    """A prompt of ordinary tokens and `steps` cached steps: over `read`, else over the best."""
+def _passes(
+    runner: Runner, read: tuple[int, ...] | None, stop: Stop
+) -> Iterator[tuple[np.ndarray, float, tuple[int, ...]]]:
+    """A prompt of ordinary tokens and STEPS cached steps: over `read`, else over the best.
+
+    Of each pass its logits, its seconds, and all tokens with the next one.
+    """
     card = runner.loaded.card
     vocabulary = runner.model.get_input_embeddings().num_embeddings
     prompt = max(1, min(PROMPT, (card.context or PROMPT + STEPS) - STEPS))
     sample = selftest.sample_ids(vocabulary, set(card.eos_ids), prompt)
     ids = list(sample if read is None else read[:prompt])
-    done = _Run([], [], ())
     with runner.own_cache_aside():
-        for index in range(steps + 1):
+        for index in range(STEPS + 1):
             layout = Layout(tuple(ids), (1,) * len(ids), tuple(range(len(ids))))
             began = time.perf_counter()
             step = runner.step(RunRequest(), layout, index, Sampling(), stop)
-            if index:
-                done.seconds.append(time.perf_counter() - began)
-            done.logits.append(step.logits)
+            seconds = time.perf_counter() - began
             ids.append(step.draw.token_id if read is None else read[len(ids)])
-    done.ids = tuple(ids)
-    return done
+            yield step.logits, seconds, tuple(ids)
 
 
-def _figures(mode: Mode, exact: _Run, ours: _Run, warm_up: float) -> ModeFigures:
-    pairs = list(zip(exact.logits, ours.logits, strict=True))
+def _logits(
+    runner: Runner, read: tuple[int, ...] | None, stop: Stop
+) -> tuple[list[np.ndarray], tuple[int, ...]]:
+    """Those of every pass, and the tokens read."""
+    done = list(_passes(runner, read, stop))
+    return [logits for logits, _, _ in done], done[-1][2]
+
+
+def _seconds(
+    runner: Runner, read: tuple[int, ...], entered: Entered, stop: Stop
+) -> tuple[float, float]:
+    """Medians of a step: exact, and in the mode.  Step by step in turns: others use the machine."""
+    turns = (None, entered.kernels)
+    spent: tuple[list[float], list[float]] = ([], [])
+    for first in (0, 1):
+        for index, (_, seconds, _) in enumerate(_passes(runner, read, stop)):
+            if index:  # the prefill is no step
+                spent[(first + index) % 2].append(seconds)
+            runner.use(turns[(first + index + 1) % 2])
+    runner.use(entered.kernels)
+    return statistics.median(spent[0]), statistics.median(spent[1])
+
+
+def _figures(
+    mode: Mode,
+    exact: list[np.ndarray],
+    ours: list[np.ndarray],
+    seconds: tuple[float, float],
+    warm_up: float,
+) -> ModeFigures:
+    pairs = list(zip(exact, ours, strict=True))
     return ModeFigures(
         mode=mode,
         measured=datetime.now(UTC).date().isoformat(),
-        exact_ms=statistics.median(exact.seconds) * 1e3,
-        mode_ms=statistics.median(ours.seconds) * 1e3,
+        exact_ms=seconds[0] * 1e3,
+        mode_ms=seconds[1] * 1e3,
         max_logit_difference=max(float(np.abs(a - b).max()) for a, b in pairs),
         same_winner_steps=sum(int(a.argmax() == b.argmax()) for a, b in pairs),
         steps=len(pairs),

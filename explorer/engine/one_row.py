@@ -71,6 +71,11 @@ class OneRow:
             for own, _ in free:
                 own.pop("forward", None)
 
+    def bytes_read(self, parameter: torch.Tensor) -> int:
+        """Bytes of a parameter that a step of one token reads, if it reads all of it."""
+        stored = self._halves.get(id(parameter), parameter)
+        return stored.numel() * stored.element_size()
+
     def give_back(self) -> None:
         """The weights as they were before they were rounded."""
         for parameter, values in self._before:

@@ -75,7 +75,7 @@ class Passes:
         self.layers = list(parts.layers)
         self._watch = Watch(parts, self.model.device)
         self._shortcuts = self._plain_shortcuts = Shortcuts(self.layers)
-        self._one_row: OneRow | None = None
+        self.one_row: OneRow | None = None
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.capture = Capture(routes(self.model)[0])
         self.first_position: int | None = 0  # that this model counts from; None = it counts alone
@@ -85,7 +85,7 @@ class Passes:
 
     def use(self, kernels: OneRow | None) -> None:
         """Passes of one token go through these kernels; None = the library's own."""
-        self._one_row, self._shortcuts = kernels, self._plain_shortcuts
+        self.one_row, self._shortcuts = kernels, self._plain_shortcuts
         if kernels is not None:
             self._shortcuts = Shortcuts(self.layers, kernels.stand_in)
 
@@ -214,7 +214,7 @@ class Passes:
     @contextlib.contextmanager
     def _recording(self, recorder: probe.Recorder) -> Iterator[None]:
         layers = len(self.layers)
-        kernels = self._one_row if recorder.rows == 1 else None
+        kernels = self.one_row if recorder.rows == 1 else None
         with (
             contextlib.nullcontext() if kernels is None else kernels.laid(),
             probe.recording(self.model, layers, self._watch, recorder),

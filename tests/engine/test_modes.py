@@ -12,6 +12,7 @@ from explorer.engine import kernels, modes, selftest
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.one_row import OneRow
 from explorer.engine.runner import Runner
+from explorer.engine.traffic import step_bytes
 from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step
@@ -108,6 +109,7 @@ def test_figures_are_measured_once_and_on_the_card() -> None:
     modes.switch(again, "rounded", lambda text, _: said.append(text), never, False)
     assert said == ["Testing what works in mode rounded"]
     assert again.loaded.card.modes == (figures,)
+    assert again.loaded.card.tested == ""  # in this mode, just now
     assert "cached steps equal uncached ones" in again.loaded.card.words("cache")
 
 
@@ -127,6 +129,18 @@ def test_a_mode_that_gives_other_numbers_is_refused(monkeypatch: pytest.MonkeyPa
             modes.switch(runner, mode, quiet, never, True)
         assert runner.loaded is before
         assert gap(steps_of(runner), steps_of(ready())) == 0  # exact again, to the bit
+
+
+@needs_compiler
+def test_a_token_reads_half_the_bytes_of_rounded_matrices() -> None:
+    model = in_mode("rounded").model
+    runner = ready()
+    assert step_bytes(model) == step_bytes(runner.model)
+    modes.switch(runner, "rounded", quiet, never, True)
+    assert runner.one_row is not None
+    linears = {m.weight for m in runner.model.modules() if type(m) is torch.nn.Linear}
+    saved = sum(weight.numel() for weight in linears) * 2
+    assert step_bytes(runner.model, runner.one_row.bytes_read) == step_bytes(model) - saved
 
 
 @needs_compiler

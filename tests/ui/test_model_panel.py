@@ -153,9 +153,9 @@ def test_each_mode_with_what_it_was_measured_to_change(stage: WindowStage) -> No
     )  # fmt: skip
     stage.answer_load(name="other", mode="rounded", modes=(measured,))
     text = html.unescape(words(panel))
-    assert "exact: the library's own kernels." in text
+    assert "Exact: the library's own kernels." in text
     assert "not measured yet on this machine" in text  # fast
-    assert "rounded (on): " in text
+    assert "Rounded (on): " in text
     assert "this changes the model's numbers" in text
     assert "0.56 of exact mode's time per token; logits differ by 0.031 at most" in text
     assert "the same token wins in 20 of 21 passes" in text

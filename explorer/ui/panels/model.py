@@ -74,6 +74,7 @@ class ModelPanel(Panel):
         head, body = QLabel(title), QLabel()
         head.setProperty("look", "title")
         head.setContentsMargins(0, 8, 0, 0)
+        head.setWordWrap(True)
         body.setTextFormat(Qt.TextFormat.RichText)
         body.setWordWrap(True)
         # Lines and tables wrap where the panel ends: none may make the page wider than it is.
