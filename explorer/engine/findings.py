@@ -101,7 +101,8 @@ def _code() -> str:
     """A hash of the source that tests and is tested; the version where no source is shipped."""
     root = Path(explorer.__file__).parent
     digest = hashlib.sha256(explorer.__version__.encode())
-    for path in sorted(p for room in _DECIDING for p in (root / room).rglob("*.py")):
+    files = [path for room in _DECIDING for path in (root / room).rglob("*.*")]
+    for path in sorted(path for path in files if path.suffix in (".py", ".c")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
