@@ -76,6 +76,13 @@ def windows(trace: Trace) -> tuple[int, ...]:
     return tuple(sorted(sizes))
 
 
+def window_of(trace: Trace, layer: int) -> int:
+    """The sliding window of one layer; 0 = it has none, or there is no such layer."""
+    records = trace.steps[0].layers[layer : layer + 1] if trace.steps else ()
+    known = trace.card.windows[layer : layer + 1]
+    return max([0, *(record.window for record in records), *(size or 0 for size in known)])
+
+
 def _one_step(trace: Trace, index: int, request: RunRequest, step: Step) -> Trace:
     """A run of one pass over what step `index` had read; the token it chose comes after."""
     return Trace(

@@ -222,11 +222,26 @@ def test_a_sliding_window_is_named(board: Board) -> None:
     trace, other = _windowed()
     board.show(trace=trace, comparing=True, comparison=other)
     board.settle()
-    assert "The window of 4 stays" in board.panel.compare_bar.line
+    assert "Layer 0 keeps its window of 4" in board.panel.compare_bar.line
     unmasked = _drawn(board).maps[1]
     assert unmasked is not None
     assert unmasked.map.weights[0, 3] > 0
     assert unmasked.map.weights[0, 4] == 0
+
+
+def test_a_layer_without_the_others_window_is_told_apart(board: Board) -> None:
+    trace, other = _windowed()
+    card = msgspec.structs.replace(trace.card, windows=(4, 0))
+    step = trace.steps[0]
+    layers = (step.layers[0], replace(step.layers[1], window=0))
+    trace = replace(trace, card=card, steps=(replace(step, layers=layers),))
+    board.show(trace=trace, comparing=True, comparison=other)
+    board.select(layer=1)
+    assert "Layer 1 has no window, others keep theirs of 4." in board.panel.compare_bar.line
+    assert "every token reads all others" in board.panel.compare_bar.line
+    board.select(layer=0)
+    assert "Layer 0 keeps its window of 4" in board.panel.compare_bar.line
+    assert "every token" not in board.panel.compare_bar.line
 
 
 def test_every_view_of_a_comparison_can_be_drawn(board: Board, compared: State) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -415,3 +416,22 @@ def test_a_step_costs_little_in_the_windows_thread(board: Board, heads: tuple[in
         board.panel.heads.atlas.viewport().repaint()
         costs.append(spent + thread_time() - begin)
     assert np.median(costs) < 0.05
+
+
+def test_the_cursor_reads_its_cell_and_what_its_row_reads_most(board: Board) -> None:
+    trace = Run().prefill(9)
+    board.show(trace=trace)
+    board.settle()
+    board.panel.show()
+    shown = board.panel.pages.maps.maps[0]
+    face = QAccessible.queryAccessibleInterface(shown)
+    read = []
+    for key in (Qt.Key.Key_Up, Qt.Key.Key_Up, Qt.Key.Key_Home):
+        QTest.keyClick(shown, key)
+        read.append(face.text(QAccessible.Text.Description))
+        assert board.panel._readout.text() == read[-1]
+    most = figures.row(trace, 0, 0, 0, 7).top_keys(1)[0]
+    assert len(set(read)) == 3
+    assert read[1].startswith("token 7 ")
+    assert "masked" in read[1]
+    assert f"most: {figures.percent(most[1])} on token {most[0]} " in read[1]

@@ -81,9 +81,9 @@ def test_a_row_as_bars_reads_what_the_row_reads(board: Board) -> None:
     [
         ("sinkless", "Layer 1 · head 2", "first token"),
         ("mean_heads", "Layer 1 · mean", "mean"),
-        ("max_heads", "Layer 1 · maximum", "largest"),
+        ("max_heads", "Layer 1 · max", "largest"),
         ("mean_layers", "All layers · mean", "mean"),
-        ("max_layers", "All layers · maximum", "largest"),
+        ("max_layers", "All layers · max", "largest"),
         ("rollout", "Rollout to layer 1", "estimate"),
     ],
 )
@@ -119,7 +119,7 @@ def test_two_heads_of_a_prompt_are_saved_under_two_names(board: Board) -> None:
     assert board.panel.views()["Attention map"].of == "Layer 1 · head 2 · no first token"
     _figure(board, "max_heads")
     _view(board, "row")
-    assert board.panel.views()["Row"].of == "Layer 1 · maximum · token 7"
+    assert board.panel.views()["Row"].of == "Layer 1 · max · token 7"
 
 
 def test_go_to_a_token_by_number_or_text(board: Board) -> None:

@@ -195,6 +195,24 @@ def test_heads_in_an_order_are_drawn_picked_and_walked_in_it(view: AtlasView) ->
     assert HOT in _colours(view, 1, 0)
 
 
+def test_an_order_of_many_heads_fits_the_width_and_begins_at_the_top(view: AtlasView) -> None:
+    view.set_atlas(_atlas(48, 64, 4))
+    view.set_selected(47, 63)
+    assert view.horizontalScrollBar().value() > 0
+    order = [(layer, head) for head in range(64) for layer in range(48)]
+    view.set_order(order)
+    view.to_top()
+    assert view.horizontalScrollBar().maximum() == 0
+    assert view.verticalScrollBar().value() == 0
+    rows, columns = view._layout.shape
+    assert columns < 64
+    assert rows * columns >= len(order)
+    assert [view._head_of(*divmod(rank, columns)) for rank in range(len(order))] == order
+    assert view._layout.place_of(*order[-1]) == divmod(len(order) - 1, columns)
+    view.set_order(None)
+    assert view._layout.shape == (48, 64)
+
+
 def test_nothing_to_show_is_no_crash(view: AtlasView) -> None:
     view.set_atlas(None)
     view.set_selected(3, 3)

@@ -52,9 +52,9 @@ class CompareBar(QWidget):
         """Which comparison is chosen."""
         return self.choice.currentData()  # type: ignore[no-any-return]
 
-    def show_trace(self, trace: Trace, waiting: str) -> None:
+    def show_trace(self, trace: Trace, layer: int, waiting: str) -> None:
         """Say what is shown; `waiting` comes first while the other run is not there."""
-        said = words.comparison(self.beside, trace)
+        said = words.comparison(self.beside, trace, layer)
         if waiting and self.beside == "run":
             said = waiting
         self._line.setText(said)

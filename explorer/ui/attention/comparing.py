@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
+from explorer.figures import blocks
 from explorer.session.state import Comparison, State
 from explorer.ui.attention.compare_bar import CompareBar
 from explorer.ui.attention.tray import Tray
@@ -88,7 +89,8 @@ class Comparing(QObject):
         if trace is None or step is None or not self.on(new):
             return
         other, missing = other_run(new), self.missing(new)
-        self.bar.show_trace(trace, missing)
+        layer = min(new.selection.layer, blocks.layer_count(trace, step) - 1)
+        self.bar.show_trace(trace, layer, missing)
         sides = (trace.steps[step], None if other is None else other.step)
         masked, unmasked = sides if trace.request.causal_mask else sides[::-1]
         self.tray.next.show_steps(masked, unmasked, missing)

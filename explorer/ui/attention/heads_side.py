@@ -55,22 +55,22 @@ class HeadsSide(QWidget):
         return [
             (self.tr("By layer"), None, self.tr("Layers down, heads across")),
             (
-                self.tr("First token first"),
+                self.tr("By first token"),
                 "first",
                 self.tr("Heads that look at the first token most"),
             ),
             (
-                self.tr("Previous token first"),
+                self.tr("By previous"),
                 "previous",
                 self.tr("Heads that look at the token just before most"),
             ),
             (
-                self.tr("Induction first"),
+                self.tr("By induction"),
                 "induction",
                 self.tr("Heads that look at what followed the last copy of the token most"),
             ),
             (
-                self.tr("Narrow first"),
+                self.tr("By entropy"),
                 "entropy",
                 self.tr("Heads whose rows are spread least (entropy)"),
             ),

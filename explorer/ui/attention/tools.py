@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -130,8 +131,11 @@ class Tools(QWidget):
         for place, (words, value, tip) in enumerate(items):
             box.addItem(words, value)
             box.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
-        longest = max(len(words) for words, _, _ in items)
-        box.setMinimumContentsLength(min(longest, 9) - 1)
+        metrics = box.fontMetrics()
+        widest = max(metrics.horizontalAdvance(words) for words, _, _ in items)
+        # Room for one more letter is in the style's own margins.
+        box.setMinimumContentsLength(ceil(widest / metrics.horizontalAdvance("X")) - 1)
+        box.setIconSize(QSize(0, 0))  # no icons: their room is the name's
         box.view().setTextElideMode(Qt.TextElideMode.ElideNone)
         box.currentIndexChanged.connect(self.changed)
         return box

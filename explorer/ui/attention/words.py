@@ -12,7 +12,7 @@ from explorer.figures import blocks
 from explorer.figures.attention import Map, Row
 from explorer.figures.combined import Figure
 from explorer.figures.heads import HeadScores
-from explorer.figures.sides import windows
+from explorer.figures.sides import window_of, windows
 from explorer.figures.tokens import Label
 from explorer.trace.trace import Trace
 from explorer.ui.attention.wish import Beside, Drawn, DrawnMap, Look
@@ -28,9 +28,9 @@ def title(figure: Figure, layer: int, head: int) -> str:
         "head": _tr("Layer {0} · head {1}"),
         "sinkless": _tr("Layer {0} · head {1}"),
         "mean_heads": _tr("Layer {0} · mean"),
-        "max_heads": _tr("Layer {0} · maximum"),
+        "max_heads": _tr("Layer {0} · max"),
         "mean_layers": _tr("All layers · mean"),
-        "max_layers": _tr("All layers · maximum"),
+        "max_layers": _tr("All layers · max"),
         "rollout": _tr("Rollout to layer {0}"),
     }[figure].format(layer, head)
 
@@ -69,19 +69,24 @@ def caveat(figure: Figure) -> str:
     }.get(figure, "")
 
 
-def comparison(beside: Beside, trace: Trace) -> str:
+def comparison(beside: Beside, trace: Trace, layer: int) -> str:
     """Which comparison is shown, and what stays the same on both sides."""
-    if beside == "run":
-        words = _tr("Beside it a real run without the mask: every token reads all others.")
-    else:
+    sizes, size = windows(trace), window_of(trace, layer)
+    if beside == "scores":
         words = _tr(
             "Beside it the masked run's own scores, the mask dropped: only the first layer equals "
             "a real run without the mask."
         )
-    sizes = windows(trace)
-    if sizes:
-        named = _tr(" and ").join(str(size) for size in sizes)
-        words += _tr(" The window of {0} stays, on both sides of a token.").format(named)
+    elif size:
+        words = _tr("Beside it a real run without the mask: tokens read ahead, too.")
+    else:
+        words = _tr("Beside it a real run without the mask: every token reads all others.")
+    if size:
+        kept = _tr(" Layer {0} keeps its window of {1}, on both sides of a token.")
+        words += kept.format(layer, size)
+    elif sizes:
+        named = _tr(" and ").join(map(str, sizes))
+        words += _tr(" Layer {0} has no window, others keep theirs of {1}.").format(layer, named)
     return words
 
 
@@ -105,6 +110,19 @@ def cell(drawn: Drawn, labels: Sequence[Label], query: int, key: int) -> str:
 
 def _side(one: DrawnMap | None, query: int, key: int) -> str:
     return "…" if one is None else _share(one.map, query, key)
+
+
+def cell_in_row(drawn: Drawn, labels: Sequence[Label], query: int, key: int) -> str:
+    """One cell, and the keys that its row reads most."""
+    said = cell(drawn, labels, query, key)
+    reads = [row_of(drawn, place, query) for place in range(len(drawn.maps[:2]))]
+    count = 3 if len(reads) == 1 else 1
+    most = ["…" if read is None else figures.shares(read, labels, count) for read in reads]
+    if not said:
+        return ""
+    if len(most) == 1:
+        return _tr("{0}; most: {1}").format(said, most[0])
+    return _tr("{0}; most: with the mask {1}, without {2}").format(said, *most)
 
 
 def _share(whole: Map, query: int, key: int) -> str:

@@ -113,6 +113,11 @@ class AtlasView(QAbstractScrollArea):
             self._order, self._numbers = order, None
             self._lay_out()
 
+    def to_top(self) -> None:
+        """Bring the first head into view."""
+        self.verticalScrollBar().setValue(0)
+        self.horizontalScrollBar().setValue(0)
+
     def set_selected(self, layer: int, head: int) -> None:
         """Mark the head that is looked at."""
         if (layer, head) != self._selected:
@@ -196,7 +201,7 @@ class AtlasView(QAbstractScrollArea):
         if sheet is not None and sheet.plan == plan:
             draw_picture(painter, self._offset(), sheet.image)
         elif sheet is not None:  # an older one, stretched to where the new one comes
-            painter.drawImage(QRectF(self._offset(), self._layout.whole), sheet.image)
+            painter.drawImage(QRectF(self._offset(), self._layout.sheet), sheet.image)
         if self._order is None:
             self._paint_absent(painter)
         painter.setClipping(False)

@@ -21,23 +21,30 @@ class AtlasLayout:
         self.cell = QSizeF(1, 1)  # of a thumbnail and its gap: whole device pixels
         self.gap = 1
         self.left = self.top = 0
+        self._columns = 1
         self._places: dict[Head, tuple[int, int]] = {}
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of thumbnails."""
         if self.order is not None:
-            return (-(-len(self.order) // max(self.heads, 1)), self.heads)
+            return (-(-len(self.order) // self._columns), self._columns)
         return (self.layers, self.heads)
 
     def set_heads(self, layers: int, heads: int, order: Sequence[Head] | None) -> None:
         """So many heads, in an order of their own or layer by layer."""
         self.layers, self.heads, self.order = layers, heads, order
-        if order is not None and heads:
-            self._places = {at: divmod(rank, heads) for rank, at in enumerate(order)}
+        self._columns = max(heads, 1)
 
     def set_space(self, space: QSize, u: float, ratio: float) -> None:
-        """Thumbnails as large as the space allows; `u` is the zoom, `ratio` pixels to a point."""
+        """Thumbnails as large as the space allows; `u` is the zoom, `ratio` pixels to a point.
+
+        Heads in an order of their own fill rows that fit, so that none has to be looked for aside.
+        """
+        if self.order is not None:
+            fit = int((space.width() - self.left - 2) / (_LEAST * u))
+            self._columns = max(1, min(self.heads, fit))
+            self._places = {at: divmod(rank, self._columns) for rank, at in enumerate(self.order)}
         rows, columns = self.shape
         if rows and columns:
             wide = (space.width() - self.left - 2) / columns
@@ -48,10 +55,15 @@ class AtlasLayout:
         self.gap = 1 if self.cell.height() < 20 * u else 3
 
     @property
+    def sheet(self) -> QSizeF:
+        """All thumbnails with the gaps between them."""
+        rows, columns = self.shape
+        return QSizeF(columns * self.cell.width(), rows * self.cell.height())
+
+    @property
     def whole(self) -> QSizeF:
         """Everything, labels included."""
-        rows, columns = self.shape
-        return QSizeF(self.left + columns * self.cell.width(), self.top + rows * self.cell.height())
+        return self.sheet + QSizeF(self.left, self.top)
 
     def head_of(self, row: int, column: int) -> Head | None:
         """Which head is drawn at a place."""

@@ -72,7 +72,7 @@ class AttentionPanel(Panel):
         self.heads = HeadsSide(self.theme, self._head_words)
         self.pages = Pages(
             self.theme,
-            self._cell_words,
+            self._map_words,
             self._token_words,
             lambda key: self._cell_words(self._query or 0, key),
         )
@@ -246,7 +246,8 @@ class AttentionPanel(Panel):
     # -- reading
 
     def _on_hovered(self, cell: tuple[int, int] | None) -> None:
-        self._over = None if cell is None else lambda: self._cell_words(*cell)
+        read = self._cell_words if self.tools.chosen_view == "row" else self._map_words
+        self._over = None if cell is None else lambda: read(*cell)
         self.session.select(key=None if cell is None else cell[1])
         self._read()
 
@@ -269,6 +270,10 @@ class AttentionPanel(Panel):
 
     def _cell_words(self, query: int, key: int) -> str:
         return "" if self._drawn is None else words.cell(self._drawn, self._labels, query, key)
+
+    def _map_words(self, query: int, key: int) -> str:
+        drawn = self._drawn
+        return "" if drawn is None else words.cell_in_row(drawn, self._labels, query, key)
 
     def _token_words(self, token: int) -> str:
         drawn = self._drawn
@@ -309,6 +314,7 @@ class AttentionPanel(Panel):
         if self.heads.kind is None:
             self.heads.atlas.set_order(None)
         self.heads.atlas.set_doing("")
+        self.heads.atlas.to_top()
         self.source.set_kind(self.heads.kind)
 
     def begin_go_to(self) -> None:
