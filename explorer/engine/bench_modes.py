@@ -9,7 +9,8 @@ from typing import Any
 from explorer.engine import modes
 from explorer.engine.errors import BadInput
 from explorer.engine.runner import Runner
-from explorer.trace.modes import MODES, ModeFigures
+from explorer.trace.mode_figures import ModeFigures
+from explorer.trace.modes import MODES
 
 ROUNDS = 4
 Clock = Callable[[], list[float]]  # seconds per token, of several
@@ -38,7 +39,7 @@ def measure(
         try:
             seconds: list[list[float]] = [[], [], []]
             for round_ in range(ROUNDS):
-                note(f"Decoding in mode {mode}", round_ / ROUNDS)
+                note(f"Decoding in mode {mode}, round {round_ + 1} of {ROUNDS}", None)
                 for kept, clock in zip(seconds, clocks, strict=True):
                     kept += clock()
         finally:

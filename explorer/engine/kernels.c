@@ -96,3 +96,15 @@ void rms_norm(const float *weight, const float *x, float *y, long rows, long wid
             y[j] = weight[j] * (x[j] * scale);
     }
 }
+
+/* y (heads, width) = x turned by angles given as cosines and sines (width), halves in pairs */
+void rotary(const float *restrict x, const float *restrict cosine, const float *restrict sine,
+            float *restrict y, long heads, long width)
+{
+    long half = width / 2;
+    for (long h = 0; h < heads; h++, x += width, y += width)
+        for (long j = 0; j < half; j++) {
+            y[j] = x[j] * cosine[j] - x[j + half] * sine[j];
+            y[j + half] = x[j + half] * cosine[j + half] + x[j] * sine[j + half];
+        }
+}

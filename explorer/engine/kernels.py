@@ -93,5 +93,6 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         function.argtypes = [address] * 4 + [length] * 2 + [ctypes.c_int]
         function.restype = None
     loaded.rms_norm.argtypes = [address] * 3 + [length] * 2 + [real]
-    loaded.rms_norm.restype = None
+    loaded.rotary.argtypes = [address] * 4 + [length] * 2
+    loaded.rms_norm.restype = loaded.rotary.restype = None
     return loaded

@@ -27,7 +27,8 @@ from explorer.engine.one_row import OneRow
 from explorer.engine.progress import Progress
 from explorer.engine.runner import Runner
 from explorer.engine.traffic import machine_key
-from explorer.trace.modes import MODES, Mode, ModeFigures
+from explorer.trace.mode_figures import ModeFigures
+from explorer.trace.modes import MODES, Mode
 from explorer.trace.request import RunRequest, Sampling
 
 PROMPT, STEPS = 32, 20  # tokens read, and cached steps after them

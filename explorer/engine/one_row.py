@@ -1,4 +1,4 @@
-"""Linear layers and RMS norms by the C kernels, wherever a pass reads a single token.
+"""Linear layers, norms and rotary positions by the C kernels, wherever one token is read.
 
 Every other shape goes through the library's function, on the same weights.  Nothing of the model
 is replaced: while a pass of one token runs, stand-ins lie before its modules.
@@ -14,6 +14,8 @@ import torch
 
 from explorer.engine import kernels
 from explorer.engine.errors import BadInput
+from explorer.engine.memory import available_bytes
+from explorer.engine.one_rotary import OneRotary
 from explorer.engine.shortcuts import Direct, direct
 
 NORM_ROWS = 256  # rows of a norm: more is a prefill
@@ -43,7 +45,7 @@ class OneRow:
         if not linears:
             raise BadInput("This mode needs plain linear layers, and this model has none.")
         if rounded:
-            self._round(linears)
+            self._round(model, linears)
         for linear in linears:
             self._stand_ins[id(linear)] = _Linear(linear, self._product(linear))
         self._forwards: list[tuple[dict[str, Any], Forward]] = [
@@ -54,6 +56,7 @@ class OneRow:
         head = model.get_output_embeddings()
         if head is not None and id(head) in self._stand_ins:
             self._forwards.append((head.__dict__, self._stand_ins[id(head)]))
+        self._rotary = OneRotary(model, self._library)
 
     def stand_in(self, module: Any) -> Direct | None:
         """What is called in a linear layer's place."""
@@ -61,12 +64,13 @@ class OneRow:
 
     @contextlib.contextmanager
     def laid(self) -> Iterator[None]:
-        """While inside, norms and the head go through the kernels; nothing stays behind."""
+        """While inside, norms, rotary positions and the head go through the kernels."""
         free = [(own, forward) for own, forward in self._forwards if "forward" not in own]
         try:
             for own, forward in free:
                 own["forward"] = forward
-            yield
+            with self._rotary.laid():
+                yield
         finally:
             for own, _ in free:
                 own.pop("forward", None)
@@ -86,8 +90,10 @@ class OneRow:
         """Free the memory of the weights as they were."""
         self._before = []
 
-    def _round(self, linears: list[torch.nn.Linear]) -> None:
+    def _round(self, model: Any, linears: list[torch.nn.Linear]) -> None:
         """Every matrix holds float16 numbers from now on, kept in both widths."""
+        matrices = {id(linear.weight): linear.weight for linear in linears}
+        _check_room(sum(weight.numel() for weight in matrices.values()))
         for linear in linears:
             weight = linear.weight
             if id(weight) in self._halves:
@@ -100,6 +106,10 @@ class OneRow:
             self._halves[id(weight)] = half
             # A new tensor: the old one may lie in a file that is read-only.
             weight.data = half.float()
+        for other in model.parameters():
+            if id(other) not in self._halves:  # else it alone would keep that file in memory
+                self._before.append((other, other.data))
+                other.data = other.data.clone()
 
     def _product(self, linear: torch.nn.Linear) -> Forward:
         weight, bias = linear.weight, linear.bias
@@ -160,6 +170,16 @@ class _Linear(Direct):
 
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         return self.__dict__["_product"](tensor)
+
+
+def _check_room(numbers: int) -> None:
+    """BadInput if the rounded matrices, in both widths, would not fit beside the others."""
+    needed, free = numbers * (4 + 2), available_bytes()
+    if free is not None and needed > free:
+        raise BadInput(
+            f"Rounding the weights takes {needed / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB "
+            "are free; stay in exact mode."
+        )
 
 
 def _is_plain(module: Any) -> bool:

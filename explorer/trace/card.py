@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from explorer.trace.modes import Mode, ModeFigures
+from explorer.trace.mode_figures import ModeFigures
+from explorer.trace.modes import Mode
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.engine import kernels, modes, selftest
+from explorer.engine import kernels, modes, one_row, selftest
 from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.one_rotary import OneRotary
 from explorer.engine.one_row import OneRow
 from explorer.engine.runner import Runner
 from explorer.engine.traffic import step_bytes
@@ -83,11 +84,9 @@ def test_rounded_is_the_library_on_rounded_weights() -> None:
             module.weight.data = module.weight.data.half().float()
     assert gap(ours, steps_of(by_hand)) < 1e-4
     assert gap(ours, exact) > 1e-3
-    other = {"causal_mask": False}, {"cache": False}, {"padding": "left", "pad": 3}
-    for request in other:
-        assert gap(steps_of(in_mode("rounded"), 3, **request), steps_of(by_hand, 3, **request)) < (
-            1e-4
-        )
+    rounded = in_mode("rounded")
+    for request in ({"causal_mask": False}, {"cache": False}, {"padding": "left", "pad": 3}):
+        assert gap(steps_of(rounded, 3, **request), steps_of(by_hand, 3, **request)) < 1e-4
 
 
 @needs_compiler
@@ -187,6 +186,16 @@ def test_models_without_linear_layers_or_with_huge_weights_are_refused() -> None
 
 
 @needs_compiler
+def test_what_does_not_fit_is_not_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_row, "available_bytes", lambda: 10_000)
+    model = tiny_model("llama")
+    first = model.lm_head.weight.data_ptr()
+    with pytest.raises(BadInput, match=r"takes 0\.0 GB of memory"):
+        OneRow(model, rounded=True)
+    assert model.lm_head.weight.data_ptr() == first
+
+
+@needs_compiler
 def test_a_compiler_that_fails_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
@@ -218,6 +227,31 @@ def test_the_kernels_on_every_width(rows: int, width: int) -> None:
         theirs = torch.nn.functional.linear(x, linear.weight, bias)
         torch.testing.assert_close(y32, theirs, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(y16, theirs, atol=1e-5, rtol=1e-5)
+
+
+@needs_compiler
+def test_rotary_positions_stand_in_for_what_they_equal_and_for_nothing_else() -> None:
+    from transformers.models.cohere import modeling_cohere as interleaved
+    from transformers.models.llama import modeling_llama as halves
+
+    stock = halves.apply_rotary_pos_emb
+    q, k = torch.randn(1, 4, 1, 8), torch.randn(1, 2, 1, 8)
+    cos, sin = torch.randn(1, 1, 8), torch.randn(1, 1, 8)
+    with OneRotary(tiny_model("llama"), kernels.library()).laid():
+        ours = halves.apply_rotary_pos_emb
+        assert ours is not stock
+        for mine, theirs in zip(ours(q, k, cos, sin), stock(q, k, cos, sin), strict=True):
+            torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-6)
+        several = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8)
+        angles = torch.randn(1, 3, 8), torch.randn(1, 3, 8)
+        torch.testing.assert_close(ours(*several, *angles), stock(*several, *angles))
+    assert halves.apply_rotary_pos_emb is stock
+    model = torch.nn.Module()
+    model.inner = object.__new__(interleaved.CohereAttention)
+    torch.nn.Module.__init__(model.inner)
+    stock = interleaved.apply_rotary_pos_emb
+    with OneRotary(model, kernels.library()).laid():
+        assert interleaved.apply_rotary_pos_emb is stock
 
 
 @needs_compiler

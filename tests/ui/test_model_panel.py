@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from explorer.trace import messages as m
 from explorer.trace.card import Capability
-from explorer.trace.modes import ModeFigures
+from explorer.trace.mode_figures import ModeFigures
 from explorer.ui.panels.model import ModelPanel
 from explorer.ui.theme import THEMES
 from tests.ui.stage import WindowStage

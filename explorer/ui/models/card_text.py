@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
 from explorer.figures.cache import bytes_text
-from explorer.trace import modes
+from explorer.trace import mode_figures, modes
 from explorer.trace.card import Capability, ModelCard
 from explorer.trace.library import Recipe
 from explorer.ui.theme import Theme
@@ -105,7 +105,7 @@ def _sentence(words: str) -> str:
 
 def mode_lines(card: ModelCard, tr: Tr) -> list[str]:
     """Each engine mode: which is on, what it is, and what it was measured to gain and change."""
-    measured = {figures.mode: modes.sentence(figures) for figures in card.modes}
+    measured = {figures.mode: mode_figures.sentence(figures) for figures in card.modes}
     lines = []
     for mode, words in modes.MODES.items():
         on = tr(" (on)") if card.mode == mode else ""
