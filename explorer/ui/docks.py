@@ -155,9 +155,11 @@ class Docks(QMainWindow):
         running = new.status.activity == "running"
         # The end of a run comes with its last step.
         ended = old is not None and old.status.activity == "running" and old.trace is not new.trace
+        # Which its self-check follows at once.
+        checked = old is not None and new.status.activity == "checking" != old.status.activity
         for place, dock in enumerate(self.docks):
             # All of them drawn in one turn would hold the mouse up for as long.
-            dock.show_state(new, later=(running or ended) and place >= _AT_ONCE)
+            dock.show_state(new, later=(running or ended or checked) and place >= _AT_ONCE)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme

@@ -191,6 +191,7 @@ def test_the_cache_experiment_runs_on_request_with_progress_and_gives_its_totals
     ran(stage, 1)
     page = ways(timings(stage))
     assert timings(stage).views() == {}
+    wait_until(page._run.isEnabled)
     QTest.mouseClick(page._run, Qt.MouseButton.LeftButton)
     asked = stage.engine.last(m.CacheExperiment)
     assert asked.tokens == 20
