@@ -104,24 +104,9 @@ class Session:
 
         `how` are fields of `messages.Load` for this one time.
         """
-        before = self.state.request
-        if (name, dtype or before.dtype) != (before.model, before.dtype):
-            mode = mode or "exact"
-        given = {"dtype": dtype, "device": device, "mode": mode}
-        changes = {field: value for field, value in given.items() if value is not None}
-        request = msgspec.structs.replace(before, model=name, **changes)
+        opened = views.opened(self.state.request, name, dtype, device, mode)
         self._driver.cancel()
-        self._store.set(
-            request=request,
-            plan=None,
-            card=None,
-            prompt_tokens=(),
-            prompt_parts=None,
-            batch=None,
-            code_question=None,
-            error="",
-            error_details="",
-        )
+        self._store.set(**opened)
         self._driver.open(**how)
 
     def answer_code(self, run_it: bool) -> None:

@@ -1,4 +1,4 @@
-"""Changes of state that put another trace on screen, and what is known of its tokens."""
+"""Changes of state that put another trace or model in place, and what is known of its tokens."""
 
 from __future__ import annotations
 
@@ -47,6 +47,27 @@ def known_token(token_id: int, state: State) -> Token | None:
         if token.id == token_id:
             return msgspec.structs.replace(token, origin="forced")
     return None
+
+
+def opened(
+    before: RunRequest, name: str, dtype: str | None, device: str | None, mode: str | None
+) -> dict[str, Any]:
+    """The changes with which a model is opened; another model or dtype begins in exact mode."""
+    if (name, dtype or before.dtype) != (before.model, before.dtype):
+        mode = mode or "exact"
+    given = {"dtype": dtype, "device": device, "mode": mode}
+    changes = {field: value for field, value in given.items() if value is not None}
+    return {
+        "request": msgspec.structs.replace(before, model=name, **changes),
+        "plan": None,
+        "card": None,
+        "prompt_tokens": (),
+        "prompt_parts": None,
+        "batch": None,
+        "code_question": None,
+        "error": "",
+        "error_details": "",
+    }
 
 
 def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
