@@ -359,16 +359,34 @@ ACTIONS: tuple[Action, ...] = (
         wish=lambda w: w.look.zoom(0),
     ),
     Action(
+        id="enlarge",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Enlarge panel, or back"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "The panel under the mouse in place of all; again: all as they were"
+        ),
+        keys=("F10", "E"),
+        wish=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),
+        line_before=True,
+    ),
+    Action(
+        id="settings",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Hide or show prompt and settings"),
+        tip=QT_TRANSLATE_NOOP("actions", "The column on the left makes room for the panels"),
+        keys=("F9",),
+        wish=lambda w: w.presenter.show_settings(not w.presenter.settings_shown),
+    ),
+    Action(
         id="presenter",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Presenter mode"),
-        tip=QT_TRANSLATE_NOOP("actions", "Full screen and larger, for a projector; F11 leaves it"),
+        tip=QT_TRANSLATE_NOOP("actions", "Full screen and larger, for a projector"),
         keys=("F11",),
         icon="presenter",
-        wish=lambda w: w.toggle_presenter(),
+        wish=lambda w: w.presenter.toggle(),
         checked_text=QT_TRANSLATE_NOOP("actions", "Leave (F11)"),
         checked_icon="leave-presenter",
-        line_before=True,
     ),
     Action(
         id="reset-layout",

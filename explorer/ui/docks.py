@@ -2,102 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import pairwise
 
-from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabBar, QToolButton, QWidget
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtGui import QCursor, QResizeEvent
+from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.panel import Panel
+from explorer.ui.panel_dock import PanelDock
 from explorer.ui.panels import PANELS, Place
 from explorer.ui.theme import Theme
 
 LAYOUT_VERSION = 1
 _AT_ONCE = 2  # panels that show a step of a run at once; the others in a later turn of the loop
-_LATER_MS = 12
-
-
-class PanelDock(QDockWidget):
-    """A panel whose header is the title bar; it catches up when it is shown again.
-
-    The panel is made when somebody first asks for it or sees it.
-    """
-
-    def __init__(self, place: Place, make: Callable[[Place], Panel], parent: QWidget) -> None:
-        super().__init__(place.words, parent)
-        self.setObjectName(place.id)
-        self.setAccessibleName(place.words)
-        self.place = place
-        self._make = make
-        self._panel: Panel | None = None
-        self._shown: State | None = None
-        self._latest: State | None = None
-        self._seen = not place.beside
-        if self._seen:
-            self._build()
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(_LATER_MS)
-        self._later.timeout.connect(lambda: self._seen and self._catch_up())
-        self.visibilityChanged.connect(self._on_visibility)
-
-    @property
-    def made(self) -> bool:
-        """True if there is a panel in it yet."""
-        return self._panel is not None
-
-    @property
-    def panel(self) -> Panel:
-        """The panel; made now if it is not there yet."""
-        return self._panel or self._build()
-
-    def _build(self) -> Panel:
-        self._panel = panel = self._make(self.place)
-        self.setWidget(panel)
-        float_ = self._button("❐", self.tr("Take out of the window, or put back"))
-        float_.clicked.connect(lambda: self.setFloating(not self.isFloating()))
-        close = self._button("✕", self.tr("Hide; the View menu brings it back"))
-        close.clicked.connect(self.close)
-        self.setTitleBarWidget(panel.header)
-        return panel
-
-    def _button(self, text: str, tip: str) -> QToolButton:
-        button = QToolButton()
-        button.setText(text)
-        button.setToolTip(tip)
-        button.setAccessibleName(f"{self.windowTitle()}: {tip}")
-        button.setProperty("look", "title-button")
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        layout = self.panel.header.layout()
-        assert layout is not None
-        layout.addWidget(button)
-        return button
-
-    def show_state(self, new: State, later: bool = False) -> None:
-        """Draw, now or in a moment, or only remember while nobody sees it."""
-        self._latest = new
-        if self._seen and not later:
-            self._catch_up()
-        elif self._seen and not self._later.isActive():
-            self._later.start()
-
-    @property
-    def settled(self) -> bool:
-        """True if nothing of the newest state is still to be drawn here."""
-        return not self._seen or (self._latest is self._shown and not self.panel.busy)
-
-    def _on_visibility(self, visible: bool) -> None:
-        self._seen = visible
-        if visible:
-            self._catch_up()
-
-    def _catch_up(self) -> None:
-        self._later.stop()
-        if self._latest is not None and self._latest is not self._shown:
-            old, self._shown = self._shown, self._latest
-            self.panel.show_state(old, self._latest)
 
 
 class Docks(QMainWindow):
@@ -110,10 +29,18 @@ class Docks(QMainWindow):
         self.setDockNestingEnabled(True)
         self.docks: list[PanelDock] = []
         self._session, self._theme = session, theme
+        self._enlarged: PanelDock | None = None
+        self._before = QByteArray()  # the layout that comes back after it
+        self._spread = QByteArray()  # the layout that comes back after presenter mode
+        self._spread_size = QSize()
+        self._shares: list[list[tuple[PanelDock, QSize]]] = []
+        self._due: tuple[QSize, QByteArray] | None = None  # a layout, once the window has its size
         for place in PANELS:
-            self.docks.append(PanelDock(place, self._make, self))
+            dock = PanelDock(place, self._make, self)
+            dock.enlargeWished.connect(lambda dock=dock: self.enlarge(dock))
+            dock.toggleViewAction().triggered.connect(lambda on, dock=dock: self._show(dock, on))
+            self.docks.append(dock)
         for dock in self._beside:
-            dock.toggleViewAction().triggered.connect(dock.raise_)
             dock.visibilityChanged.connect(self._name_tab_bars)
         self._place()
         self._original = self.saveState(LAYOUT_VERSION)
@@ -132,9 +59,97 @@ class Docks(QMainWindow):
     def bring_up(self, name: str) -> Panel:
         """Show the panel of this ID, in front of those that share its place."""
         (dock,) = (dock for dock in self.docks if dock.place.id == name)
+        if self._enlarged not in (None, dock):
+            self.enlarge(dock)
         dock.setVisible(True)
         dock.raise_()
         return dock.panel
+
+    def _show(self, dock: PanelDock, on: bool) -> None:
+        """As its row in the menu says; a panel beside the enlarged one ends that."""
+        if self._enlarged is not None:
+            self.enlarge(None)
+            dock.setVisible(on)
+        dock.raise_()
+
+    # -- one panel in place of all, and all of them for a class
+
+    @property
+    def enlarged(self) -> PanelDock | None:
+        """The panel that has the place of all, if one has."""
+        return self._enlarged
+
+    def at_hand(self) -> PanelDock:
+        """The panel under the mouse; else the one with the focus; else the first that is seen."""
+        for widget in (QApplication.widgetAt(QCursor.pos()), QApplication.focusWidget()):
+            for dock in self.docks if widget is not None else ():
+                if dock.isAncestorOf(widget):
+                    return dock
+        return next((dock for dock in self.docks if dock.in_front), self.docks[0])
+
+    def enlarge(self, dock: PanelDock | None) -> None:
+        """Give one panel the place of all; the same again, or None: all as they were."""
+        was, self._enlarged = self._enlarged, None
+        self.setUpdatesEnabled(False)
+        if was is not None:
+            was.show_enlarged(False)
+            self.restoreState(self._before, LAYOUT_VERSION)
+        if dock is not None and dock is not was:
+            self._before = self.saveState(LAYOUT_VERSION)
+            dock.setFloating(False)
+            for other in self.docks:
+                if other is not dock and not other.isFloating():
+                    other.hide()
+            dock.show()
+            dock.show_enlarged(True)
+            self._enlarged = dock
+        self.setUpdatesEnabled(True)
+
+    def present(self, on: bool) -> None:
+        """Panels above one another become tabs, so that each is large; off: all as they were."""
+        enlarged = self._enlarged
+        self.enlarge(None)
+        if on:
+            columns = list(self._columns().values())
+            self._spread = self.saveState(LAYOUT_VERSION)
+            self._spread_size = self.size()
+            self._shares = [[(dock, dock.size()) for dock in column] for column in columns]
+            for column in columns:
+                for above, dock in pairwise(column):
+                    self.tabifyDockWidget(above, dock)
+                column[0].raise_()
+            if len(columns) == 2:  # text that grows needs its width more than the maps do
+                width = self.width()
+                firsts = [column[0] for column in columns]
+                wanted = [round(width * 0.55), round(width * 0.45)]
+                self.resizeDocks(firsts, wanted, Qt.Orientation.Horizontal)
+        elif not self._spread.isEmpty():
+            self.restoreState(self._spread, LAYOUT_VERSION)
+            self._due = self._spread_size, self._spread
+            self._spread = QByteArray()
+            self._share_out()
+        self.enlarge(enlarged)
+
+    def _share_out(self) -> None:
+        """The shares of before, at whatever size the window has until it is back to its own."""
+        firsts = [column[0] for column in self._shares]
+        self.resizeDocks(
+            [dock for dock, _ in firsts],
+            [size.width() for _, size in firsts],
+            Qt.Orientation.Horizontal,
+        )
+        for column in self._shares:
+            total = sum(size.height() for _, size in column)
+            heights = [round(size.height() * self.height() / total) for _, size in column]
+            self.resizeDocks([dock for dock, _ in column], heights, Qt.Orientation.Vertical)
+
+    def _columns(self) -> dict[int, list[PanelDock]]:
+        """Panels that are seen above one another, from the top, by where they begin."""
+        columns: dict[int, list[PanelDock]] = {}
+        for dock in sorted(self.docks, key=lambda dock: dock.y()):
+            if dock.in_front and not dock.isFloating():
+                columns.setdefault(dock.x(), []).append(dock)
+        return columns
 
     @property
     def settled(self) -> bool:
@@ -169,12 +184,13 @@ class Docks(QMainWindow):
 
     def open(self, panel_id: str) -> None:
         """Show a panel, its tab on top."""
-        dock = next(dock for dock in self.docks if dock.objectName() == panel_id)
-        dock.show()
-        dock.raise_()
+        self.bring_up(panel_id)
 
     def layout_state(self) -> QByteArray:
-        return self.saveState(LAYOUT_VERSION)
+        """The panels in their places, also while one is enlarged or all are presented."""
+        if not self._spread.isEmpty():
+            return self._spread
+        return self.saveState(LAYOUT_VERSION) if self._enlarged is None else self._before
 
     def restore_layout(self, state: QByteArray) -> bool:
         """As it was left; False if it is from another version or damaged."""
@@ -183,6 +199,8 @@ class Docks(QMainWindow):
 
     def reset_layout(self) -> None:
         """As at the first start: docked, and sized for this window."""
+        self.enlarge(None)
+        self._spread = QByteArray()
         for dock in self.docks:
             dock.setFloating(False)
             dock.setVisible(not dock.place.beside)
@@ -214,12 +232,13 @@ class Docks(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Panels above one another keep their shares, so that a bar that comes and goes leaves
         them as they were."""
-        columns: dict[int, list[PanelDock]] = {}
-        for dock in self.docks:
-            if dock.isVisible() and not dock.isFloating():
-                columns.setdefault(dock.x(), []).append(dock)
+        columns = self._columns()
         heights = {dock: dock.height() for dock in self.docks}
         super().resizeEvent(event)
+        if self._due is not None and self._due[0] == event.size() and self._enlarged is None:
+            self.restoreState(self._due[1], LAYOUT_VERSION)
+            self._due = None
+            return
         old, new = event.oldSize().height(), event.size().height()
         if not self._sized or old <= 0 or old == new:
             return

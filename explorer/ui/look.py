@@ -10,10 +10,11 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.ui import theme as themes
 from explorer.ui.memory import Memory
-from explorer.ui.theme import MAX_SCALE, MIN_SCALE, THEMES, Theme
+from explorer.ui.theme import BASE_FONT_PX, MAX_SCALE, MIN_SCALE, THEMES, Theme
 
 ZOOM_STEP = 1.1
-PRESENTER_ZOOM = 1.3
+PRESENTER_ZOOM = 1.3  # at the least
+PRESENTER_LINES = 34  # the text is as high as this part of the screen: what a back row can read
 ROUNDING = 0.97  # fonts come in whole pixels, so that sizes do not grow quite evenly
 
 
@@ -46,8 +47,12 @@ class Look(QObject):
     @property
     def whole_scale(self) -> float:
         """The zoom on screen: presenter mode included, and never so large that parts fall off."""
-        wanted = self.scale * (PRESENTER_ZOOM if self.presenting else 1.0)
+        wanted = self.scale * (self._for_a_class() if self.presenting else 1.0)
         return min(wanted, self._largest(), MAX_SCALE)
+
+    def _for_a_class(self) -> float:
+        lines = 0 if self._room is None else self._room.height() / PRESENTER_LINES
+        return max(PRESENTER_ZOOM, lines / BASE_FONT_PX)
 
     def dress(self) -> None:
         """Put the style sheet on, once everything is built that it is to reach."""
@@ -70,6 +75,10 @@ class Look(QObject):
         """Larger, on a screen of this size; not remembered."""
         self.presenting = on
         self._room = room
+        self._apply()
+
+    def fit(self) -> None:
+        """Take the size anew, after what the window needs has changed."""
         self._apply()
 
     def _largest(self) -> float:

@@ -126,6 +126,11 @@ class StatusBar(QWidget):
         row.addWidget(self._model)
         row.addWidget(self.light)
 
+    @property
+    def waiting(self) -> bool:
+        """True while something takes long enough to have a progress bar."""
+        return not self._progress.isHidden()
+
     def set_theme(self, theme: Theme) -> None:
         self.light.set_theme(theme)
 

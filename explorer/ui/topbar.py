@@ -44,10 +44,12 @@ class TopBar(QWidget):
         self._actions = actions
         self._theme = theme
         self._recent: list[str] = []
+        self._last_levels, self._model_level = (2, 2, 1, 0), 2  # where words are still shown
         self.setProperty("look", "bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._build_model()
         self._build_switches()
+        self._build_panels()
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(10, 5, 10, 5)
         self._row.setSpacing(6)
@@ -66,12 +68,12 @@ class TopBar(QWidget):
         self._line()
         self._row.addWidget(self.mask)
         self._row.addWidget(self.cache)
-        self._line()
+        self._padding = [self._line(), self.side, self.pad, self._worded[3]]
         self._row.addWidget(self._padding_label)
-        self._row.addWidget(self.side)
-        self._row.addWidget(self.pad)
-        self._row.addWidget(self._worded[3])
+        for widget in self._padding[1:]:
+            self._row.addWidget(widget)
         self._row.addStretch(1)
+        self._row.addWidget(self.panels)
         self._row.addWidget(self._worded[2])
         self.set_theme(theme)
 
@@ -103,6 +105,16 @@ class TopBar(QWidget):
         self.pad.setToolTip(self.pad.accessibleName())
         self.side.activated.connect(self._wish_padding)
         self.pad.valueChanged.connect(self._wish_padding)
+
+    def _build_panels(self) -> None:
+        """In place of the View menu, which is away in presenter mode."""
+        self.panels = QToolButton()
+        self.panels.setText(self.tr("Panels"))
+        self.panels.setAccessibleName(self.panels.text())
+        self.panels.setToolTip(self.tr("Show or hide a panel"))
+        self.panels.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.panels.setMenu(QMenu(self.panels))
+        self.panels.hide()
 
     def _button(self, action: str, text: bool = False, primary: bool = False) -> QToolButton:
         button = QToolButton()
@@ -137,11 +149,12 @@ class TopBar(QWidget):
         box.clicked.connect(act)
         return box
 
-    def _line(self) -> None:
+    def _line(self) -> QFrame:
         line = QFrame()
         line.setFrameShape(QFrame.Shape.VLine)
         line.setProperty("look", "line")
         self._row.addWidget(line)
+        return line
 
     def set_theme(self, theme: Theme) -> None:
         size = round(18 * unit(self))
@@ -171,10 +184,10 @@ class TopBar(QWidget):
     def _fit(self) -> None:
         """Leave out words, the least needed first, until the bar fits its width."""
         for level in range(4):
-            self._padding_label.setVisible(level < 1)
-            for button, last in zip(self._worded, (2, 2, 1, 0), strict=True):
+            self._padding_label.setVisible(level < 1 and not self.side.isHidden())
+            for button, last in zip(self._worded, self._last_levels, strict=True):
                 button.setToolButtonStyle(_WORDED if level <= last else _ICON_ONLY)
-            self._model.setToolButtonStyle(_WORDED if level < 3 else _ICON_ONLY)
+            self._model.setToolButtonStyle(_WORDED if level <= self._model_level else _ICON_ONLY)
             self._row.invalidate()
             if self._row.minimumSize().width() <= self.width():
                 return
@@ -183,8 +196,18 @@ class TopBar(QWidget):
         self._recent = names
 
     def set_presenting(self, on: bool) -> None:
-        """Lock what could be hit by accident."""
+        """Lock what could be hit by accident, and offer what the menus did."""
         self._model.setEnabled(not on)
+        self.panels.setVisible(on)
+        # A class needs the way out in words more than the name of a model that is locked.
+        self._last_levels = (2, 2, 3, 0) if on else (2, 2, 1, 0)
+        self._model_level = 0 if on else 2
+
+    def show_padding(self, on: bool) -> None:
+        """Padding is a setting, though it stands up here."""
+        for widget in self._padding:
+            widget.setVisible(on)
+        self._fit()
 
     def show_state(self, old: State | None, new: State) -> None:
         if old is None or old.request.model != new.request.model or old.card is not new.card:

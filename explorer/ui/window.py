@@ -36,6 +36,7 @@ from explorer.ui.menus import Actions, fill
 from explorer.ui.models.code import CodeDialog
 from explorer.ui.notices import Notices
 from explorer.ui.paint_watch import PaintWatch
+from explorer.ui.presenter import Presenter
 from explorer.ui.prompt import PromptBox
 from explorer.ui.sequence import Sequence
 from explorer.ui.status import StatusBar
@@ -94,6 +95,7 @@ class Window(QMainWindow):
         view.addSeparator()
         for dock in self.docks.docks:
             view.addAction(dock.toggleViewAction())
+            self.topbar.panels.menu().addAction(dock.toggleViewAction())
         themes = self._menus["view"].addMenu(self.tr("Theme"))
         for theme in THEMES.values():
             action = themes.addAction(
@@ -127,6 +129,8 @@ class Window(QMainWindow):
         self._split.setChildrenCollapsible(False)
         middle = QHBoxLayout()
         middle.setContentsMargins(8, 0, 8, 0)
+        self.presenter = Presenter(self, left)
+        middle.addWidget(self.presenter.strip)
         middle.addWidget(self._split)
         whole = QWidget()
         rows = QVBoxLayout(whole)
@@ -140,7 +144,7 @@ class Window(QMainWindow):
 
     def _connect(self) -> None:
         self.look.changed.connect(self._on_look)
-        self.look.needs = self.minimumSizeHint
+        self.look.needs = self.presenter.least_size
         self.topbar.openModel.connect(self.files.open)
         self.files.recentChanged.connect(lambda: self.topbar.set_recent(self._memory.recent()))
         self.topbar.set_recent(self._memory.recent())
@@ -172,6 +176,7 @@ class Window(QMainWindow):
             self.docks,
         ):
             part.show_state(old, new)
+        self.presenter.follow()
         if new.code_question is not None and (old is None or old.code_question is None):
             self._ask_about_code(new.code_question)
         model = title_of(new.request.model)
@@ -237,21 +242,6 @@ class Window(QMainWindow):
         dialog.answered.connect(self.session.answer_code)
         dialog.open()
 
-    def toggle_presenter(self) -> None:
-        """Full screen, larger, with a visible way out."""
-        on = not self.look.presenting
-        self.look.present(on, self.screen().size())
-        self.menuBar().setVisible(not on)
-        self.actions_table.set_presenting(on)
-        self.topbar.set_presenting(on)
-        if on:
-            self._was_maximized = self.isMaximized()
-            self.showFullScreen()
-        elif self._was_maximized:
-            self.showMaximized()
-        else:
-            self.showNormal()
-
     def go_to_token(self) -> None:
         self.docks.bring_up("attention").begin_go_to()  # type: ignore[attr-defined]
 
@@ -259,6 +249,7 @@ class Window(QMainWindow):
         self.docks.bring_up("attention").compare()  # type: ignore[attr-defined]
 
     def reset_layout(self) -> None:
+        self.presenter.show_settings(True)
         self._split.setSizes([270, max(self.width() - 270, 400)])
         self.docks.reset_layout()
 
@@ -326,7 +317,8 @@ class Window(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if self.look.presenting:
-            self.toggle_presenter()
+            self.presenter.toggle()
+        self.presenter.show_settings(True)
         self._memory.put("geometry", self.saveGeometry())
         self._memory.put("layout", self.docks.layout_state())
         self._memory.put("split", self._split.saveState())
@@ -343,10 +335,9 @@ class Window(QMainWindow):
         # The window manager may end full screen by itself.
         ended = not self.isFullScreen() and self.isVisible() and not self.isMinimized()
         if event.type() == QEvent.Type.WindowStateChange and self.look.presenting and ended:
-            self.toggle_presenter()
+            self.presenter.toggle()
 
     def _restore(self) -> None:
-        self._was_maximized = False
         self.topbar.set_presenting(False)
         self.resize(*FIRST_SIZE)
         self.restoreGeometry(self._memory.blob("geometry"))

@@ -287,6 +287,23 @@ def try_zoom_reset(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert stage.look.scale == 1
 
 
+def try_enlarge(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    docks = stage.window.docks
+    monkeypatch.setattr(docks, "at_hand", lambda: docks.docks[2])
+    trigger(stage, "enlarge")
+    assert [dock for dock in docks.docks if dock.isVisible()] == [docks.docks[2]]
+    trigger(stage, "enlarge")
+    assert docks.docks[0].isVisible()
+
+
+def try_settings(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "settings")
+    assert not stage.window.prompt.isVisible()
+    assert stage.window.presenter.strip.isVisible()
+    trigger(stage, "settings")
+    assert stage.window.prompt.isVisible()
+
+
 def try_presenter(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     trigger(stage, "presenter")
     assert stage.window.isFullScreen()

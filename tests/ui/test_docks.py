@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QCursor
+from PySide6.QtTest import QTest
+
 from explorer.session.state import State
 from explorer.trace import messages as m
+from explorer.ui.docks import Docks
+from explorer.ui.panel_dock import PanelDock
 from explorer.ui.panels import PANELS
 from tests.session.scripted import Stage, stepped
 from tests.ui.stage import WindowStage
@@ -53,3 +62,66 @@ def test_a_panel_that_waits_for_its_turn_is_not_drawn_by_the_check_that_follows(
     assert drawn == []
     stage.until_settled()
     wait_until(lambda: "checking" in drawn)
+
+
+def places(docks: Docks) -> dict[str, QRect]:
+    return {dock.place.id: dock.geometry() for dock in docks.docks if dock.in_front}
+
+
+def by_button(dock: PanelDock) -> None:
+    QTest.mouseClick(dock._enlarge, Qt.MouseButton.LeftButton)
+
+
+def by_header(dock: PanelDock) -> None:
+    QTest.mouseDClick(dock.panel.header, Qt.MouseButton.LeftButton, pos=QPoint(90, 5))
+
+
+@pytest.mark.parametrize("ask", [by_button, by_header])
+def test_a_panel_takes_the_place_of_all_and_gives_it_back(
+    stage: WindowStage, ask: Callable[[PanelDock], None]
+) -> None:
+    docks = stage.window.docks
+    before = places(docks)
+    (dock,) = (dock for dock in docks.docks if dock.place.id == "kv-cache")
+    ask(dock)
+    stage.paint()
+    assert places(docks) == {"kv-cache": docks.rect()}
+    ask(dock)
+    stage.paint()
+    assert places(docks) == before
+    assert not dock.isFloating()
+
+
+def test_what_is_remembered_is_the_layout_without_the_enlarging(stage: WindowStage) -> None:
+    docks = stage.window.docks
+    before, state = places(docks), docks.layout_state()
+    docks.enlarge(docks.docks[3])
+    stage.paint()
+    assert docks.layout_state() == state
+    docks.restore_layout(docks.layout_state())  # as the next start does
+    stage.paint()
+    assert places(docks) == before
+
+
+def test_a_panel_that_is_asked_for_is_not_hidden_behind_an_enlarged_one(
+    stage: WindowStage,
+) -> None:
+    docks = stage.window.docks
+    docks.enlarge(docks.docks[3])
+    docks.bring_up("attention")
+    stage.paint()
+    assert list(places(docks)) == ["attention"]
+    (sampling,) = (dock for dock in docks.docks if dock.place.id == "sampling")
+    sampling.toggleViewAction().trigger()  # from the menu: beside the others
+    assert docks.enlarged is None
+    seen = ["next-token", "kv-cache", "timings", "sampling"]
+    wait_until(lambda: list(places(docks)) == seen)
+
+
+def test_the_panel_at_hand_is_the_one_under_the_mouse(stage: WindowStage) -> None:
+    docks = stage.window.docks
+    dock = docks.docks[2]
+    stage.paint()
+    QCursor.setPos(dock.panel.mapToGlobal(QPoint(30, 30)))
+    stage.paint()
+    assert docks.at_hand() is dock

@@ -30,6 +30,15 @@ def test_the_timeline_selects_and_then_stays_with_the_latest(stage: WindowStage)
     assert stage.state.selection.step is None
 
 
+def test_which_step_is_looked_at_is_there_to_be_read(stage: WindowStage) -> None:
+    stage.window.resize(1280, 720)
+    stage.loaded().ran(3)
+    stage.paint()
+    timeline = stage.window.sequence.timeline
+    assert timeline.rect().contains(timeline._label.geometry())
+    assert timeline._label._shown == "step 2 of 2, decode"
+
+
 def test_a_click_on_a_generated_token_goes_to_the_step_that_made_it(stage: WindowStage) -> None:
     stage.loaded().ran(3)
     stage.window.sequence.strip.picked.emit(len(stage.state.trace.prompt))  # type: ignore[union-attr]

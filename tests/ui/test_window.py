@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -28,6 +29,7 @@ from explorer.ui.memory import Memory
 from explorer.ui.status import figures
 from explorer.ui.window import on_screen
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
 
 
 @pytest.fixture
@@ -284,16 +286,16 @@ def test_a_narrow_top_bar_leaves_out_words_not_buttons(stage: WindowStage) -> No
     stage.window.resize(1280, 720)
     stage.paint()
     wide = stage.window.topbar.findChildren(QAbstractButton)
-    assert all(b.isVisible() for b in wide)
+    assert [b for b in wide if not b.isVisible()] == [stage.window.topbar.panels]
     stage.window.resize(stage.window.minimumSizeHint())
     stage.paint()
     bar = stage.window.topbar
-    for button in bar.findChildren(QAbstractButton):
+    for button in filter(QWidget.isVisible, bar.findChildren(QAbstractButton)):
         assert bar.rect().contains(button.geometry()), button.text()
 
 
 def test_presenter_mode_has_a_visible_way_out(stage: WindowStage) -> None:
-    stage.window.toggle_presenter()
+    stage.window.presenter.toggle()
     stage.paint()
     assert stage.window.isFullScreen()
     assert not stage.window.menuBar().isVisible()
@@ -307,6 +309,57 @@ def test_presenter_mode_has_a_visible_way_out(stage: WindowStage) -> None:
     QTest.mouseClick(leave, Qt.MouseButton.LeftButton)
     assert not stage.window.isFullScreen()
     assert stage.window.menuBar().isVisible()
+
+
+def test_a_class_sees_large_panels_and_then_all_is_as_it_was(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, docks = stage.window, stage.window.docks
+    window.resize(1240, 700)
+    stage.loaded().ran(2)
+    stage.paint()
+    size, layout = window.size(), docks.layout_state()
+    places = {dock.place.id: dock.geometry() for dock in docks.docks if dock.isVisible()}
+    screen = SimpleNamespace(size=lambda: QSize(1280, 720))
+    monkeypatch.setattr(window, "screen", lambda: screen)
+    window.presenter.toggle()
+    stage.paint()
+    assert window.fontInfo().pixelSize() >= 19
+    assert window.minimumSizeHint().width() <= 1280
+    assert window.minimumSizeHint().height() <= 720
+    assert not window.prompt.isVisible()
+    assert not window.status.isVisible()
+    for name in ("next-token", "kv-cache", "timings"):
+        docks.bring_up(name)
+        stage.paint()
+        (dock,) = (dock for dock in docks.docks if dock.place.id == name)
+        assert dock.height() > 0.9 * (docks.height() - 40), name
+    assert window.topbar.panels.isVisible()
+    assert len(window.topbar.panels.menu().actions()) == len(docks.docks)
+    assert docks.layout_state() == layout
+    QTest.mouseClick(window.presenter.strip, Qt.MouseButton.LeftButton)
+    stage.paint()
+    assert window.prompt.isVisible()
+    assert window.minimumSizeHint().width() <= 1280
+    window.presenter.toggle()
+    wait_until(lambda: window.size() == size)
+    stage.paint()
+    assert window.status.isVisible()
+    assert window.topbar.side.isVisible()
+    assert {d.place.id: d.geometry() for d in docks.docks if d.isVisible()} == places
+
+
+def test_a_class_sees_what_it_has_to_wait_for(stage: WindowStage) -> None:
+    stage.loaded()
+    stage.window.presenter.toggle()
+    stage.session.step()
+    run = stage.engine.last(m.Advance).run
+    stage.say(m.Progress(run=run, text="Reading the prompt", fraction=0.4))
+    assert stage.window.status.isVisible()
+    stage.finish(run=run)
+    stage.paint()
+    assert not stage.window.status.isVisible()
+    stage.window.presenter.toggle()
 
 
 def test_every_visible_widget_that_takes_focus_has_a_name(stage: WindowStage) -> None:
