@@ -174,8 +174,7 @@ class Desk:
             what = request.model, request.dtype, request.device
             loaded = loading.load(*what, progress, stop, request.allow_code)
         runner = Runner(loaded)
-        progress("Testing what works on this model", None)
-        findings.find(runner, stop, request.test_again)
+        findings.find(runner, stop, request.test_again, progress)
         modes.switch(runner, request.mode, progress, stop, request.test_again)
         self._runner = runner
         self._say(messages.Loaded(run=request.run, card=runner.loaded.card))

@@ -27,6 +27,7 @@ from explorer import places
 from explorer.engine import own_code, selftest
 from explorer.engine.cache import Kind
 from explorer.engine.capture import Capture, routes
+from explorer.engine.progress import Progress, nobody
 from explorer.engine.records import Proven
 from explorer.engine.runner import Runner
 from explorer.trace.card import Capability, ModelCard
@@ -57,16 +58,23 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: tuple[Capability, ...]
 
 
-def find(runner: Runner, stop: Callable[[], bool], again: bool = False) -> None:
+def find(
+    runner: Runner, stop: Callable[[], bool], again: bool = False, progress: Progress = nobody
+) -> None:
     """Find what works on this model, or take what was found before, unless it is to be `again`."""
+    what = "Testing what works on this model"
     if own_code.class_of(runner.loaded.config) is not None:
-        selftest.run(runner, stop)  # code may do something else each time
+        # Code may do something else each time.
+        selftest.run(
+            runner, stop, lambda share: progress(f"{what}, which runs its own code", share)
+        )
         return
     name = identity(runner)
     known = None if again else _read(name)
     if known is not None and apply(known, runner):
         return
-    selftest.run(runner, stop)
+    once = what if again else f"{what}: only the first time that it is opened"
+    selftest.run(runner, stop, lambda share: progress(once, share))
     _write(taken(name, runner))
 
 

@@ -236,8 +236,11 @@ def _list(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, first[:8])) + ("…" if len(first) > 8 else "")
 
 
-def run(runner: Runner, stop: Stop = lambda: False) -> None:
-    """Find what works and write it to the runner and its model card."""
+def run(
+    runner: Runner, stop: Stop = lambda: False, tell: Callable[[float], None] = lambda share: None
+) -> None:
+    """Find what works and write it to the runner and its model card; `tell` how far it is."""
+    tell(0.0)
     test = SelfTest.of(runner, stop)
     findings = {
         "capture": test.capture,
@@ -248,8 +251,9 @@ def run(runner: Runner, stop: Stop = lambda: False) -> None:
         "left_padding": lambda: test.padding("left"),
         "right_padding": lambda: test.padding("right"),
     }
-    found = []
+    found: list[Capability] = []
     for name, find in findings.items():
+        tell((len(found) + 1) / (len(findings) + 1))  # the first share: the route was chosen
         try:
             found.append(find())
         except Cancelled:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP
 
 from explorer.session.state import State
 from explorer.ui.action import Action
+from explorer.ui.mode_actions import MODES
 
 
 def _can_step(state: State) -> bool:
@@ -20,10 +21,6 @@ def _can_save(state: State) -> bool:
     return _has_steps(state) or state.batch is not None
 
 
-def _can_change_mode(state: State) -> bool:
-    return bool(state.request.model) and not state.busy
-
-
 def _can_switch_mask(state: State) -> bool:
     return not state.request.causal_mask or state.card is None or state.card.offers("causal_off")
 
@@ -35,43 +32,6 @@ MENUS = {
     "view": QT_TRANSLATE_NOOP("actions", "&View"),
     "help": QT_TRANSLATE_NOOP("actions", "&Help"),
 }
-
-_MODES = tuple(
-    Action(
-        id=f"mode-{mode}",
-        menu="run",
-        text=text,
-        tip=tip,
-        wish=lambda w, mode=mode: w.session.set_mode(mode),
-        enabled=_can_change_mode,
-        checked=lambda s, mode=mode: s.request.mode == mode,
-        locked_when_presenting=True,
-        line_before=mode == "exact",
-    )
-    for mode, text, tip in (
-        (
-            "exact",
-            QT_TRANSLATE_NOOP("actions", "Mode exact"),
-            QT_TRANSLATE_NOOP("actions", "The library's own kernels; the default"),
-        ),
-        (
-            "fast",
-            QT_TRANSLATE_NOOP("actions", "Mode fast (float32)"),
-            QT_TRANSLATE_NOOP(
-                "actions",
-                "Single tokens by the program's own kernels: the Model panel has what that gains",
-            ),
-        ),
-        (
-            "rounded",
-            QT_TRANSLATE_NOOP("actions", "Mode rounded (changes the model's numbers)"),
-            QT_TRANSLATE_NOOP(
-                "actions",
-                "Weights rounded to float16: the Model panel has what that gains and changes",
-            ),
-        ),
-    )
-)
 
 ACTIONS: tuple[Action, ...] = (
     Action(
@@ -288,7 +248,7 @@ ACTIONS: tuple[Action, ...] = (
         wish=lambda w: w.session.test_model_again(),
         enabled=lambda s: s.card is not None and not s.busy,
     ),
-    *_MODES,
+    *MODES,
     Action(
         id="cancel",
         menu="run",

@@ -32,7 +32,8 @@ class Sequence(QWidget):
         self.strip = TokenStrip(theme)
         self.strip.picked.connect(self._pick)
         self.strip.hovered.connect(lambda slot: session.select(key=slot))
-        self._empty = QLabel(self.tr("The tokens of your prompt show here as you type"))
+        self._empty = QLabel()
+        self._empty.setTextFormat(Qt.TextFormat.PlainText)
         self._empty.setProperty("look", "muted")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.timeline = Timeline(session)
@@ -82,6 +83,15 @@ class Sequence(QWidget):
         self.strip.set_parts(chat_parts(state))
         some = state.trace is not None or bool(state.prompt_tokens)
         self._pages.setCurrentIndex(int(some))
+        self._empty.setText(self._words_for_none(state))
+
+    def _words_for_none(self, state: State) -> str:
+        """In place of tokens; the first opening of a model takes a while, which is told here."""
+        if state.status.activity == "loading":
+            return self.tr("{0}. You can type the prompt meanwhile.").format(
+                state.status.text.rstrip("….")
+            )
+        return self.tr("The tokens of your prompt show here as you type")
 
     def _show_colours(self, state: State) -> None:
         known = self.colours.known(state)
@@ -126,4 +136,5 @@ def _differs(old: State, new: State) -> bool:
         or old.prompt_tokens != new.prompt_tokens
         or old.prompt_parts != new.prompt_parts
         or old.request is not new.request
+        or (old.status != new.status and "loading" in (old.status.activity, new.status.activity))
     )

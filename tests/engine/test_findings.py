@@ -13,6 +13,7 @@ import pytest
 from explorer.engine import findings, selftest
 from explorer.engine.capture import Capture
 from explorer.engine.loading import load
+from explorer.engine.progress import Progress, nobody
 from explorer.engine.runner import Runner
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.folders import model, write_folder
@@ -30,9 +31,9 @@ def tests_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Runner]:
     run: list[Runner] = []
     stock = selftest.run
 
-    def noting(runner: Runner, stop: Any) -> None:
+    def noting(runner: Runner, *how: Any) -> None:
         run.append(runner)
-        stock(runner, stop)
+        stock(runner, *how)
 
     monkeypatch.setattr(selftest, "run", noting)
     return run
@@ -43,9 +44,9 @@ def folder(tmp_path: Path) -> Path:
     return write_folder(tmp_path / "tiny", model("gemma2", eos_token_id=None, **WINDOWS))
 
 
-def opened(folder: Path, again: bool = False) -> Runner:
+def opened(folder: Path, again: bool = False, progress: Progress = nobody) -> Runner:
     runner = Runner(load(str(folder)))
-    findings.find(runner, lambda: False, again)
+    findings.find(runner, lambda: False, again, progress)
     return runner
 
 
@@ -78,6 +79,27 @@ def test_the_second_time_nothing_is_tested_and_all_is_as_after_the_test(
     assert first.loaded.card.tested == ""
     assert second.loaded.card.tested.startswith("20")
     assert ran(second) == ran(first)
+
+
+def test_the_wait_is_explained_where_there_is_one(folder: Path, tests_run: list[Runner]) -> None:
+    said: list[tuple[str, float | None]] = []
+
+    def tell(text: str, share: float | None) -> None:
+        said.append((text, share))
+
+    opened(folder, progress=tell)
+    assert {text for text, _ in said} == {
+        "Testing what works on this model: only the first time that it is opened"
+    }
+    shares = [share for _, share in said]
+    assert shares[0] == 0
+    assert shares == sorted(shares)  # type: ignore[type-var]
+    assert len(set(shares)) > 5
+    said.clear()
+    opened(folder, progress=tell)
+    assert said == []
+    opened(folder, again=True, progress=tell)
+    assert {text for text, _ in said} == {"Testing what works on this model"}
 
 
 def test_it_is_tested_again_when_asked(folder: Path, tests_run: list[Runner]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication
 
+from explorer.trace import messages as m
 from tests.ui.stage import WindowStage
 
 
@@ -37,6 +38,21 @@ def test_which_step_is_looked_at_is_there_to_be_read(stage: WindowStage) -> None
     timeline = stage.window.sequence.timeline
     assert timeline.rect().contains(timeline._label.geometry())
     assert timeline._label._shown == "step 2 of 2, decode"
+
+
+def test_what_a_model_that_opens_waits_for_is_said_where_its_tokens_will_be(
+    stage: WindowStage,
+) -> None:
+    stage.session.start_engine()
+    stage.session.open_model("tiny")
+    stage.drain()
+    run = stage.engine.last(m.Load).run
+    stage.say(m.Progress(run=run, text="Testing this: only the first time", fraction=0.5))
+    words = stage.window.sequence._empty
+    assert words.isVisible()
+    assert words.text() == ("Testing this: only the first time. You can type the prompt meanwhile.")
+    stage.answer_load()
+    assert words.text().startswith("The tokens of your prompt show here")
 
 
 def test_a_click_on_a_generated_token_goes_to_the_step_that_made_it(stage: WindowStage) -> None:
