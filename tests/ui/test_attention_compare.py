@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,12 +16,13 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures import attention as figures
-from explorer.figures import difference
+from explorer.figures import comparison, difference
 from explorer.figures.sides import Side, without_mask
 from explorer.session.state import Comparison, State, other_side
 from explorer.trace.attention import weights
 from explorer.trace.card import Capability, SelfCheck
 from explorer.trace.trace import Trace
+from explorer.ui.attention.tray import NextTokenBox
 from explorer.ui.attention.wish import Drawn
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.theme import DARK, LIGHT, apply
@@ -27,6 +30,7 @@ from tests.engine import folders
 from tests.figures.runs import Run
 from tests.session.test_comparison import Owner
 from tests.ui.test_attention_panel import Board
+from tests.ui.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -314,3 +318,26 @@ def test_a_finished_atlas_is_kept_and_a_check_of_the_trace_works_nothing_out_aga
     board.show(trace=replace(compared.trace, self_check=SelfCheck(passed=True)))
     board.settle()
     assert _drawn(board) is drawn
+
+
+@pytest.mark.parametrize(("vocabulary", "here"), [(1000, True), (60_000, False)])
+def test_large_vocabularies_are_compared_off_the_windows_thread(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, vocabulary: int, here: bool
+) -> None:
+    made_in: list[threading.Thread] = []
+
+    def noted(*args: Any) -> comparison.NextTokens:
+        made_in.append(threading.current_thread())
+        return compare(*args)
+
+    compare = comparison.next_tokens
+    monkeypatch.setattr(comparison, "next_tokens", noted)
+    box = NextTokenBox(LIGHT)
+    rng, step = np.random.default_rng(0), Run().prefill(3).steps[0]
+    steps = [replace(step, logits=rng.normal(size=vocabulary).astype(np.float32)) for _ in range(2)]
+    box.show_steps(steps[0], steps[1], "")
+    wait_until(lambda: not box.busy)
+    assert "total variation" in box.line.text()
+    assert (made_in[-1] is threading.main_thread()) is here
+    box.show_steps(steps[0], None, "not yet")
+    assert box.line.text() == "not yet"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Signal
@@ -25,7 +26,9 @@ from explorer.ui.canvases.bars import Bars, Row
 from explorer.ui.canvases.prefix_plot import PrefixPlot, Series
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.theme import Theme
+from explorer.ui.worker import Worker
 
+_AT_ONCE = 20_000  # tokens of a vocabulary that are compared in the window's thread
 _ROUNDING = 1e-4  # of a layer's root mean square: what float32 may leave
 
 
@@ -45,6 +48,7 @@ class NextTokenBox(QWidget):
         self.line.setProperty("look", "small")
         self._steps: tuple[Step, Step] | None = None
         self._figure: NextTokens | None = None
+        self._worker = Worker(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
@@ -53,6 +57,7 @@ class NextTokenBox(QWidget):
     def show_steps(self, masked: Step | None, unmasked: Step | None, waiting: str) -> None:
         """Compare two real passes; `waiting` says why one is missing."""
         if masked is None or unmasked is None:
+            self._worker.drop("figure")
             self._steps = self._figure = None
             self.bars.set_rows(())
             self.line.setText(waiting)
@@ -64,16 +69,31 @@ class NextTokenBox(QWidget):
     def _redraw(self) -> None:
         if self._steps is None:
             return
-        try:
-            rows = max(1, self.bars.rows_that_fit() - 1)
-            self._figure = comparison.next_tokens(*self._steps, rows)
-        except (SamplingError, ValueError) as error:
-            self._figure = None
-            self.bars.set_rows(())
-            self.line.setText(str(error))
-            return
-        self.bars.set_rows(self._rows(self._figure))
-        self.line.setText(self._words(self._figure))
+        rows = max(1, self.bars.rows_that_fit() - 1)
+        self._worker.follow(
+            "figure",
+            partial(comparison.next_tokens, *self._steps, rows),
+            self._have,
+            self._have_none,
+            at_once=len(self._steps[0].logits) <= _AT_ONCE,
+        )
+
+    @property
+    def busy(self) -> bool:
+        """True while the figure is still to come."""
+        return self._worker.busy
+
+    def _have(self, figure: NextTokens) -> None:
+        self._figure = figure
+        self.bars.set_rows(self._rows(figure))
+        self.line.setText(self._words(figure))
+
+    def _have_none(self, error: Exception) -> None:
+        if not isinstance(error, SamplingError | ValueError):
+            raise error
+        self._figure = None
+        self.bars.set_rows(())
+        self.line.setText(str(error))
 
     def _rows(self, figure: NextTokens) -> list[Row]:
         rows = [
