@@ -72,6 +72,8 @@ class Client:
         request = m.Load(model=model, dtype=dtype, device=device, test_again=test_again, mode=mode)
         for event in self.answers(request):
             if isinstance(event, m.Loaded):
+                if event.card.mode_refused:
+                    raise CommandError(event.card.mode_refused)
                 return event.card
         raise CommandError("The engine gave no model.", ENGINE_FAILED)
 

@@ -7,6 +7,7 @@ repeated with them, and what they gain and change is measured and kept for this 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import statistics
 import time
@@ -19,7 +20,7 @@ import msgspec
 import numpy as np
 
 from explorer import places
-from explorer.engine import findings, selftest
+from explorer.engine import findings, kernels, one_row, selftest
 from explorer.engine.errors import BadInput
 from explorer.engine.layout import Layout
 from explorer.engine.loading import LoadedModel
@@ -33,6 +34,7 @@ from explorer.trace.request import RunRequest, Sampling
 
 PROMPT, STEPS = 32, 20  # tokens read, and cached steps after them
 Stop = Callable[[], bool]
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,35 +73,48 @@ class Entered:
 
 
 def switch(runner: Runner, mode: Mode, progress: Progress, stop: Stop, again: bool) -> None:
-    """Bring a tested runner into `mode`; BadInput with one sentence where that does not work.
+    """Bring a tested runner into `mode`; where that does not work, it stays exact, and says why.
 
-    Its gain is measured once on a machine, unless `again`; the self-test runs every time.  What was
-    measured of any mode on this model is on the card afterwards.
+    Its gain is measured once on a machine, unless `again`; the self-test runs every time.  The card
+    tells the mode, or why it was refused, and what was measured of any mode on this model.
     """
-    known = _known(runner)
+    refused = ""
     if mode != "exact":
-        if again or all(figures.mode != mode for figures in known):
-            entered, figures = try_out(runner, mode, progress, stop)
-            _keep(runner, figures)
-            known = (*(f for f in known if f.mode != mode), figures)
-        else:
-            entered = Entered.of(runner, mode)
-            with entered.left_on_failure():
-                _test(runner, mode, progress, stop)
-        entered.kernels.forget_originals()
-    card = msgspec.structs.replace(runner.loaded.card, mode=mode, modes=known)
+        try:
+            _enter(runner, mode, progress, stop, again)
+        except BadInput as error:
+            _log.warning("%s %s", error.sentence, error.details)
+            mode, refused = "exact", error.sentence
+    card = msgspec.structs.replace(
+        runner.loaded.card, mode=mode, mode_refused=refused, modes=_known(runner)
+    )
     runner.loaded = replace(runner.loaded, card=card)
+
+
+def _enter(runner: Runner, mode: Mode, progress: Progress, stop: Stop, again: bool) -> None:
+    if again or all(figures.mode != mode for figures in _known(runner)):
+        entered, figures = try_out(runner, mode, progress, stop)
+        _keep(runner, figures)
+    else:
+        entered = Entered.of(runner, mode)
+        with entered.left_on_failure():
+            _test(runner, mode, progress, stop)
+    entered.kernels.forget_originals()
 
 
 def try_out(
     runner: Runner, mode: Mode, progress: Progress, stop: Stop
 ) -> tuple[Entered, ModeFigures]:
     """Test and measure; the runner is left in the mode.  BadInput, and exact again, if it fails."""
+    one_row.usable(runner.model)
+    began = time.perf_counter()
+    kernels.library()
+    warm_up = time.perf_counter() - began
     progress(f"Measuring exact mode, to compare mode {mode} with it", None)
     exact, read = _logits(runner, None, stop)
     began = time.perf_counter()
     entered = Entered.of(runner, mode)
-    warm_up = time.perf_counter() - began
+    warm_up += time.perf_counter() - began
     with entered.left_on_failure():
         _test(runner, mode, progress, stop)
         progress(f"Measuring mode {mode}", None)

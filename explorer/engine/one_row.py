@@ -25,6 +25,16 @@ _LARGEST = 65504.0  # that a float16 can hold
 Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
+def usable(model: Any) -> list[torch.nn.Linear]:
+    """The linear layers that the kernels can do; BadInput where there is nothing for them."""
+    if model.device.type != "cpu" or model.dtype != torch.float32:
+        raise BadInput("This mode runs on the processor in float32; choose those or exact mode.")
+    linears = [module for module in model.modules() if _is_plain(module)]
+    if not linears:
+        raise BadInput("This mode needs plain linear layers, and this model has none.")
+    return linears
+
+
 class OneRow:
     """The kernels on one model; `rounded`: its matrices are float16 numbers.
 
@@ -32,18 +42,12 @@ class OneRow:
     """
 
     def __init__(self, model: Any, rounded: bool) -> None:
-        if model.device.type != "cpu" or model.dtype != torch.float32:
-            raise BadInput(
-                "This mode runs on the processor in float32; choose those or exact mode."
-            )
+        linears = usable(model)
         self._library = kernels.library()
         self._rounded = rounded
         self._halves: dict[int, torch.Tensor] = {}  # by id of the parameter
         self._stand_ins: dict[int, _Linear] = {}
         self._before: list[tuple[torch.Tensor, torch.Tensor]] = []
-        linears = [m for m in model.modules() if _is_plain(m)]
-        if not linears:
-            raise BadInput("This mode needs plain linear layers, and this model has none.")
         if rounded:
             self._round(model, linears)
         for linear in linears:
@@ -156,7 +160,10 @@ class OneRow:
 
         with torch.inference_mode():
             sample = torch.linspace(-3, 2, 2 * width).view(1, 2, width)
-            theirs = stock(sample)
+            try:
+                theirs = stock(sample)
+            except (TypeError, RuntimeError, ValueError, AttributeError):
+                return None  # it takes more than numbers, such as a gate
             near = _NEAR * max(1.0, float(theirs.abs().max()))
             return norm if bool(((norm(sample) - theirs).abs() <= near).all()) else None
 

@@ -17,7 +17,7 @@ from explorer.session.batches import Batches
 from explorer.session.downloads import Downloads
 from explorer.session.experiments import Experiments
 from explorer.session.history import History
-from explorer.session.job import Desk, Job, model_key
+from explorer.session.job import Desk, Job, as_loaded, model_key
 from explorer.session.link import Link, Post
 from explorer.session.models import Models
 from explorer.session.ports import Engine
@@ -285,9 +285,15 @@ class Driver:
 
     def _on_loaded(self, event: m.Loaded, job: Job) -> None:
         self._desk.job = None
-        self._desk.loaded = model_key(job.request)
+        self._desk.loaded = model_key(as_loaded(job.request, event.card))
         after, self._after_load = self._after_load, None
-        self._desk.store.set(card=event.card, status=Status(activity="idle"))
+        store = self._desk.store
+        store.set(
+            card=event.card,
+            status=Status(activity="idle"),
+            request=as_loaded(store.state.request, event.card),
+            error=event.card.mode_refused or store.state.error,
+        )
         waited_for = after is not None and after < ENDLESS
         if not waited_for:
             self._spelling = self._desk.link.ask(m.ListVocabulary())

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from explorer.session.link import Link
 from explorer.session.state import Status
 from explorer.session.store import Store
 from explorer.trace import messages as m
+from explorer.trace.card import ModelCard
 from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
@@ -73,3 +76,8 @@ class Desk:
 def model_key(request: RunRequest) -> tuple[str, ...]:
     """What must be loaded for this request."""
     return (request.model, request.dtype, request.device, request.mode)
+
+
+def as_loaded(request: RunRequest, card: ModelCard) -> RunRequest:
+    """The request in the mode that is on: exact, where the one asked for was refused."""
+    return msgspec.structs.replace(request, mode=card.mode)

@@ -249,6 +249,13 @@ def test_a_mode_is_recorded_and_named(trace: Trace, command: Command, tmp_path: 
     assert dxt.load(file).card.modes[0].mode == "fast"
 
 
+def test_a_mode_that_cannot_be_is_bad_use(command: Command, tiny: Path) -> None:
+    words = ("--prompt", PROMPT, "--steps", 1, "--mode", "fast", "--dtype", "bfloat16")
+    done = command("trace", tiny, *words)
+    assert (done.code, done.out) == (2, "")
+    assert "runs on the processor in float32" in done.err
+
+
 def test_inspect_counts_from_the_config(command: Command, tiny: Path) -> None:
     done = command("inspect", tiny, "--json")
     facts = json.loads(done.out)

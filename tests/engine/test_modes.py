@@ -124,9 +124,11 @@ def test_a_mode_that_gives_other_numbers_is_refused(monkeypatch: pytest.MonkeyPa
     for mode in ("fast", "rounded"):
         runner = ready()
         before = runner.loaded
-        with pytest.raises(BadInput, match=f"Mode {mode} is not offered on llama"):
-            modes.switch(runner, mode, quiet, never, True)
-        assert runner.loaded is before
+        modes.switch(runner, mode, quiet, never, True)
+        card = runner.loaded.card
+        assert card.mode_refused.startswith(f"Mode {mode} is not offered on llama")
+        assert (card.mode, card.modes) == ("exact", ())
+        assert card.capabilities == before.card.capabilities
         assert gap(steps_of(runner), steps_of(ready())) == 0  # exact again, to the bit
 
 
@@ -183,6 +185,31 @@ def test_models_without_linear_layers_or_with_huge_weights_are_refused() -> None
     weights.data[3, 3] = float("nan")
     with pytest.raises(BadInput, match="65,504"):
         OneRow(model, rounded=True)
+
+
+@needs_compiler
+def test_norms_that_are_none_are_left_alone() -> None:
+    class GatedRMSNorm(torch.nn.Module):
+        def __init__(self, scale: float) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(32))
+            self.eps, self.scale = 1e-6, scale
+
+    class Needy(GatedRMSNorm):
+        def forward(self, tensor: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.rms_norm(tensor, (32,), self.weight, self.eps) * gate
+
+    class Scaled(GatedRMSNorm):
+        def forward(self, tensor: torch.Tensor) -> torch.Tensor:
+            return torch.nn.functional.rms_norm(tensor, (32,), self.weight, self.eps) * self.scale
+
+    model = tiny_model("llama")
+    model.needy, model.scaled, model.plain = Needy(1), Scaled(1.001), Scaled(1)
+    Needy.__name__, Scaled.__name__ = "NeedyRMSNorm", "ScaledRMSNorm"
+    with OneRow(model, rounded=False).laid():
+        laid = {name for name, module in model.named_modules() if "forward" in vars(module)}
+    assert "plain" in laid
+    assert not {"needy", "scaled"} & laid
 
 
 @needs_compiler

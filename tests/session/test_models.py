@@ -98,12 +98,15 @@ def test_a_run_of_another_mode_is_not_gone_on_with(stage: Stage) -> None:
     assert stage.engine.last(m.Advance).chosen == ()
 
 
-def test_a_mode_that_was_refused_can_be_tried_again(stage: Stage) -> None:
+def test_a_mode_that_is_refused_leaves_the_model_open_in_exact_mode(stage: Stage) -> None:
     stage.loaded()
     stage.session.set_mode("fast")
-    refused = m.Failed(run=stage.engine.last(m.Load).run, sentence="No compiler.", bad_input=True)
-    stage.say(refused)
+    stage.answer_load(mode_refused="No compiler.")
     assert stage.state.error == "No compiler."
+    assert stage.state.request.mode == "exact"  # and open: the model can be run
+    stage.session.step()
+    assert stage.engine.last(m.Advance).request.mode == "exact"
+    stage.session.cancel()
     loads = stage.engine.count(m.Load)
     stage.session.set_mode("fast")
     stage.session.set_mode("exact")
