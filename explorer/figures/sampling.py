@@ -63,7 +63,8 @@ class Curve:
 
 def curve(p: np.ndarray, points: int = POINTS) -> Curve:
     """The curve of a sorted distribution (kept,)."""
-    rank = np.unique(np.geomspace(1, len(p), min(points, len(p))).round().astype(np.int64))
+    rank = np.geomspace(1, len(p), min(points, len(p))).round().astype(np.int64)
+    rank = rank[np.diff(rank, prepend=0) > 0]  # np.unique first imports all of numpy.ma: a stall
     return Curve(rank, p[rank - 1], np.cumsum(p)[rank - 1])
 
 

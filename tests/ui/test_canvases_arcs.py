@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from time import thread_time
 
 import numpy as np
@@ -84,6 +86,20 @@ def test_two_thousand_arcs_cost_little(pen: int) -> None:
         rasterise(starts, ends, levels, widths, (150, 600))
         costs.append(thread_time() - begin)
     assert min(costs) < 0.02
+
+
+def test_the_first_arcs_wait_for_no_import() -> None:
+    """np.unique, for one, imports numpy.ma when it is first called: a stall of 40 ms."""
+    code = (
+        "import sys, numpy as np\n"
+        "from explorer.ui.canvases.arc_raster import rasterise\n"
+        "known = set(sys.modules)\n"
+        "one = np.ones(3, np.uint8)\n"
+        "rasterise(np.arange(3.0), np.arange(3.0) + 9, one, one, (20, 20))\n"
+        "print(sorted(set(sys.modules) - known))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 def test_few_arcs_are_smoothed(qapp: QApplication) -> None:

@@ -37,7 +37,7 @@ def rasterise(
     counts = np.ceil(dense * np.maximum(np.minimum(across, 2 * width), high))
     counts = np.clip(counts, 4, _STEPS).astype(np.int32)
     inside = float((middle - across).min()) >= 0 and float((middle + across).max()) < width - 1
-    for pen in np.unique(widths):
+    for pen in np.flatnonzero(np.bincount(widths)):
         which = np.flatnonzero(widths == pen)
         x, y = _points(middle[which], across[which], high[which], counts[which])
         thin = np.zeros(shape, np.uint8)
