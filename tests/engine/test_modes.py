@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,30 @@ def test_fast_is_exact_but_for_the_order_of_sums(kind: str) -> None:
             np.testing.assert_allclose(a.queries, b.queries, atol=1e-4, rtol=1e-4)
     assert (ours[3].mlp_ms > 0).all()
     assert ours[3].head_ms
+
+
+@needs_compiler
+def test_every_part_goes_through_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: Counter[str] = Counter()
+    library = kernels.library()
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            def call(*given: Any) -> None:
+                called[name] += 1
+                getattr(library, name)(*given)
+
+            return call
+
+    monkeypatch.setattr(kernels, "library", Counting)
+    runner = ready()
+    runner.use(OneRow(runner.model, rounded=False))
+    called.clear()  # of the trials
+    steps_of(runner, 2)  # a prefill and one step of three layers
+    assert called == {"linear32": 3 * 7 + 1, "rms_norm": 3 * 2 + 1, "rotary": 3 * 2}
+    called.clear()
+    steps_of(runner, 2, cache=False)
+    assert not called
 
 
 @needs_compiler
