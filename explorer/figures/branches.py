@@ -16,7 +16,7 @@ class Cost:
 
     token: Token
     probability: float  # softmax of the raw logits
-    bits: float  # surprisal; inf for what the model holds impossible
+    nats: float  # surprisal; inf for what the model holds impossible
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,19 @@ class Pair:
     second: tuple[Cost, ...]
 
     @property
-    def first_bits(self) -> float:
-        """Surprisal of everything after the fork, in bits."""
-        return sum(cost.bits for cost in self.first)
+    def first_nats(self) -> float:
+        """Surprisal of everything after the fork, in nats."""
+        return sum(cost.nats for cost in self.first)
 
     @property
-    def second_bits(self) -> float:
-        return sum(cost.bits for cost in self.second)
+    def second_nats(self) -> float:
+        return sum(cost.nats for cost in self.second)
 
 
 def costs(trace: Trace, start: int = 0) -> tuple[Cost, ...]:
     """The tokens chosen from `start` on."""
     return tuple(
-        Cost(token, step.draw.raw_probability, bits(step.draw.raw_probability))
+        Cost(token, step.draw.raw_probability, nats(step.draw.raw_probability))
         for token, step in zip(trace.chosen[start:], trace.steps[start:], strict=True)
     )
 
@@ -55,9 +55,9 @@ def pair(one: Trace, other: Trace) -> Pair:
     return Pair(shared, costs(one, shared), costs(other, shared))
 
 
-def bits(p: float) -> float:
-    """Surprisal of a probability."""
-    return math.inf if p <= 0 else max(0.0, -math.log2(p))
+def nats(p: float) -> float:
+    """Surprisal of a probability, -ln p."""
+    return math.inf if p <= 0 else max(0.0, -math.log(p))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Row:
     parent: int | None  # row it forks from; None = from the prompt
     fork: int  # steps it shares with that row
     tokens: tuple[Token, ...]  # of its own
-    bits: tuple[float, ...]
+    nats: tuple[float, ...]
 
 
 def rows(branches: Sequence[tuple[int, Trace]]) -> tuple[Row, ...]:
@@ -82,7 +82,7 @@ def rows(branches: Sequence[tuple[int, Trace]]) -> tuple[Row, ...]:
         parent = shares.index(fork) if fork else None
         own = costs(trace, fork)
         found.append(
-            Row(number, parent, fork, tuple(c.token for c in own), tuple(c.bits for c in own))
+            Row(number, parent, fork, tuple(c.token for c in own), tuple(c.nats for c in own))
         )
     return tuple(found)
 

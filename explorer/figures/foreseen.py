@@ -30,11 +30,10 @@ class Foreseen:
     @property
     def words(self) -> str:
         """All of it, for a tip."""
-        bits = self.nats / NATS_PER_BIT
         return (
-            f"surprisal {self.nats:.3g} nats ({bits:.3g} bits), probability "
+            f"surprisal {self.nats:.3g} nats, probability "
             f"{percent(self.probability)}, rank {self.rank + 1:,}; entropy of what could stand "
-            f"here {self.entropy_bits:.3g} bits"
+            f"here {self.entropy_bits * NATS_PER_BIT:.3g} nats"
         )
 
 
@@ -74,6 +73,6 @@ def scale(by: By, vocabulary: int) -> tuple[str, str]:
     blind = math.log(max(vocabulary, 2))
     return {
         "surprisal": ("0", f"{blind:.1f} nats"),
-        "entropy": ("0", f"{blind / NATS_PER_BIT:.1f} bits"),
+        "entropy": ("0", f"{blind:.1f} nats"),
         "probability": ("0", "100 %"),
     }[by]

@@ -6,7 +6,7 @@ left out:
 first       weight on the first token (many heads rest there)
 previous    weight on the token just before
 induction   weight on the token after the latest earlier copy of the query's own token
-entropy     spread of a row in bits: 0 = one key alone
+entropy     spread of a row in nats: 0 = one key alone
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _sums(group: list[Block], rows: slice, wanted: np.ndarray, kind: Kind) -> np
     weights = weights_of_heads(group, rows, columns)
     if kind == "entropy":
         counted = weights[:, :, asked >= 0]
-        logs = np.log2(counted, out=np.zeros_like(counted), where=counted > 0)
+        logs = np.log(counted, out=np.zeros_like(counted), where=counted > 0)
         return np.asarray(-(counted * logs).sum(axis=(2, 3), dtype=np.float64))
     key = asked - block.first_key - columns.start
     # A key that a window has left behind has no weight there: it counts as 0.

@@ -5,6 +5,7 @@ Tokens stay sorted throughout, so that a cut is a prefix and costs nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -72,6 +73,11 @@ class Stage:
     p: np.ndarray  # (kept,) float64, sums to 1
     mass_kept: float  # of the distribution before this link
     entropy_bits: float
+
+    @property
+    def entropy_nats(self) -> float:
+        """The same in the window's unit."""
+        return self.entropy_bits * math.log(2)
 
     @property
     def kept(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +40,11 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
     rank: int  # 0 = the model's favourite
     entropy_bits: float  # of the raw distribution
     u: float | None = None  # the uniform number used; None for greedy or forced
+
+    @property
+    def entropy_nats(self) -> float:
+        """The same in the window's unit."""
+        return self.entropy_bits * math.log(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -50,7 +50,7 @@ def test_means_are_those_of_the_maps(name: str, kind: Kind) -> None:
             whole = full_map(trace, 4, layer, head).weights.astype(float)
             if kind == "entropy":
                 rows = [r[r > 0] for q, r in enumerate(whole) if wanted[q] >= 0]
-                each = [-(r * np.log2(r)).sum() for r in rows]
+                each = [-(r * np.log(r)).sum() for r in rows]
             else:
                 each = [whole[q, k] for q, k in enumerate(wanted) if k >= 0]
             assert found.means[layer, head] == pytest.approx(np.mean(each), abs=1e-6)

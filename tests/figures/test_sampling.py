@@ -17,6 +17,8 @@ from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from tests.figures.runs import Run
 
+LN_2 = math.log(2)
+
 DRAWN = Sampling(greedy=False, temperature=0.8, top_k=6, repetition_penalty=1.4, seed=5)
 
 
@@ -104,9 +106,9 @@ def with_ids(trace: Trace, *ids: int) -> Trace:
 def test_two_branches_are_aligned_at_their_fork(trace: Trace) -> None:
     pair = tree.pair(with_ids(trace, 1, 2, 3, 4), with_ids(trace, 1, 7))
     assert pair.shared == 1
-    assert [c.bits for c in pair.first] == [2, 3, 4]
-    assert (pair.first_bits, pair.second_bits) == (9, 2)
-    assert tree.bits(0) == math.inf
+    assert [c.nats / LN_2 for c in pair.first] == pytest.approx([2, 3, 4])
+    assert (pair.first_nats, pair.second_nats) == pytest.approx((9 * LN_2, 2 * LN_2))
+    assert tree.nats(0) == math.inf
 
 
 def test_rows_of_the_tree_hold_every_node_once(trace: Trace) -> None:

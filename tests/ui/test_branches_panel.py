@@ -77,12 +77,12 @@ def test_two_branches_are_compared_from_their_fork(stage: WindowStage) -> None:
     shown = forked(stage)
     said = words(shown)
     assert "They share 1 token. From there B: 1 token, " in said
-    assert "A: 2 tokens, 2 bits (p = 25.0 %)" in said
+    assert "A: 2 tokens, 1.386 nats (p = 25.0 %)" in said
     table = shown.views()["Comparison"].table
     assert table is not None
     rows = [tuple(row) for row in table()]
     assert rows[1][1] == "t20"
-    assert rows[1][3:] == ("t11", "1")
+    assert rows[1][3:] == ("t11", "0.693")
     assert rows[2][:3] == (2, "", "")
 
 

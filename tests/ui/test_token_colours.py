@@ -44,7 +44,7 @@ def test_choosing_asks_for_the_prompt_once_and_shows_it(stage: WindowStage) -> N
     assert sequence.strip._levels[0] is None
     assert "nothing stands before it" in sequence.strip.words(0)
     assert sequence.strip._levels[1] == pytest.approx(expected)
-    assert "1.39 nats (2 bits), probability 25.0 %, rank 4" in sequence.strip.words(1)
+    assert "1.39 nats, probability 25.0 %, rank 4" in sequence.strip.words(1)
     stage.session.step()
     stage.steps(1)
     stage.finish()

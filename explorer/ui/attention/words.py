@@ -193,7 +193,7 @@ def _score(scores: HeadScores, layer: int, at: int) -> str:
         "first": _tr("{0} on the first token, on average"),
         "previous": _tr("{0} on the token just before, on average"),
         "induction": _tr("{0} on what followed the last copy of the token, on average"),
-        "entropy": _tr("rows spread over {0} bits, on average"),
+        "entropy": _tr("rows spread over {0} nats, on average"),
     }[scores.kind]
     figure = f"{mean:.3g}" if scores.kind == "entropy" else figures.percent(mean)
     return _tr("layer {0} head {1}: {2}").format(layer, at, words.format(figure))

@@ -27,7 +27,7 @@ from explorer.ui.theme import Theme, unit
 
 _ROW, _CELL, _NAME = 28, 74, 76  # pixels at a zoom of 1
 _PAD = 4
-FULL_BITS = 8.0  # surprisal from which the strip under a token is full
+FULL_NATS = 5.5  # surprisal (p = 0.4 %) from which the strip under a token is full
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class BranchTree(QWidget):
                 rect = self.rect_of(place)
                 if rect.intersects(seen):
                     text = tokens.elide(tokens.written(token), 12)
-                    self._paint_node(painter, place, rect, text, row.bits[offset], token.origin)
+                    self._paint_node(painter, place, rect, text, row.nats[offset], token.origin)
 
     def _paint_link(self, painter: QPainter, i: int, row: Row) -> None:
         if not row.tokens:
@@ -165,7 +165,7 @@ class BranchTree(QWidget):
         painter.setFont(font)
 
     def _paint_node(
-        self, painter: QPainter, place: Place, rect: QRectF, text: str, bits: float, origin: str
+        self, painter: QPainter, place: Place, rect: QRectF, text: str, nats: float, origin: str
     ) -> None:
         u = unit(self)
         theme, ink = self._theme, self._theme.origin(origin)
@@ -173,7 +173,7 @@ class BranchTree(QWidget):
         painter.setBrush(QColor(ink.fill if lit else theme.card))
         painter.setPen(QPen(QColor(ink.edge if lit else theme.border), (1.5 if lit else 1) * u))
         painter.drawRoundedRect(rect, 4 * u, 4 * u)
-        share = min(bits, FULL_BITS) / FULL_BITS
+        share = min(nats, FULL_NATS) / FULL_NATS
         strip = QRectF(rect.left() + 3 * u, rect.bottom() - 4 * u, (rect.width() - 6 * u), 3 * u)
         strip.setWidth(strip.width() * share)
         painter.fillRect(strip, QColor(theme.formula))
@@ -196,9 +196,9 @@ class BranchTree(QWidget):
         if row is None:
             return ""
         offset = place.step - row.fork
-        bits = row.bits[offset]
-        cost = self.tr("impossible") if math.isinf(bits) else f"{bits:.3g}"
-        return self.tr("Branch {0}, step {1}: {2}, surprisal {3} bits").format(
+        nats = row.nats[offset]
+        cost = self.tr("impossible") if math.isinf(nats) else f"{nats:.3g} nats"
+        return self.tr("Branch {0}, step {1}: {2}, surprisal {3}").format(
             self._names[place.row], place.step, tokens.written(row.tokens[offset]), cost
         )
 

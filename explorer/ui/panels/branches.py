@@ -226,9 +226,9 @@ class BranchesPanel(Panel):
             return
         pair = figures.pair(mine.trace, other.trace)
         self._pair = pair
-        bits, (first, second) = self.tr("bits"), (tokens.elide(b.name, 14) for b in (mine, other))
+        nats, (first, second) = self.tr("nats"), (tokens.elide(b.name, 14) for b in (mine, other))
         self._table.setHorizontalHeaderLabels(
-            [self.tr("after the fork"), first, bits, second, bits]
+            [self.tr("after the fork"), first, nats, second, nats]
         )
         self._summary.setText(
             self.tr("They share {0}. From there {1}: {2}, {3}; {4}: {5}, {6}.").format(
@@ -259,15 +259,15 @@ class BranchesPanel(Panel):
         self._area.ensureVisible(round(middle.x()), round(middle.y()), 90, 30)
 
     def _tree_table(self) -> Iterator[Sequence[object]]:
-        yield "branch", "step", "token_id", "text", "surprisal_bits"
+        yield "branch", "step", "token_id", "text", "surprisal_nats"
         for branch in self._branches:
             for step, cost in enumerate(figures.costs(branch.trace)):
                 text = tokens.written(cost.token)
-                yield branch.name, step, cost.token.id, text, cost.bits
+                yield branch.name, step, cost.token.id, text, cost.nats
 
     def _pair_table(self) -> Iterator[Sequence[object]]:
         assert self._pair is not None
-        yield "after_fork", "text", "bits", "other_text", "other_bits"
+        yield "after_fork", "text", "nats", "other_text", "other_nats"
         for i in range(max(len(self._pair.first), len(self._pair.second))):
             yield (i + 1, *_cells(self._pair.first, i), *_cells(self._pair.second, i))
 
@@ -300,13 +300,13 @@ class BranchesPanel(Panel):
 def _cells(costs: Sequence[Cost], i: int) -> tuple[str, str]:
     if i >= len(costs):
         return "", ""
-    bits = costs[i].bits
-    return tokens.written(costs[i].token), "∞" if math.isinf(bits) else f"{bits:.3g}"
+    nats = costs[i].nats
+    return tokens.written(costs[i].token), "∞" if math.isinf(nats) else f"{nats:.3g}"
 
 
 def _sum_words(costs: Sequence[Cost]) -> str:
-    bits = sum(cost.bits for cost in costs)
-    return f"{bits:.4g} bits (p = {percent(2.0**-bits)})"
+    nats = sum(cost.nats for cost in costs)
+    return f"{nats:.4g} nats (p = {percent(math.exp(-nats))})"
 
 
 def _bytes_text(count: int) -> str:

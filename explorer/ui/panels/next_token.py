@@ -166,8 +166,8 @@ class NextTokenPanel(Panel):
             "drawn": self.tr("drawn with u = {0}").format(f"{draw.u or 0:.4f}"),
             "forced": self.tr("forced by you"),
         }[draw.how]
-        text = self.tr("Step {0}: {1}, rank {2}, {3} bits of entropy").format(
-            figure.step.index, picked, draw.rank + 1, f"{draw.entropy_bits:.3g}"
+        text = self.tr("Step {0}: {1}, rank {2}, entropy {3} nats").format(
+            figure.step.index, picked, draw.rank + 1, f"{draw.entropy_nats:.3g}"
         )
         if not figure.sampling.takes_best:
             text += self.tr(" · {0} tokens left").format(f"{figure.kept:,}")

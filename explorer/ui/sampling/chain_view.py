@@ -190,7 +190,7 @@ class ChainView(QWidget):
             self.tr("setting"),
             self.tr("tokens kept"),
             self.tr("mass kept") + " ",
-            "0.0001 bits",
+            "0.0001 nats",
         )
         for column, text in enumerate(widest, 1):
             self._table.setColumnWidth(column, metrics.horizontalAdvance(text) + 22)
@@ -201,14 +201,14 @@ class ChainView(QWidget):
             words.setting(self.tr, stage, sampling),
             f"{stage.kept:,}",
             percent(stage.mass_kept),
-            self.tr("{0} bits").format(f"{stage.entropy_bits:.3g}"),
+            self.tr("{0} nats").format(f"{stage.entropy_nats:.3g}"),
         )
 
     def table_rows(self) -> Iterator[Sequence[object]]:
         """The stages as plain values, for a file."""
-        yield "stage", "active", "tokens_kept", "mass_kept", "entropy_bits"
+        yield "stage", "active", "tokens_kept", "mass_kept", "entropy_nats"
         for stage in self._chain.stages if self._chain else ():
-            yield stage.name, stage.active, stage.kept, stage.mass_kept, stage.entropy_bits
+            yield stage.name, stage.active, stage.kept, stage.mass_kept, stage.entropy_nats
 
     @property
     def table(self) -> QTableWidget:
@@ -234,9 +234,9 @@ class ChainView(QWidget):
             u=chain.u if last else None,
             landed=chain.landed if last else None,
         )
-        line = self.tr("{0}: {1} of {2} tokens kept, {3} of the mass, entropy {4} bits").format(
+        line = self.tr("{0}: {1} of {2} tokens kept, {3} of the mass, entropy {4} nats").format(
             words.name(self.tr, stage.name), f"{stage.kept:,}", f"{before.kept:,}",
-            percent(stage.mass_kept), f"{stage.entropy_bits:.3g}",
+            percent(stage.mass_kept), f"{stage.entropy_nats:.3g}",
         )  # fmt: skip
         self.curves.set_curves(data, line)
 
