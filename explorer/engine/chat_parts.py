@@ -9,6 +9,7 @@ from explorer.engine.errors import BadInput
 from explorer.trace.chat import ChatParts
 from explorer.trace.step import Token
 
+Letters = Callable[[str], list[int]]
 _OTHERS = tuple(map(chr, range(0x2600, 0x2700)))  # messages to compare with
 
 
@@ -20,19 +21,14 @@ def of(
     What differs when another message is rendered is the message; what goes when no answer is
     asked for is its opening.
     """
-    starts = _starts(rendered, tokens)
-    if starts is None:
+    starts, place = _starts(rendered, tokens), place_of(rendered, text, render)
+    if starts is None or place is None:
         return None
-    other = next((o for o in _OTHERS if o not in text), "")
     try:
-        compared, closed = render(other, True), render(text, False)
+        closed = render(text, False)
     except BadInput:
         return None
-    before = _shared(rendered, compared)
-    behind = _shared(rendered[before:][::-1], compared[before:][::-1])
-    if not other or compared[before : len(compared) - behind] != other:
-        return None  # the template writes messages in a way of its own
-    first, last = (len(rendered[:n].encode()) for n in (before, len(rendered) - behind))
+    first, last = (len(rendered[:n].encode()) for n in place)
     end = len(closed.encode()) if rendered.startswith(closed) else len(rendered.encode())
     message = max(0, bisect_right(starts, first) - 1)
     return ChatParts(
@@ -40,6 +36,46 @@ def of(
         message_end=max(message, bisect_left(starts, last)) if last > first else message,
         answer=bisect_left(starts, end),
     )
+
+
+def place_of(
+    rendered: str, text: str, render: Callable[[str, bool], str]
+) -> tuple[int, int] | None:
+    """First character of the message in `rendered`, and the one behind its last."""
+    other = next((o for o in _OTHERS if o not in text), "")
+    try:
+        compared = render(other, True)
+    except BadInput:
+        return None
+    before = _shared(rendered, compared)
+    behind = _shared(rendered[before:][::-1], compared[before:][::-1])
+    if not other or compared[before : len(compared) - behind] != other:
+        return None  # the template writes messages in a way of its own
+    return before, len(rendered) - behind
+
+
+def letters_within(
+    rendered: str, place: tuple[int, int], tokens: Sequence[Token], letters: Letters
+) -> list[int] | None:
+    """Ids with the control tokens of the template alone; None where that cannot be told.
+
+    `tokens` spell `rendered` as usual; `letters` reads a text without any control token.  A
+    control token parts what stands before it from what stands behind it, so that each piece can
+    be read by itself.
+    """
+    first, last = place
+    data, starts = rendered.encode(), _starts(rendered, tokens)
+    if starts is None:
+        return None
+    begin, end = len(rendered[:first].encode()), len(rendered[:last].encode())
+    found: list[int] = []
+    at = 0
+    for start, token in zip(starts, tokens, strict=True):
+        if token.special and not begin <= start < end:
+            found += letters(data[at:start].decode()) if start > at else []
+            found.append(token.id)
+            at = start + len(token.raw)
+    return found + (letters(data[at:].decode()) if at < len(data) else [])
 
 
 def _shared(one: str, two: str) -> int:

@@ -99,15 +99,22 @@ class Tokenizer:
         """The tokens of a text, or of one user message put through the chat template.
 
         Text such as `<|im_end|>` becomes the control token of that name, as in transformers;
-        with `special_as_text` it stays text.  BadInput for half a surrogate pair, or if there is
-        no chat template.
+        with `special_as_text` it stays text, in a message too if the tokenizer can.  BadInput for
+        half a surrogate pair, or if there is no chat template.
         """
         check_text(text)
         if chat:
             rendered = self.render(text)
             tokens = self._tokens(self._splitter.ids(rendered, add=False))
+            problem = self._inside_chat(text)
+            if special_as_text and problem:
+                as_letters = self._letters_inside(rendered, text, tokens)
+                if as_letters is None:
+                    problem += " With this tokenizer and template it can't be read as plain text."
+                else:
+                    tokens, problem = as_letters, ""
             parts = chat_parts.of(rendered, text, tokens, self.render)
-            return Encoded(tokens, self._inside_chat(text), parts)
+            return Encoded(tokens, problem, parts)
         return self._encoded(text, self._splitter.ids(text, True, special_as_text))
 
     def live(self, text: str, chat: bool = False, special_as_text: bool = False) -> Encoded:
@@ -186,6 +193,36 @@ class Tokenizer:
     def _inside_chat(self, text: str) -> str:
         """A remark on control tokens inside the user's own message."""
         return self._control_words(self._splitter.ids(text, add=False))
+
+    def _letters_inside(
+        self, rendered: str, text: str, tokens: tuple[Token, ...]
+    ) -> tuple[Token, ...] | None:
+        """The chat prompt with the names of control tokens in the message read as letters.
+
+        None unless the same way of reading gives the usual tokens for a message without any.
+        """
+        plain = text
+        for token in tokens:
+            if token.special and token.raw:
+                plain = plain.replace(token.raw.decode("utf-8", "replace"), " ")
+        usual = self.render(plain)
+        ids = self._splitter.ids(usual, add=False)
+        if self._pieces(usual, plain, self._tokens(ids)) != ids:
+            return None
+        found = self._pieces(rendered, text, tokens)
+        if found is None:
+            return None
+        spelled = self._tokens(found)
+        same = b"".join(token.raw for token in spelled) == rendered.encode()
+        return spelled if same else None
+
+    def _pieces(self, rendered: str, text: str, tokens: tuple[Token, ...]) -> list[int] | None:
+        place = chat_parts.place_of(rendered, text, self.render)
+        if place is None:
+            return None
+        return chat_parts.letters_within(
+            rendered, place, tokens, lambda piece: self._splitter.ids(piece, False, True)
+        )
 
     def _remarks(self, text: str, ids: list[int], doubled: bool) -> str:
         """Sentences on what a reader should know; empty if the tokens simply spell the text."""

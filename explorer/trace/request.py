@@ -40,7 +40,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     prompt: str = ""
     chat: bool = False  # the prompt is one user message, put through the chat template
-    special_as_text: bool = False  # raw only: "<|im_end|>" stays letters, no control token
+    special_as_text: bool = False  # "<|im_end|>" in the prompt stays letters, no control token
     causal_mask: bool = True
     cache: bool = True
     padding: Side | None = None

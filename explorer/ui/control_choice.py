@@ -45,8 +45,7 @@ class ControlChoice(QWidget):
         found = [name for name in self._names if name in request.prompt]
         self.choice.setCurrentIndex(int(request.special_as_text))
         self.which.setText(" ".join(found))
-        # Inside a chat message they are always control tokens, which the remark below says.
-        self.setVisible(bool(found) and not request.chat)
+        self.setVisible(bool(found))
 
 
 def control_names(vocabulary: Vocabulary | None) -> tuple[str, ...]:
