@@ -17,6 +17,7 @@ from explorer.trace.step import Token
 from explorer.ui import export
 from explorer.ui.canvases.cell_view import CellView
 from explorer.ui.canvases.heatmap import Heatmap
+from explorer.ui.canvases.map_labels import MapLabels
 from explorer.ui.colormaps import COLOUR_MAPS, lut
 from explorer.ui.theme import DARK, LIGHT, THEMES, apply
 from tests.ui import pointer
@@ -322,3 +323,20 @@ def test_marks_that_moved_look_as_freshly_painted_ones(
     fresh = heatmap.grab().toImage()
     kind = fresh.format()
     wait_until(lambda: screen.grabWindow(heatmap.winId()).toImage().convertToFormat(kind) == fresh)
+
+
+def test_the_room_for_labels_is_measured_once_for_what_is_in_view(qapp: QApplication) -> None:
+    apply(qapp, LIGHT)
+    names, view = MapLabels(), CellView(rows=600, columns=600)
+    names.set_font(qapp.font(), 1.0)
+    names.set_labels(labels([Token(i, b"word" * (1 + i // 450)) for i in range(600)]), ())
+    asked: list[str] = []
+    fitted = names._fitted
+    names._fitted = lambda text, width: (asked.append(text), fitted(text, width))[1]  # type: ignore[method-assign]
+    short = names.room(view, least=1)
+    assert [names.room(view, least=1) for _ in range(5)] == [short] * 5
+    assert asked == ["word"]
+    view.top = view.left = 200.0
+    assert names.room(view, least=1) > short, "other labels are in view"
+    names.set_labels(labels([Token(0, b"i")] * 9), ())
+    assert names.room(view, least=1) < short

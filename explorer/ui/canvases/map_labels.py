@@ -30,6 +30,7 @@ class MapLabels:
         self._labels: Sequence[Label] = ()
         self._texts: list[str] = []
         self._padding: Sequence[tuple[int, int]] = ()
+        self._longest: dict[int, float] = {}  # label from this slot on, in pixels
         self._font = QFont()
         self._fits, self._pictures = _kept(self._font.key())
         self._unit = 1.0
@@ -39,7 +40,7 @@ class MapLabels:
         """One label per slot; `padding` holds the (first, last) slots of each padded run."""
         self._padding = padding
         if self._labels is not labels:
-            self._labels = labels
+            self._labels, self._longest = labels, {}
             self._texts = [elide(label.text, _LONGEST) for label in labels]
 
     def set_font(self, font: QFont, unit: float) -> QFontMetricsF:
@@ -47,7 +48,7 @@ class MapLabels:
         small = QFont(font)
         small.setPixelSize(max(8, round(11 * unit)))
         if small != self._font:
-            self._font, self._unit = small, unit
+            self._font, self._unit, self._longest = small, unit, {}
             self._fits, self._pictures = _kept(small.key())
         metrics = QFontMetricsF(small)
         self._line = metrics.height()
@@ -57,9 +58,11 @@ class MapLabels:
         """Pixels that the labels in view would like, on either side; `least` at a zoom of 1."""
         # What is in view decides, or a single long token far away would take the room.
         first = max(0, int(min(view.top, view.left)))
-        texts = self._texts[first : first + 400]
-        longest = max((self._fitted(text, 130 * self._unit)[1] for text in texts), default=0)
-        return max(longest + 8 * self._unit, least * self._unit)
+        if first not in self._longest:
+            texts = set(self._texts[first : first + 400])
+            widths = [self._fitted(text, 130 * self._unit)[1] for text in texts]
+            self._longest = {first: max(widths, default=0.0)}  # asked for a dozen times in a row
+        return max(self._longest[first] + 8 * self._unit, least * self._unit)
 
     def paint(
         self, painter: QPainter, view: CellView, plot: QRectF, theme: Theme, corner: str
