@@ -14,6 +14,8 @@ from explorer.engine.errors import BadInput
 from explorer.engine.libraries import no_compiler
 from explorer.engine.shape import Shape, check_layers, shape_of, text_config
 
+_FEW, _MORE = 4, 8  # tokens of the two passes that are compared
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -54,7 +56,9 @@ def kept_per_token(config: Any, model: Any, shape: Shape) -> int:
         getattr(text, n, None) for n in ("kv_lora_rank", "num_kv_shared_layers", "layer_types")
     )
     if odd or set(shape.layer_kinds) != {"full"}:
-        measured = cached_per_token(model)
+        window = min((window for window in shape.windows if window), default=_MORE + 1)
+        # A window of w keeps w - 1 tokens: where more are read, some of them are dropped again.
+        measured = cached_per_token(model, *((_FEW, _MORE) if window > _MORE else (1, 2)))
         if measured is not None:
             return measured
     return shape.kv_bytes_per_token(1)
@@ -72,16 +76,17 @@ def latent_width(config: Any, kept: int) -> int:
     return width if parts[0] and width * shape_of(config).layers == kept else 0
 
 
-def cached_per_token(model: Any) -> int | None:
+def cached_per_token(model: Any, few: int = _FEW, more: int = _MORE) -> int | None:
     """Numbers that transformers' own cache keeps for each token, read off two passes over nothing.
 
-    Below any sliding window; None where the model cannot run without memory.
+    `few` and `more` tokens must be below any sliding window; None where the model cannot run
+    without memory.
     """
     for dtype in (torch.float32, torch.bfloat16):  # grouped experts run in bfloat16 only
         try:
             with torch.inference_mode():
-                few, more = (_cached(model.to(dtype), tokens) for tokens in (4, 8))
-            return (more - few) // 4
+                small, large = (_cached(model.to(dtype), tokens) for tokens in (few, more))
+            return (large - small) // (more - few)
         except Exception:  # many operations look at values, which a tensor of this kind lacks
             continue
     return None

@@ -121,19 +121,21 @@ class Notices(QWidget):
             self.plan.say("" if new.plan is None else self._plan_words(new.plan))
         if old is None or old.card is not new.card:
             self.model.say(" ".join(new.card.warnings) if new.card is not None else "")
-        if old is None or old.request.causal_mask != new.request.causal_mask:
-            self.mask.say(
-                ""
-                if new.request.causal_mask
-                else self.tr(
-                    "The causal mask is off: every token sees later ones too, so each step "
-                    "computes the whole text again and the KV cache is off."
-                )
-            )
-
         told = ("trace", "request", "card")
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
-            self.stale.say(self._stale_words(new))
+            stale = self._stale_words(new)
+            if new.request.causal_mask:
+                self.mask.say("")
+                self.stale.say(stale)
+            else:  # one bar for both: two would take the charts their height
+                self.mask.say(f"{self._mask_words()} {stale}".rstrip())
+                self.stale.say("")
+
+    def _mask_words(self) -> str:
+        return self.tr(
+            "The causal mask is off: every token sees later ones too, each step computes the "
+            "whole text again, without a KV cache."
+        )
 
     def _stale_words(self, state: State) -> str:
         """What else made the run on screen than what the controls say now; the prompt is seen."""
@@ -148,6 +150,10 @@ class Notices(QWidget):
             if request.causal_mask:
                 return self.tr("On screen is still the run without the mask; Step starts anew.")
             return self.tr("On screen is still the run with the mask; Step starts anew.")
+        if trace.request.uses_cache != request.uses_cache:
+            if request.uses_cache:
+                return self.tr("On screen is still the run without the cache; Step starts anew.")
+            return self.tr("On screen is still the run with the cache; Step starts anew.")
         if (trace.request.padding, trace.request.pad) != (request.padding, request.pad):
             return self.tr("On screen is still the run with other padding; Step starts anew.")
         return ""

@@ -135,7 +135,8 @@ class StatusBar(QWidget):
         self.light.set_theme(theme)
 
     def show_state(self, old: State | None, new: State) -> None:
-        if old is None or old.status != new.status or old.trace is not new.trace:
+        told = ("status", "trace", "request", "card")
+        if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
             self._show_activity(new)
         if old is None or old.card is not new.card:
             self._model.setText(_model_words(new, self.tr))

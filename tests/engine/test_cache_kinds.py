@@ -116,3 +116,13 @@ def test_a_latent_cache_is_called_so_and_measures_its_width() -> None:
     assert set(figure.layer_kinds) == {"latent"}
     assert figure.formula == "4 layers·32 latent·4 bytes"
     assert figure.agrees
+
+
+@pytest.mark.parametrize("window", [3, 8, 16])
+def test_the_formula_holds_below_a_window_however_short(window: int) -> None:
+    kinds = ["sliding_attention", "full_attention", "full_attention"]
+    config = tiny_model("gemma2", sliding_window=window, layer_types=kinds).config
+    shape = shape_of(config)
+    assert shape.windows == (window, 0, 0)
+    kept = kept_per_token(config, skeleton(config), shape)
+    assert kept == 2 * shape.layers * shape.kv_heads * shape.head_dim

@@ -277,3 +277,13 @@ def _watched_boxes(strip: TokenStrip, monkeypatch: pytest.MonkeyPatch) -> list[i
         strip, "_paint_box", lambda painter, slot: (painted.append(slot), paint(painter, slot))
     )
     return painted
+
+
+def test_the_end_stays_in_view_when_everything_grows(qapp: QApplication, strip: TokenStrip) -> None:
+    strip.set_tokens(_many(60))
+    bar = strip.verticalScrollBar()
+    assert bar.value() == bar.maximum() > 0
+    before = bar.maximum()
+    apply(qapp, LIGHT, 1.6)
+    qapp.processEvents()
+    assert bar.value() == bar.maximum() > before

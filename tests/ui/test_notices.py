@@ -22,13 +22,24 @@ def test_the_run_of_the_model_before_is_named_until_the_next_step(stage: WindowS
 
 def test_a_map_with_the_mask_is_not_taken_for_one_without(stage: WindowStage) -> None:
     stage.loaded().ran(1)
-    bar = stage.window.notices.stale
+    bars = stage.window.notices
     stage.session.set_causal_mask(False)
     stage.paint()
-    assert "still the run with the mask" in bar.text
+    assert "still the run with the mask" in bars.mask.text
+    assert not bars.stale.isVisible()  # one bar says both
+    assert "Step starts anew" in stage.window.status._text.text()
     stage.session.set_causal_mask(True)
     stage.paint()
-    assert not bar.isVisible()
+    assert not bars.mask.isVisible()
+    assert not bars.stale.isVisible()
+    assert "Step starts anew" not in stage.window.status._text.text()
+
+
+def test_a_run_with_a_cache_is_not_taken_for_one_without(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    stage.session.set_cache(False)
+    stage.paint()
+    assert "still the run with the cache" in stage.window.notices.stale.text
 
 
 def test_a_changed_prompt_is_seen_without_a_bar(stage: WindowStage) -> None:

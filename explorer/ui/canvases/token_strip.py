@@ -85,7 +85,6 @@ class TokenStrip(QAbstractScrollArea):
 
         Tokens that stay at their slots are not measured again, so that appending is cheap.
         """
-        follow = self._at_end()
         tokens = tuple(tokens)
         same = first_change(self._tokens, tokens)
         if labels is None:
@@ -101,8 +100,6 @@ class TokenStrip(QAbstractScrollArea):
         self._measure(same)
         self._lay_out(same)
         self._redraw(min(changed, same))
-        if follow:
-            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         if self._over is not None and self._over >= len(tokens):
             self._set_over(None)
 
@@ -169,7 +166,8 @@ class TokenStrip(QAbstractScrollArea):
             self._widths.append(max(metrics.horizontalAdvance(text) + padding, padding * 1.5))
 
     def _lay_out(self, first: int = 0) -> None:
-        """Place the boxes from slot `first` on."""
+        """Place the boxes from slot `first` on; an end that was in view stays in view."""
+        follow = self._at_end()
         gap, right = self._gap(), self.viewport().width()
         boxes = self._boxes[:first]
         x, row = gap, 0
@@ -188,6 +186,8 @@ class TokenStrip(QAbstractScrollArea):
         bar.setRange(0, max(0, self._height_of(rows) - self.viewport().height()))
         bar.setPageStep(self.viewport().height())
         bar.setSingleStep(round(self._row_height()))
+        if follow:
+            bar.setValue(bar.maximum())
 
     def _space_after(self, slot: int, gap: float) -> float:
         return 0.0 if slot < self._labels[slot].last else gap
@@ -385,11 +385,8 @@ class TokenStrip(QAbstractScrollArea):
         self.viewport().update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        follow = self._at_end()
         self._lay_out()
         self._redraw(0)
-        if follow:
-            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -162,7 +162,7 @@ class NextTokenPanel(Panel):
     def _words(self, figure: NextToken) -> str:
         draw = figure.step.draw
         picked = {
-            "greedy": self.tr("taken as the most probable"),
+            "greedy": self.tr("the most probable"),
             "drawn": self.tr("drawn with u = {0}").format(f"{draw.u or 0:.4f}"),
             "forced": self.tr("forced by you"),
         }[draw.how]
