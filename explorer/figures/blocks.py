@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.trace.attention import LayerRecord, Mask
+from explorer.trace.joined_keys import joined
 from explorer.trace.trace import Trace
 
 # In this order a maximum over kinds keeps what matters: anything read, else masked.
@@ -78,8 +79,11 @@ def reason(trace: Trace, step: int, layer: int) -> str:
     return (record.reason or NOT_RECORDED).rstrip(".") if record.kind == "absent" else ""
 
 
-def sources(trace: Trace, step: int) -> list[tuple[int, int, int]]:
-    """(step, first slot, rows) from the first slot up: the newest pass that read each slot."""
+def sources(trace: Trace, step: int, start: int = 0) -> list[tuple[int, int, int]]:
+    """(step, first slot, rows) from the first slot up: the newest pass that read each slot.
+
+    Passes that read nothing from slot `start` on are left out.
+    """
     found = []
     upto = trace.read_slots(step)
     for index in range(step, -1, -1):
@@ -87,7 +91,7 @@ def sources(trace: Trace, step: int) -> list[tuple[int, int, int]]:
         if first < upto:
             found.append((index, first, upto - first))
             upto = first
-        if upto == 0:
+        if upto <= start:
             break
     return found[::-1]
 
@@ -96,7 +100,7 @@ def blocks(trace: Trace, step: int, layer: int, start: int = 0) -> list[Block]:
     """The rows from slot `start` on as few blocks as possible; passes without a record left out."""
     result: list[Block] = []
     waiting: list[int] = []
-    for index, first, rows in sources(trace, step):
+    for index, first, rows in sources(trace, step, start):
         skipped = max(0, start - first)
         if skipped >= rows:
             continue
@@ -167,10 +171,5 @@ def _joined(trace: Trace, steps: Sequence[int], layer: int) -> list[Block]:
 def _keys_from(trace: Trace, step: int, layer: int, first_key: int) -> np.ndarray:
     """(K, H_kv, d_h): the cached keys of the pass from slot `first_key` on."""
     begin = trace.steps[step].keys_from
-    parts = [
-        keys
-        for earlier in trace.steps[begin : step + 1]
-        if (keys := earlier.layers[layer].keys) is not None
-    ]
-    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    whole = joined(trace.steps, begin, step, layer)
     return whole[max(0, first_key - trace.steps[begin].first_slot) :]

@@ -9,6 +9,7 @@ import numpy as np
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.joined_keys import joined
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Draw, Step, Token
 
@@ -76,12 +77,7 @@ class Trace:
     def keys(self, step: int, layer: int) -> np.ndarray:
         """(K, H_kv, d_h) in storage dtype: every key the kernel saw, older passes included."""
         this = self.steps[step]
-        parts = [
-            record.keys
-            for earlier in self.steps[this.keys_from : step + 1]
-            if (record := earlier.layers[layer]).keys is not None
-        ]
-        whole = np.asarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        whole = joined(self.steps, this.keys_from, step, layer)
         first = this.layers[layer].first_key - self.steps[this.keys_from].first_slot
         return whole[max(first, 0) :]
 
