@@ -24,7 +24,7 @@ class _Run:
     It lives as long as the first pass's own array.
     """
 
-    def __init__(self, first: np.ndarray, forget: Callable[[Any], None]) -> None:
+    def __init__(self, first: np.ndarray, forget: Callable[[Any], object]) -> None:
         self._parts: list[Callable[[], np.ndarray | None]] = [weakref.ref(first, forget)]
         self._rows = first.copy()
         self._ends = [len(first)]  # rows up to each pass
