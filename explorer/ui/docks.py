@@ -118,11 +118,6 @@ class Docks(QMainWindow):
                 for above, dock in pairwise(column):
                     self.tabifyDockWidget(above, dock)
                 column[0].raise_()
-            if len(columns) == 2:  # text that grows needs its width more than the maps do
-                width = self.width()
-                firsts = [column[0] for column in columns]
-                wanted = [round(width * 0.55), round(width * 0.45)]
-                self.resizeDocks(firsts, wanted, Qt.Orientation.Horizontal)
         elif not self._spread.isEmpty():
             self.restoreState(self._spread, LAYOUT_VERSION)
             self._due = self._spread_size, self._spread
@@ -142,6 +137,13 @@ class Docks(QMainWindow):
             total = sum(size.height() for _, size in column)
             heights = [round(size.height() * self.height() / total) for _, size in column]
             self.resizeDocks([dock for dock, _ in column], heights, Qt.Orientation.Vertical)
+
+    def _share_width(self) -> None:
+        """For a class: text that has grown needs its width more than the maps do."""
+        firsts = [column[0] for column in self._columns().values()]
+        if len(firsts) == 2:
+            half = round(self.width() / 2)
+            self.resizeDocks(firsts, [half, half], Qt.Orientation.Horizontal)
 
     def _columns(self) -> dict[int, list[PanelDock]]:
         """Panels that are seen above one another, from the top, by where they begin."""
@@ -238,6 +240,9 @@ class Docks(QMainWindow):
         if self._due is not None and self._due[0] == event.size() and self._enlarged is None:
             self.restoreState(self._due[1], LAYOUT_VERSION)
             self._due = None
+            return
+        if not self._spread.isEmpty() and self._enlarged is None:
+            self._share_width()
             return
         old, new = event.oldSize().height(), event.size().height()
         if not self._sized or old <= 0 or old == new:

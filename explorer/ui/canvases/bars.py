@@ -168,6 +168,8 @@ class Bars(QWidget):
             painter.setPen(QColor(theme.muted))
             if part == 0.5 and area.width() < 120 * self._unit:
                 continue  # no room for three figures
+            if part == 0.0 and area.width() < 45 * self._unit:
+                continue  # nor for two
             box = QRectF(x - 40, 0, 80, area.top())
             text = f"{100 * part * self._ceiling:g} %" if part else "0"
             half = painter.fontMetrics().horizontalAdvance(text) / 2
