@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.chat import ChatParts
+from explorer.trace.request import RunRequest
 from explorer.ui.canvases.token_strip import TokenStrip
 from explorer.ui.theme import Theme
 from explorer.ui.timeline import Timeline
@@ -118,8 +119,7 @@ def chat_parts(state: State) -> ChatParts | None:
     parts, trace = state.prompt_parts, state.trace
     if parts is None or trace is None:
         return parts
-    made = (trace.request.model, trace.request.prompt, trace.request.chat)
-    if made != (state.request.model, state.request.prompt, state.request.chat):
+    if _reading(trace.request) != _reading(state.request):
         return None
     before = next((i for i, t in enumerate(trace.prompt) if t.origin != "padding"), 0)
     return ChatParts(
@@ -127,6 +127,11 @@ def chat_parts(state: State) -> ChatParts | None:
         message_end=parts.message_end + before,
         answer=parts.answer + before,
     )
+
+
+def _reading(request: RunRequest) -> tuple[str, str, bool, bool]:
+    """What decides a prompt's tokens."""
+    return request.model, request.prompt, request.chat, request.special_as_text
 
 
 def _differs(old: State, new: State) -> bool:

@@ -213,3 +213,16 @@ def test_padding_before_a_chat_shifts_its_parts(stage: WindowStage) -> None:
     assert "put there by the chat template" in strip.words(2)
     assert "of your message" in strip.words(4)
     assert "opens the answer" in strip.words(7)
+
+
+def test_parts_of_a_prompt_read_otherwise_are_not_taken_for_those_on_screen(
+    stage: WindowStage,
+) -> None:
+    chatting(stage)
+    stage.session.step()
+    stage.say(m.Prompted(run=stage.engine.last(m.Advance).run, tokens=CHAT))
+    strip = stage.window.sequence.strip
+    assert "put there by the chat template" in strip.words(0)
+    stage.session.set_special_as_text(True)
+    stage.paint()
+    assert "template" not in strip.words(0)
