@@ -134,7 +134,7 @@ class Notices(QWidget):
     def _mask_words(self) -> str:
         return self.tr(
             "The causal mask is off: every token sees later ones too, each step computes the "
-            "whole text again, without a KV cache."
+            "whole text again, and the KV cache is off."
         )
 
     def _stale_words(self, state: State) -> str:
