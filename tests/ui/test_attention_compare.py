@@ -24,6 +24,7 @@ from explorer.trace.card import Capability, SelfCheck
 from explorer.trace.trace import Trace
 from explorer.ui.attention.tray import NextTokenBox
 from explorer.ui.attention.wish import Drawn
+from explorer.ui.canvases.heatmap import Heatmap
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.theme import DARK, LIGHT, apply
 from tests.engine import folders
@@ -341,3 +342,44 @@ def test_large_vocabularies_are_compared_off_the_windows_thread(
     assert (made_in[-1] is threading.main_thread()) is here
     box.show_steps(steps[0], None, "not yet")
     assert box.line.text() == "not yet"
+
+
+def test_maps_that_have_just_appeared_are_painted_one_after_the_other(
+    board: Board, compared: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = board.panel.pages.maps.maps
+    seen: list[tuple[str, int]] = []
+
+    def noted(name: str) -> None:
+        act = getattr(Heatmap, name)
+
+        def note(one: Heatmap, *args: Any, **kwargs: Any) -> None:
+            seen.append((name, maps.index(one)))
+            act(one, *args, **kwargs)
+
+        monkeypatch.setattr(Heatmap, name, note)
+
+    _show(board, compared)
+    board.show(comparing=False)
+    board.settle()
+    noted("set_map")
+    noted("_paint_still")
+    board.show(comparing=True)
+    board.settle()
+    first, second, third = (seen.index(("set_map", place)) for place in range(3))
+    assert ("_paint_still", 0) in seen[first:second]
+    assert ("_paint_still", 1) in seen[second:third]
+    assert ("_paint_still", 2) in seen[third:]
+
+
+def test_what_makes_the_maps_room_smaller_is_painted_before_them(
+    board: Board, compared: State
+) -> None:
+    _show(board, compared)
+    page = board.panel.pages.maps
+    before = [one.geometry() for one in page.maps]
+    page.resize(page.width() - 60, page.height() - 60)
+    assert [one.geometry() for one in page.maps] == before
+    assert board.panel.busy
+    board.settle()
+    assert [one.geometry() for one in page.maps] != before

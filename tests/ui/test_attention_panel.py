@@ -48,7 +48,7 @@ class Board:
         self.panel.show_state(old, self.state)
 
     def settle(self) -> None:
-        wait_until(lambda: not self.panel.source.busy)
+        wait_until(lambda: not self.panel.busy)
         QApplication.processEvents()
 
 

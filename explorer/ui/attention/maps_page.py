@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from explorer.figures import attention as figures
 from explorer.figures.tokens import Label
-from explorer.ui.attention.wish import Drawn
+from explorer.ui.attention.wish import Drawn, DrawnMap
 from explorer.ui.canvases.cell_view import CellView
 from explorer.ui.canvases.heatmap import Frame, Heatmap
 from explorer.ui.canvases.key_line import KeyLine
@@ -81,6 +83,11 @@ class MapsPage(QWidget):
         self.view = CellView()
         self._count = 1
         self._colours = "viridis"
+        self._moved = False  # it has another size, and the maps are still where they were
+        self._later: deque[Callable[[], None]] = deque()  # a turn of the event loop for each
+        self._turn = QTimer(self)
+        self._turn.setSingleShot(True)
+        self._turn.timeout.connect(self._take_turn)
         self.maps = [Heatmap(theme, read, self, self.view) for _ in range(3)]
         names = (self.tr("with mask"), self.tr("without mask"), self.tr("without − with"))
         self._titles = [ElidedLabel(name, self) for name in names]
@@ -99,23 +106,60 @@ class MapsPage(QWidget):
 
     def show_drawn(self, drawn: Drawn, labels: Sequence[Label], padding: Sequence[int]) -> None:
         """Show one map or three."""
-        tops = ["100 %", "100 %"]
-        if len(drawn.maps) != self._count:
+        self._later.clear()
+        come = len(drawn.maps) - self._count
+        if come:
             self._count = len(drawn.maps)
             self._arrange()
-        for one, found in zip(self.maps, drawn.maps, strict=False):
-            if found is None:
-                one.set_note(self.tr("not there yet"))
-                continue
-            top = figures.percent(found.top)
-            tops[found.signed] = top
-            one.set_map(found.levels, labels, padding, top, found.pooled, found.signed)
+        shows = [
+            partial(self._show_map, one, found, labels, padding)
+            for one, found in zip(self.maps, drawn.maps, strict=False)
+        ]
+        if come > 0 and self.isVisible():  # all painted in one turn would hold the mouse up
+            for one in self.maps[1 : self._count]:
+                one.set_note("")
+            self._later.extend(shows[1:])
+            self._turn.start(0)
+            shows = shows[:1]
+        for show in shows:
+            show()
         if self._count > 1:
+            tops = ["100 %", "100 %"]
+            for found in filter(None, drawn.maps):
+                tops[found.signed] = figures.percent(found.top)
             self.key.set_key(self._colours, (tops[0], tops[1]), bool(padding))
             self._line_up()
 
+    def _show_map(
+        self,
+        one: Heatmap,
+        found: DrawnMap | None,
+        labels: Sequence[Label],
+        padding: Sequence[int],
+    ) -> None:
+        if found is None:
+            one.set_note(self.tr("not there yet"))
+            return
+        top = figures.percent(found.top)
+        one.set_map(found.levels, labels, padding, top, found.pooled, found.signed)
+
+    @property
+    def busy(self) -> bool:
+        """True while a map is still to be shown, or to find its place."""
+        return self._turn.isActive()
+
+    def _take_turn(self) -> None:
+        if self._moved:
+            self._line_up()
+        elif self._later:
+            self._later.popleft()()
+        if self._later:
+            self._turn.start(0)
+
     def set_note(self, sentence: str) -> None:
         """Why maps of this comparison are missing."""
+        if self._later:
+            return  # they are on their way
         for one in self.maps[: self._count]:
             if not one.has_map:
                 one.set_note(sentence)
@@ -159,6 +203,7 @@ class MapsPage(QWidget):
 
     def _line_up(self) -> None:
         """All three plots of one size, in a row or two over one, whichever makes them larger."""
+        self._moved = False
         if self._count == 1:
             self.maps[0].set_frame(None)
             self.maps[0].setGeometry(self.rect())
@@ -193,7 +238,12 @@ class MapsPage(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._line_up()
+        if not self.isVisible():
+            self._line_up()
+            return
+        # In a turn of its own: what made the room smaller is painted in this one.
+        self._moved = True
+        self._turn.start(0)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -61,7 +61,7 @@ class AttentionPanel(Panel):
 
     @property
     def busy(self) -> bool:
-        return self.source.busy or self.tray.next.busy
+        return self.source.busy or self.tray.next.busy or self.pages.maps.busy
 
     # -- building
 
