@@ -33,7 +33,9 @@ def speed(figure: TimingFigure) -> str:
     """Prefill and decode, each by itself."""
     parts = []
     if figure.prefill_ms is not None:
-        parts.append(tr("Prefill {0}").format(ms_text(figure.prefill_ms)))
+        read = figure.prefill_tokens
+        tokens = tr("1 token") if read == 1 else tr("{0} tokens").format(f"{read:,}")
+        parts.append(tr("Prefill of {0} {1}").format(tokens, ms_text(figure.prefill_ms)))
     decode = figure.decode
     if decode is not None and figure.tokens_per_second is not None:
         parts.append(
@@ -50,9 +52,11 @@ def speed(figure: TimingFigure) -> str:
 
 def positions(figure: TimingFigure) -> str:
     """What went through the model so far, and what it would be without a cache."""
-    return tr("{0} positions processed; without a cache it would be {1}").format(
-        f"{figure.positions:,}", f"{figure.positions_without_cache:,}"
-    )
+    so_far = tr("{0} processed").format(_read(figure.positions))
+    if len(figure.passes) == 1:
+        return so_far  # the cache has saved nothing yet
+    without = tr("without a cache it would be {0}").format(f"{figure.positions_without_cache:,}")
+    return f"{so_far}; {without}"
 
 
 def bound(figure: TimingFigure, floor: Traffic | None) -> str:
