@@ -340,3 +340,29 @@ def test_the_room_for_labels_is_measured_once_for_what_is_in_view(qapp: QApplica
     assert names.room(view, least=1) > short, "other labels are in view"
     names.set_labels(labels([Token(0, b"i")] * 9), ())
     assert names.room(view, least=1) < short
+
+
+def test_no_label_is_left_half_covered_by_a_marked_one(heatmap: Heatmap) -> None:
+    heatmap.set_map(_causal(40), _labels(40))
+    names, view, plot = heatmap._names, heatmap.view, heatmap._plot
+    stride = view.stride(names._line * 0.86)
+    assert stride == 2
+
+    def ink(shown: int) -> int:
+        """Pixels of a query's label that lie outside the marked one's place."""
+        area = names.area(view, plot, "query", shown).adjusted(0, 2, -4, -2)
+        marked = names.area(view, plot, "query", 31)
+        image = heatmap.grab().toImage()
+        return sum(
+            image.pixelColor(x, y).name() != LIGHT.card
+            for x in range(area.left(), area.right())
+            for y in range(area.top(), area.bottom())
+            if not marked.contains(x, y)
+        )
+
+    assert all(ink(slot) for slot in (28, 30, 32))
+    heatmap.set_marks(31, None)
+    assert not any(ink(slot) for slot in (30, 32))
+    assert ink(28), "what can be read stays"
+    heatmap.set_marks(30, None)
+    assert all(ink(slot) for slot in (28, 32))

@@ -314,11 +314,18 @@ class Heatmap(CursorMap):
         return _Mark(frame.adjusted(-2, -2, 2, 2).toAlignedRect(), frame)
 
     def _labelled(self, axis: Axis, slot: int, mark: str) -> _Mark:
-        return _Mark(self._names.area(self.view, self._plot, axis, slot), None, (axis, slot, mark))
+        area = self._names.area(self.view, self._plot, axis, slot)
+        beside = self._names.half_covered(self.view, self._plot, axis, slot)
+        return _Mark(reduce(QRect.united, beside, area), None, (axis, slot, mark))
 
     def _paint_marks(self, painter: QPainter, region: QRegion) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._marked = self._marks()
+        for mark in self._marked:
+            if mark.frame is None:
+                axis, slot, _ = mark.label
+                for area in self._names.half_covered(self.view, self._plot, axis, slot):
+                    fill(painter, area, self._theme)
         for mark in self._marked:
             if not region.intersects(mark.area):
                 continue

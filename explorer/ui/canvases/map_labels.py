@@ -133,6 +133,19 @@ class MapLabels:
         middle = plot.left() + view.x_of(slot + 0.5)
         return QRectF(middle - half, 0, 2 * half, plot.top()).toAlignedRect()
 
+    def half_covered(self, view: CellView, plot: QRectF, axis: Axis, slot: int) -> list[QRect]:
+        """Where labels stand that one at `slot` leaves too little of to be read."""
+        stride = view.stride(self._line * 0.86)
+        before = slot // stride * stride
+        found = []
+        for other in (before, before + stride):
+            near = 0 < abs(other - slot) * view.scale < self._line * 0.86
+            if near and other < len(self._texts):
+                # Not as far as the line around the map.
+                area = self.area(view, plot, axis, other)
+                found.append(area.adjusted(0, 0, *((-2, 0) if axis == "query" else (0, -2))))
+        return found
+
     def paint_one(
         self,
         painter: QPainter,
