@@ -39,9 +39,7 @@ class Background:
         trace = self._desk.store.state.trace
         if trace is None or not trace.steps or self._desk.job or not self._desk.can_continue(trace):
             if asked and not self._desk.job:
-                self._desk.store.set(
-                    error="The self-check needs a trace on screen and its model; press step first."
-                )
+                self._desk.store.set(error=self._unfit(trace))
             return
         run = self._desk.link.ask(m.CheckTrace(request=trace.request, chosen=trace.chosen_ids))
         self._desk.job = Job("check", run, trace.request, asked=asked)
@@ -49,6 +47,16 @@ class Background:
             trace=replace(trace, self_check=SelfCheck()),
             status=Status(activity="checking", text="Checking the trace…"),
         )
+
+    def _unfit(self, trace: Trace | None) -> str:
+        """Why the trace on screen cannot be checked now."""
+        opened = self._desk.store.state.request.mode
+        if trace is not None and self._desk.same_model(trace) and trace.request.mode != opened:
+            return (
+                f"The run on screen was made in mode {trace.request.mode}, and the model is open "
+                f"in mode {opened}: change the mode back, or step to start anew."
+            )
+        return "The self-check needs a trace on screen and its model; press step first."
 
     def look_at(self, step: int) -> None:
         """If this pass gave its records up, run it again as soon as nothing else runs."""

@@ -217,10 +217,11 @@ class State:
 
     @property
     def floor(self) -> Traffic | None:
-        """The machine's bound for the model of the trace on screen, if it is the open one."""
+        """The machine's bound for the model of the trace on screen, if that is open as it was."""
         if self.trace is None or self.card is None:
             return None
-        same = self.card.fingerprint == self.trace.card.fingerprint
+        here, there = self.card, self.trace.card
+        same = all(getattr(here, name) == getattr(there, name) for name in _BOUND_BY)
         return self.traffic if same else None
 
     @property
@@ -246,4 +247,5 @@ def only_points(old: State, new: State) -> bool:
     )
 
 
+_BOUND_BY = ("fingerprint", "dtype", "device", "mode")  # what a step reads, and from where
 _BUT_SELECTION = tuple(name for name in State.__dataclass_fields__ if name != "selection")

@@ -146,6 +146,9 @@ class Notices(QWidget):
             name = request.model if state.card is None else state.card.name
             text = self.tr("On screen is still the run of {0}; Step starts anew with {1}.")
             return text.format(trace.card.name, name)
+        if trace.request.mode != request.mode:
+            text = self.tr("On screen is still the run in mode {0}; Step starts anew in mode {1}.")
+            return text.format(trace.request.mode, request.mode)
         if trace.request.causal_mask != request.causal_mask:
             if request.causal_mask:
                 return self.tr("On screen is still the run without the mask; Step starts anew.")

@@ -138,8 +138,9 @@ class StatusBar(QWidget):
         told = ("status", "trace", "request", "card")
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
             self._show_activity(new)
-        if old is None or old.card is not new.card:
+        if old is None or old.card is not new.card or old.trace is not new.trace:
             self._model.setText(_model_words(new, self.tr))
+        if old is None or old.card is not new.card:
             self._model.setToolTip("" if new.card is None else "\n".join(_details(new)))
         if old is None or _light_differs(old, new):
             self._show_light(new)
@@ -215,10 +216,18 @@ def _light_differs(old: State, new: State) -> bool:
 
 def _model_words(state: State, tr: Callable[[str], str]) -> str:
     card = state.card
-    if card is None:
-        return ""
-    mode = "" if card.mode == "exact" else tr("mode {0}").format(card.mode)
-    return " · ".join(filter(None, [card.source, card.dtype, card.device, mode]))
+    known = [] if card is None else [card.source, card.dtype, card.device]
+    return " · ".join(filter(None, [*known, _mode_words(state, tr)]))
+
+
+def _mode_words(state: State, tr: Callable[[str], str]) -> str:
+    """The mode of the open model, and that of the run on screen where it is another."""
+    opened = None if state.card is None else state.card.mode
+    made = opened if state.trace is None else state.trace.request.mode
+    if made != opened and {made, opened} - {"exact", None}:
+        run = tr("run made in mode {0}").format(made)
+        return run if opened is None else tr("{0}, now in mode {1}").format(run, opened)
+    return "" if opened in (None, "exact") else tr("mode {0}").format(opened)
 
 
 def _details(state: State) -> list[str]:

@@ -98,6 +98,21 @@ def test_a_run_of_another_mode_is_not_gone_on_with(stage: Stage) -> None:
     assert stage.engine.last(m.Advance).chosen == ()
 
 
+def test_a_run_of_another_mode_is_neither_checked_nor_held_against_this_ones_bound(
+    stage: Stage,
+) -> None:
+    stage.loaded().ran(2)
+    bound = {"bytes_per_second": 8e9, "step_bytes": 8_000_000, "threads": 1}
+    stage.say(m.Facts(run=stage.engine.last(m.MeasureTraffic).run, facts=bound))
+    assert stage.state.floor is not None
+    stage.session.set_mode("rounded")
+    stage.answer_load(mode="rounded")
+    stage.say(m.Facts(run=stage.engine.last(m.MeasureTraffic).run, facts=bound))
+    assert stage.state.floor is None
+    stage.session.run_self_check()
+    assert "made in mode exact, and the model is open in mode rounded" in stage.state.error
+
+
 def test_a_mode_that_is_refused_leaves_the_model_open_in_exact_mode(stage: Stage) -> None:
     stage.loaded()
     stage.session.set_mode("fast")

@@ -48,3 +48,18 @@ def test_a_changed_prompt_is_seen_without_a_bar(stage: WindowStage) -> None:
     stage.paint()
     assert stage.state.request_changed
     assert not stage.window.notices.stale.isVisible()
+
+
+def test_a_run_is_not_taken_for_one_in_the_mode_that_is_open_now(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    words = stage.window.status._model
+    assert "mode" not in words.text()
+    stage.session.set_mode("rounded")
+    stage.answer_load(mode="rounded")
+    stage.paint()
+    bar = stage.window.notices.stale
+    assert bar.text == "On screen is still the run in mode exact; Step starts anew in mode rounded."
+    assert words.text().endswith("run made in mode exact, now in mode rounded")
+    stage.ran(1)
+    assert not bar.isVisible()
+    assert words.text().endswith("· mode rounded")
