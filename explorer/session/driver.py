@@ -31,7 +31,7 @@ from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 
 ENDLESS = 1_000_000  # passes; the engine stops earlier by itself
-_AHEAD = 2  # steps wished for while one is running that are remembered
+_AHEAD = 5  # quick taps that are remembered while a step runs; a held key must stop soon
 
 
 class Driver:

@@ -114,7 +114,7 @@ def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None
     panel = timings(stage)
     page = panel.page
     assert isinstance(page, PassesPage)
-    assert page.charts.first._data.level_words == "memory bound: not measured yet"
+    assert page.charts.first._data.level_words == "no memory bound yet"
     assert page.charts.first._data.level is None
     asked = stage.engine.last(m.MeasureTraffic)
     facts = {"bytes_per_second": 1e9, "step_bytes": 4_000_000, "threads": 1}

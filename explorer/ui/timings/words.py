@@ -62,7 +62,7 @@ def positions(figure: TimingFigure) -> str:
 def bound(figure: TimingFigure, floor: Traffic | None) -> str:
     """How near decode is to what reading the weights takes."""
     if floor is None:
-        return tr("memory bound: not measured yet")
+        return tr("no memory bound yet")
     words = tr("memory bound {0}").format(ms_text(floor.floor_ms))
     if figure.decode is not None and figure.passes[-1].phase == "decode":
         times = f"{figure.decode.median / floor.floor_ms:.3g}"
@@ -99,7 +99,7 @@ def pieces(one: Pass) -> str:
 def level(floor: Traffic | None) -> str:
     """What stands above the chart for the line."""
     if floor is None:
-        return tr("memory bound: not measured yet")
+        return tr("no memory bound yet")
     return tr("┄ memory {0}").format(ms_text(floor.floor_ms))
 
 
