@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures import attention as figures
@@ -25,12 +24,11 @@ from explorer.trace.trace import Trace
 from explorer.ui.attention.tray import NextTokenBox
 from explorer.ui.attention.wish import Drawn
 from explorer.ui.canvases.heatmap import Heatmap
-from explorer.ui.panels.attention import AttentionPanel
-from explorer.ui.theme import DARK, LIGHT, apply
+from explorer.ui.theme import DARK, LIGHT
 from tests.engine import folders
 from tests.figures.runs import Run
 from tests.session.test_comparison import Owner
-from tests.ui.test_attention_panel import Board
+from tests.ui.board import Board, shown_board
 from tests.ui.waiting import wait_until
 
 
@@ -51,15 +49,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> State:
 
 @pytest.fixture
 def board(qapp: QApplication) -> Iterator[Board]:
-    apply(qapp, LIGHT)
-    board = Board()
-    board.panel = AttentionPanel(board, LIGHT)  # type: ignore[arg-type]
-    board.panel.resize(620, 500)
-    board.panel.show()
-    board.panel.show_state(None, board.state)
-    yield board
-    board.panel.deleteLater()
-    qapp.sendPostedEvents(board.panel, QEvent.Type.DeferredDelete.value)
+    with shown_board(qapp, 620, 500) as board:
+        yield board
 
 
 def _show(board: Board, state: State) -> None:

@@ -10,7 +10,7 @@ from time import thread_time
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QEventLoop
+from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures.tokens import labels
@@ -18,10 +18,8 @@ from explorer.session.state import Comparison, other_side
 from explorer.trace.trace import Trace
 from explorer.ui.attention import tables
 from explorer.ui.attention.wish import Drawn, Look, Sides, Wish, draw
-from explorer.ui.panels.attention import AttentionPanel
-from explorer.ui.theme import LIGHT, apply
 from tests.figures.runs import Run
-from tests.ui.test_attention_panel import Board
+from tests.ui.board import Board, shown_board
 
 LENGTH = 2048
 TURN_MS = 30.0  # of one turn of Qt's loop; 14 are measured
@@ -38,16 +36,10 @@ def long() -> tuple[Trace, Comparison]:
 
 @pytest.fixture
 def board(qapp: QApplication, long: tuple[Trace, Comparison]) -> Iterator[Board]:
-    apply(qapp, LIGHT)
-    board = Board()
-    board.panel = AttentionPanel(board, LIGHT)  # type: ignore[arg-type]
-    board.panel.resize(590, 510)
-    board.panel.show()
-    board.show(trace=long[0], comparing=True, comparison=long[1])
-    board.settle()
-    yield board
-    board.panel.deleteLater()
-    qapp.sendPostedEvents(board.panel, QEvent.Type.DeferredDelete.value)
+    with shown_board(qapp, 590, 510) as board:
+        board.show(trace=long[0], comparing=True, comparison=long[1])
+        board.settle()
+        yield board
 
 
 def _turns(app: QApplication, board: Board) -> list[float]:

@@ -6,28 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures import attention as figures
-from explorer.ui.panels.attention import AttentionPanel
-from explorer.ui.theme import LIGHT, apply
 from tests.figures.runs import Run
-from tests.ui.test_attention_panel import Board
+from tests.ui.board import Board, shown_board
 
 
 @pytest.fixture
 def board(qapp: QApplication) -> Iterator[Board]:
-    apply(qapp, LIGHT)
-    board = Board()
-    board.panel = AttentionPanel(board, LIGHT)  # type: ignore[arg-type]
-    board.panel.resize(620, 460)
-    board.panel.show()
-    board.panel.show_state(None, board.state)
-    yield board
-    board.panel.deleteLater()
-    qapp.sendPostedEvents(board.panel, QEvent.Type.DeferredDelete.value)
+    with shown_board(qapp, 620, 460) as board:
+        yield board
 
 
 def _view(board: Board, name: str) -> None:

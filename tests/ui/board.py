@@ -1,0 +1,56 @@
+"""The attention panel on a state of its own, without a session behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
+
+from explorer.session.state import State
+from explorer.ui.panels.attention import AttentionPanel
+from explorer.ui.theme import LIGHT, apply
+from tests.ui.waiting import wait_until
+
+
+class Board:
+    """The part of a session that a panel needs: the state, and a wish to change the selection."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.measured = False
+        self.panel: AttentionPanel
+
+    def select(self, **changes: Any) -> None:
+        self.show(selection=replace(self.state.selection, **changes))
+
+    def compare(self, on: bool) -> None:
+        self.show(comparing=on)
+
+    def measure_prefix(self) -> None:
+        self.measured = True
+
+    def show(self, **changes: Any) -> None:
+        old, self.state = self.state, replace(self.state, **changes)
+        self.panel.show_state(old, self.state)
+
+    def settle(self) -> None:
+        wait_until(lambda: not self.panel.busy)
+        QApplication.processEvents()
+
+
+@contextmanager
+def shown_board(app: QApplication, width: int, height: int) -> Iterator[Board]:
+    """One whose panel is on screen."""
+    apply(app, LIGHT)
+    board = Board()
+    board.panel = AttentionPanel(board, LIGHT)  # type: ignore[arg-type]
+    board.panel.resize(width, height)
+    board.panel.show()
+    board.panel.show_state(None, board.state)
+    yield board
+    board.panel.deleteLater()
+    app.sendPostedEvents(board.panel, QEvent.Type.DeferredDelete.value)
