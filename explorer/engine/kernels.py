@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
+import logging
 import os
 import platform
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,63 +25,122 @@ _SOURCE = Path(__file__).with_name("kernels.c")
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-O3", "-fPIC", "-march=native")
 _SECONDS = 60
+_log = logging.getLogger(__name__)
 
 
 @cache
 def library() -> ctypes.CDLL:
     """The kernels, ready to be called.  BadInput with a sentence where they can't be built."""
+    for built in _kept():
+        with contextlib.suppress(OSError, AttributeError):  # torn off from what it is linked to
+            return _declared(ctypes.CDLL(str(built)))
     compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
     if compiler is None:
         raise BadInput(
             "This mode's kernels are built by a C compiler, and none was found here; install gcc "
             "or clang, or stay in exact mode."
         )
-    built = _place(compiler)
-    if not built.exists():
-        _build(compiler, built)
-    try:
-        return _declared(ctypes.CDLL(str(built)))
-    except (OSError, AttributeError) as error:
-        built.unlink(missing_ok=True)
-        raise BadInput(
-            "This mode's kernels could not be loaded; stay in exact mode.", str(error)
-        ) from error
+    with _workplace() as work:
+        made = work / "kernels.so"
+        _build(compiler, made)
+        try:
+            return _declared(ctypes.CDLL(str(_keep(made))))
+        except (OSError, AttributeError) as error:
+            raise BadInput(
+                f"This mode's kernels could not be loaded ({error}); stay in exact mode.",
+                str(error),
+            ) from error
 
 
-def _place(compiler: str) -> Path:
-    """Its name holds all that the machine code depends on."""
+def _folder() -> Path:
+    return places.data_folder() / "kernels"
+
+
+def _key() -> str:
+    """Of all that the machine code depends on; whichever compiler made it will do."""
     parts = (
-        _SOURCE.read_text(),
-        compiler,
+        _SOURCE.read_text("utf-8"),
         *_FLAGS,
         processor(),
         platform.machine(),
         torch.__file__,
+        str(torch.__version__),
     )
-    digest = hashlib.sha256("\n".join((*parts, str(torch.__version__))).encode()).hexdigest()
-    return places.data_folder() / "kernels" / f"{digest[:24]}.so"
+    return _digest("\n".join(parts).encode())
 
 
-def _build(compiler: str, built: Path) -> None:
-    part = built.with_suffix(f".{os.getpid()}.part")
-    compiled = built.with_suffix(f".{os.getpid()}.o")
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:24]
+
+
+def _kept() -> Iterator[Path]:
+    """The files built before that are whole.  Their names end in a digest of their bytes.
+
+    A damaged one is removed: loading it could end the process.
+    """
+    for file in sorted(_folder().glob(f"{_key()}-*.so")):
+        with contextlib.suppress(OSError):
+            if file.stem.partition("-")[2] == _digest(file.read_bytes()):
+                yield file
+            else:
+                file.unlink()
+
+
+def _keep(made: Path) -> Path:
+    """Where the file lies from now on: the data folder, or where it is if that can't be written."""
+    content = made.read_bytes()
+    kept = _folder() / f"{_key()}-{_digest(content)}.so"
+    part = kept.with_suffix(f".{os.getpid()}.part")
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(part, kept)
+    except OSError as error:
+        _log.warning("The kernels serve this run only; %s can't be written: %s", _folder(), error)
+        with contextlib.suppress(OSError):
+            part.unlink()
+        return made
+    return kept
+
+
+@contextlib.contextmanager
+def _workplace() -> Iterator[Path]:
+    """A folder to build in, removed afterwards: what was loaded from it stays in memory."""
+    try:
+        work = tempfile.TemporaryDirectory(prefix="decoder-explorer-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise BadInput(
+            "This mode's kernels are built in a temporary folder, and none could be made "
+            f"({error}); make room for one, or stay in exact mode.",
+            str(error),
+        ) from error
+    with work as name:
+        yield Path(name)
+
+
+def _build(compiler: str, made: Path) -> None:
+    compiled = made.with_suffix(".o")
     # torch's own copy of OpenMP: with a second one in the process, its threads would wait in turns.
     threads = sorted((Path(torch.__file__).parent / "lib").glob("libgomp*.so*"))[:1]
     openmp = ("-fopenmp",) if threads else ()
     try:
-        built.parent.mkdir(parents=True, exist_ok=True)
         _call(compiler, *_FLAGS, *openmp, "-c", str(_SOURCE), "-o", str(compiled))
-        _call(compiler, "-shared", str(compiled), *map(str, threads), "-lm", "-o", str(part))
-        os.replace(part, built)
-    except (OSError, subprocess.SubprocessError) as error:
+        _call(compiler, "-shared", str(compiled), *map(str, threads), "-lm", "-o", str(made))
+    except subprocess.SubprocessError as error:
         raise BadInput(
             "This mode's kernels could not be built; the log has the compiler's words. "
             "Stay in exact mode.",
             str(getattr(error, "stderr", None) or error),
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
-        compiled.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"This mode's kernels could not be built: {compiler} can't be started "
+            f"({error.strerror}). Stay in exact mode.",
+            str(error),
+        ) from error
 
 
 def _call(*command: str) -> None:

@@ -106,7 +106,7 @@ def try_out(
     runner: Runner, mode: Mode, progress: Progress, stop: Stop
 ) -> tuple[Entered, ModeFigures]:
     """Test and measure; the runner is left in the mode.  BadInput, and exact again, if it fails."""
-    one_row.usable(runner.model)
+    one_row.usable(runner.model, mode)
     began = time.perf_counter()
     kernels.library()
     warm_up = time.perf_counter() - began

@@ -17,6 +17,7 @@ from explorer.engine.errors import BadInput
 from explorer.engine.memory import available_bytes
 from explorer.engine.one_rotary import OneRotary
 from explorer.engine.shortcuts import Direct, direct
+from explorer.trace.modes import Mode
 
 NORM_ROWS = 256  # rows of a norm: more is a prefill
 _EPSILONS = ("variance_epsilon", "eps")
@@ -25,10 +26,13 @@ _LARGEST = 65504.0  # that a float16 can hold
 Forward = Callable[[torch.Tensor], torch.Tensor]
 
 
-def usable(model: Any) -> list[torch.nn.Linear]:
+def usable(model: Any, mode: Mode) -> list[torch.nn.Linear]:
     """The linear layers that the kernels can do; BadInput where there is nothing for them."""
     if model.device.type != "cpu" or model.dtype != torch.float32:
-        raise BadInput("This mode runs on the processor in float32; choose those or exact mode.")
+        raise BadInput(
+            f"Mode {mode} runs on the processor (cpu) in float32 only; leave --dtype and --device "
+            "out as the program is started, or choose exact mode."
+        )
     linears = [module for module in model.modules() if _is_plain(module)]
     if not linears:
         raise BadInput("This mode needs plain linear layers, and this model has none.")
@@ -42,7 +46,7 @@ class OneRow:
     """
 
     def __init__(self, model: Any, rounded: bool) -> None:
-        linears = usable(model)
+        linears = usable(model, "rounded" if rounded else "fast")
         self._library = kernels.library()
         self._rounded = rounded
         self._halves: dict[int, torch.Tensor] = {}  # by id of the parameter

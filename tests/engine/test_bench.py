@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -48,7 +50,10 @@ def test_every_mode_is_measured_and_left(monkeypatch: pytest.MonkeyPatch) -> Non
     assert runner.model.lm_head.weight.data_ptr() == weights
 
 
-def test_a_mode_that_is_not_offered_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mode_that_is_not_offered_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path))  # nothing built before
     monkeypatch.setattr(bench, "LENGTHS", (16,))
     runner = runner_on(tiny_model("llama"), context=300)
     selftest.run(runner)
