@@ -39,7 +39,7 @@ def speed(figure: TimingFigure) -> str:
     decode = figure.decode
     if decode is not None and figure.tokens_per_second is not None:
         parts.append(
-            tr("then {0} a token: {1} tokens/s").format(
+            tr("then {0} each ({1}/s)").format(
                 ms_text(decode.median), f"{figure.tokens_per_second:.3g}"
             )
         )
