@@ -79,7 +79,8 @@ class Look(QObject):
 
     def fit(self) -> None:
         """Take the size anew, after what the window needs has changed."""
-        self._apply()
+        if self.whole_scale != self._applied:
+            self._apply()
 
     def _largest(self) -> float:
         """The zoom at which the whole window just fits the screen; 1 at the least."""

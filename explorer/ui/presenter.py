@@ -54,31 +54,51 @@ class Presenter(QObject):
         if self._window.look.presenting:
             self._window.topbar.show_padding(on)
             self._window.look.fit()
+            # Qt forgets of a window that was too large for a moment that it is a full screen.
+            self._window.setWindowState(
+                self._window.windowState() | Qt.WindowState.WindowFullScreen
+            )
 
     def toggle(self) -> None:
         """Begin, or leave and put everything back."""
-        window, on = self._window, not self._window.look.presenting
-        if on:
-            self._had_settings = self.settings_shown
-            self._was_maximized, self._size_before = window.isMaximized(), window.size()
-            window.docks.present(True)
-        window.menuBar().setVisible(not on)
-        window.actions_table.set_presenting(on)
-        window.topbar.set_presenting(on)
-        window.topbar.show_padding(not on)
-        self.show_settings(not on and self._had_settings)
-        window.look.present(on, window.screen().size())
-        if on:
-            window.showFullScreen()
+        if self._window.look.presenting:
+            self._leave()
         else:
-            window.docks.present(False)
-            self._leave_full_screen()
+            self._begin()
         self.follow()
+
+    def _begin(self) -> None:
+        window = self._window
+        self._had_settings = self.settings_shown
+        self._was_maximized, self._size_before = window.isMaximized(), window.size()
+        window.docks.present(True)
+        self._show_parts(True)
+        window.look.present(True, window.screen().size())
+        window.showFullScreen()
+
+    def _leave(self) -> None:
+        window = self._window
+        # Small again before there is more to show: the window is not to outgrow the screen.
+        window.look.present(False, window.screen().size())
+        self._show_parts(False)
+        window.docks.present(False)
+        self._leave_full_screen()
+        window.look.fit()  # a zoom chosen meanwhile may be too large for all of it
+
+    def _show_parts(self, presenting: bool) -> None:
+        window = self._window
+        window.menuBar().setVisible(not presenting)
+        window.actions_table.set_presenting(presenting)
+        window.topbar.set_presenting(presenting)
+        window.topbar.show_padding(not presenting)
+        self.show_settings(not presenting and self._had_settings)
 
     def _leave_full_screen(self) -> None:
         if self._was_maximized:
             self._window.showMaximized()
             return
+        # Not the widget alone: it may have lost count, and would not tell the window manager.
+        self._window.windowHandle().showNormal()
         self._window.showNormal()
         # Some window managers leave it as large as the screen, once they come to it.
         QTimer.singleShot(_SETTLE_MS, self, self._back_to_size)

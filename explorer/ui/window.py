@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QRect, Qt, QUrl
+from PySide6.QtCore import QEvent, QRect, Qt, QTimer, QUrl
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
     QDragEnterEvent,
     QDropEvent,
     QGuiApplication,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from explorer.ui.models.picker import ModelPicker
 
 FIRST_SIZE = (1280, 720)
+_FRAMED_MS = 200  # until a window manager has drawn a frame
 
 
 class Window(QMainWindow):
@@ -315,6 +317,11 @@ class Window(QMainWindow):
             event.acceptProposedAction()
             self.files.open(path)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not event.spontaneous():
+            QTimer.singleShot(_FRAMED_MS, self, self._fit_frame)
+
     def closeEvent(self, event: QCloseEvent) -> None:
         if self.look.presenting:
             self.presenter.toggle()
@@ -340,10 +347,20 @@ class Window(QMainWindow):
     def _restore(self) -> None:
         self.topbar.set_presenting(False)
         self.resize(*FIRST_SIZE)
-        self.restoreGeometry(self._memory.blob("geometry"))
+        restored = self.restoreGeometry(self._memory.blob("geometry"))
         self._split.restoreState(self._memory.blob("split"))
         self.docks.restore_layout(self._memory.blob("layout"))
-        self.setGeometry(on_screen(self.geometry()))
+        # Where a window without a place of its own goes, the window manager knows best.
+        if restored and (seen := on_screen(self.geometry())) != self.geometry():
+            self.setGeometry(seen)
+
+    def _fit_frame(self) -> None:
+        """Make room for the frame, which is not known before a window manager has drawn it."""
+        whole = self.frameGeometry()
+        seen = on_screen(whole)
+        full = Qt.WindowState.WindowFullScreen | Qt.WindowState.WindowMaximized
+        if self.isVisible() and not self.windowState() & full and seen != whole:
+            self.setGeometry(seen.marginsRemoved(self.windowHandle().frameMargins()))
 
 
 def on_screen(wanted: QRect) -> QRect:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QFocusEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -130,6 +131,20 @@ def test_go_to_a_token_by_number_or_text(board: Board) -> None:
     assert board.state.selection.query == 0
     tools.wanted.emit("zebra")
     assert "No token 'zebra' here" in board.panel._readout.text()
+
+
+def test_the_field_for_a_token_closes_when_the_focus_goes_elsewhere(board: Board) -> None:
+    board.show(trace=Run().prefill(5))
+    board.settle()
+    tools = board.panel.tools
+    tools.begin_go_to()
+    for reason, open_still in (
+        (Qt.FocusReason.PopupFocusReason, True),
+        (Qt.FocusReason.ActiveWindowFocusReason, True),
+        (Qt.FocusReason.OtherFocusReason, False),
+    ):
+        QApplication.sendEvent(tools.go_to, QFocusEvent(QEvent.Type.FocusOut, reason))
+        assert (tools._front.currentWidget() is tools.go_to) == open_still, reason
 
 
 def test_thousands_of_tokens_keep_every_hot_cell_in_a_difference() -> None:

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from explorer.trace import messages as m
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
+from explorer.ui import theme as themes
 from explorer.ui.files import Files
 from explorer.ui.memory import Memory
 from explorer.ui.status import figures
@@ -349,6 +350,33 @@ def test_a_class_sees_large_panels_and_then_all_is_as_it_was(
     assert {d.place.id: d.geometry() for d in docks.docks if d.isVisible()} == places
 
 
+def test_a_full_screen_ends_for_the_window_manager_too(stage: WindowStage) -> None:
+    window = stage.window
+    stage.loaded().ran(2)
+    size = window.size()
+    window.presenter.toggle()
+    wait_until(lambda: window.size() == window.screen().size())
+    window.presenter.show_settings(True)  # at this size of text, too large for a moment
+    stage.paint()
+    assert window.isFullScreen()
+    window.presenter.toggle()
+    handle = window.windowHandle()
+    wait_until(lambda: handle.windowStates() == Qt.WindowState.WindowNoState)
+    wait_until(lambda: window.size() == size)
+
+
+def test_everything_is_dressed_once_to_leave_the_presenter_mode(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.loaded().ran(2)
+    stage.window.presenter.toggle()
+    stage.paint()
+    scales: list[float] = []
+    monkeypatch.setattr(themes, "dress", lambda app, theme, scale: scales.append(scale))
+    stage.window.presenter.toggle()
+    assert scales == [1.0]
+
+
 def test_a_class_sees_what_it_has_to_wait_for(stage: WindowStage) -> None:
     stage.loaded()
     stage.window.presenter.toggle()
@@ -429,6 +457,21 @@ def test_a_session_is_remembered_exactly(stage: WindowStage, tmp_path: Path) -> 
 def test_a_window_from_an_unplugged_projector_comes_back(qapp: QApplication, lost: QRect) -> None:
     area = QGuiApplication.primaryScreen().availableGeometry()
     assert area.contains(on_screen(lost))
+
+
+def test_the_title_bar_of_a_first_start_is_on_the_screen(stage: WindowStage) -> None:
+    area = stage.window.screen().availableGeometry()
+    wait_until(lambda: area.contains(stage.window.frameGeometry()))
+    assert stage.window.size() == QSize(1280, 720)
+
+
+def test_a_window_as_large_as_the_screen_makes_room_for_its_frame(stage: WindowStage) -> None:
+    area = stage.window.screen().availableGeometry()
+    wait_until(lambda: stage.window.frameGeometry() != stage.window.geometry())
+    stage.window.setGeometry(area)
+    wait_until(lambda: stage.window.size() == area.size())
+    stage.window._fit_frame()
+    wait_until(lambda: area.contains(stage.window.frameGeometry()))
 
 
 def test_a_window_that_fits_stays_where_it_is(qapp: QApplication) -> None:

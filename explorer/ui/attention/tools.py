@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QActionGroup,
+    QFocusEvent,
     QKeyEvent,
     QResizeEvent,
 )
@@ -32,7 +33,7 @@ _WIDE = 500  # pixels at a zoom of 1 from which the compare button has its words
 
 
 class GoTo(QLineEdit):
-    """A field for a token's number or text; Enter looks for it, Escape leaves."""
+    """A field for a token's number or text; Enter looks for it, Escape or going elsewhere leaves."""
 
     wanted = Signal(str)
     left = Signal()
@@ -48,6 +49,13 @@ class GoTo(QLineEdit):
             self.left.emit()
             return
         super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        # Its own menu, and another window for a while, give the focus back.
+        passing = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
+        if event.reason() not in passing:
+            self.left.emit()
 
 
 class Tools(QWidget):
