@@ -33,7 +33,7 @@ _WIDE = 500  # pixels at a zoom of 1 from which the compare button has its words
 
 
 class GoTo(QLineEdit):
-    """A field for a token's number or text; Enter looks for it, Escape or going elsewhere leaves."""
+    """A field for a token's number or text; Enter looks for it, Escape or another focus leaves."""
 
     wanted = Signal(str)
     left = Signal()
