@@ -195,3 +195,21 @@ sys.exit(_pace("copycat", str(time.time())))
     assert 0 < found["start_to_window_ms"] < found["start_to_first_token_ms"]
     assert found["longest_gap_ms"] > 0
     assert found["steps"] == 3 >= found["steps_painted"] >= 1  # the newest step overtakes others
+
+
+def test_without_a_window_manager_the_window_keeps_its_size(tmp_path: Path) -> None:
+    """There is no frame to make room for, though the offscreen screen is small."""
+    code = f"""
+from PySide6.QtTest import QTest
+from pathlib import Path
+from explorer.app import compose
+from explorer.ui import window as windows
+app, window, session, close = compose(None, Path({str(tmp_path / "settings.ini")!r}))
+window.show()
+QTest.qWait(2 * windows._FRAMED_MS)
+print(window.width(), window.height())
+close()
+"""
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1280", "720"]

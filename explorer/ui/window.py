@@ -356,11 +356,13 @@ class Window(QMainWindow):
 
     def _fit_frame(self) -> None:
         """Make room for the frame, which is not known before a window manager has drawn it."""
-        whole = self.frameGeometry()
+        if not self.isVisible() or QGuiApplication.platformName() == "offscreen":
+            return  # a screen that nobody sees, and a frame that is not there
+        whole, frame = self.frameGeometry(), self.windowHandle().frameMargins()
         seen = on_screen(whole)
         full = Qt.WindowState.WindowFullScreen | Qt.WindowState.WindowMaximized
-        if self.isVisible() and not self.windowState() & full and seen != whole:
-            self.setGeometry(seen.marginsRemoved(self.windowHandle().frameMargins()))
+        if not self.windowState() & full and seen != whole:
+            self.setGeometry(seen.marginsRemoved(frame))
 
 
 def on_screen(wanted: QRect) -> QRect:
