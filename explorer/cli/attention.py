@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +14,7 @@ from explorer.cli import png
 from explorer.cli.errors import DONE, CommandError
 from explorer.cli.show import opened
 from explorer.cli.trace import writable
-from explorer.figures import attention, blocks
+from explorer.figures import attention, blocks, table_text
 from explorer.trace.trace import Trace
 
 _SIDE = 768  # pixels a picture is enlarged towards
@@ -59,7 +60,9 @@ def _write(stream: BinaryIO, out: Path, head: attention.Map) -> None:
     if out.suffix == ".npy":
         np.save(stream, weights)
     elif out.suffix == ".csv":
-        np.savetxt(stream, weights, fmt="%.9g", delimiter=",")
+        lines = io.TextIOWrapper(stream, encoding="ascii", newline="")
+        table_text.write_all(table_text.matrix(weights), lines)
+        lines.detach()  # all of it is written; the file stays open
     else:
         _write_picture(stream, attention.levels(weights, np.pad(head.kinds, blank), head.top))
 

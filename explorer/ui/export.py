@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections import deque
@@ -10,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 from PySide6.QtCore import QBuffer, QIODevice, QPoint, QRect, QSize
@@ -18,6 +17,7 @@ from PySide6.QtGui import QImage, QPainter, QRegion
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
+from explorer.figures import table_text
 from explorer.ui.canvases.embedded import apart
 
 Kind = Literal["png", "svg", "csv", "npy"]
@@ -80,21 +80,6 @@ def _drawing(widget: QWidget, title: str) -> Callable[[], bytes]:
     return lambda: pictures.put_in(drawn)
 
 
-def csv_rows(rows: Iterable[Sequence[object]], out: TextIO) -> Generator[int]:
-    """Write rows as comma-separated text, floats in full precision; how many are written."""
-    writer = csv.writer(out)
-    for count, row in enumerate(rows, 1):
-        writer.writerow(row)  # floats as Python writes them: every digit that tells them apart
-        yield count
-
-
-def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Rows as comma-separated text; floats in full precision."""
-    out = io.StringIO(newline="")
-    deque(csv_rows(rows, out), maxlen=0)
-    return out.getvalue()
-
-
 def begun(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
     """The same rows, the first few worked out now: a small table is whole before its panel changes.
 
@@ -151,7 +136,7 @@ def _csv(rows: Iterable[Sequence[object]], file: BinaryIO) -> Iterator[int]:
     # A byte-order mark: spreadsheets otherwise read the file in the local code page.
     out = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     try:
-        yield from csv_rows(rows, out)
+        yield from table_text.write(rows, out)
     finally:
         out.detach()  # what is left is written, the file stays open
 

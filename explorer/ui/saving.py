@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QToolButton
 
+from explorer.figures import table_text
 from explorer.ui import export
 from explorer.ui.export import Kind, View
 from explorer.ui.worker import TURN, Worker
@@ -52,7 +53,7 @@ class Saving(QObject):
         self._start(
             "table",
             self.tr("table"),
-            lambda: _told(export.csv_rows(ready, out)),
+            lambda: _told(table_text.write(ready, out)),
             None,
             lambda: QGuiApplication.clipboard().setText(out.getvalue()),
         )

@@ -8,6 +8,7 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication
 
 from explorer.figures.blocks import MASKED, READ
+from explorer.figures.table_text import exact
 from explorer.figures.tokens import Label
 from explorer.ui.attention import words
 from explorer.ui.attention.wish import Drawn, DrawnMap
@@ -56,7 +57,7 @@ def _name(drawn: Drawn) -> str:
 def _cells(weights: np.ndarray, kinds: np.ndarray) -> list[object]:
     return [
         weight if kind == READ else ("masked" if kind == MASKED else "")
-        for weight, kind in zip(weights.tolist(), kinds.tolist(), strict=True)
+        for weight, kind in zip(exact(weights), kinds.tolist(), strict=True)
     ]
 
 
