@@ -12,6 +12,7 @@ from explorer.ui.look import Look
 from explorer.ui.memory import Memory
 from explorer.ui.window import Window
 from tests.session.scripted import Stage
+from tests.ui.waiting import resize, settle, show
 
 
 class WindowStage(Stage):
@@ -24,12 +25,15 @@ class WindowStage(Stage):
         self.look = Look(app, self.memory, room=QSize(3840, 2160))
         self._guard = KeyGuard(app)
         self.window = Window(self.session, self.look, self.memory)
-        self.window.show()
-        self.paint()
+        show(self.window)
 
     def paint(self) -> None:
-        """Let Qt do what waits: layout and painting."""
-        self.app.processEvents()
+        """Let Qt do all that waits: layout, what follows from it, and painting."""
+        settle()
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the window a size, until it has it and is painted."""
+        resize(self.window, width, height)
 
     def until_settled(self) -> None:
         """Until every panel shows the newest step, workers' answers included, and is painted."""
@@ -38,7 +42,7 @@ class WindowStage(Stage):
 
     def say(self, *events: object) -> None:
         super().say(*events)  # type: ignore[arg-type]
-        self.paint()
+        self.app.processEvents()  # one turn: tests measure how long it takes
 
     def close(self) -> None:
         self.window.close()

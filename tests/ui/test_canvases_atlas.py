@@ -21,7 +21,7 @@ from explorer.ui.colormaps import lut
 from explorer.ui.theme import LIGHT, THEMES, apply
 from tests.figures.runs import Run
 from tests.ui import pointer
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import show, wait_until
 
 
 @pytest.fixture
@@ -29,8 +29,7 @@ def view(qapp: QApplication) -> Iterator[AtlasView]:
     apply(qapp, LIGHT)
     view = AtlasView(LIGHT, lambda layer, head: f"layer {layer} head {head}")
     view.resize(320, 420)
-    view.show()
-    qapp.processEvents()
+    show(view)
     yield view
     view.deleteLater()
     qapp.sendPostedEvents(view, QEvent.Type.DeferredDelete.value)

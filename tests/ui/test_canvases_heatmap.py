@@ -21,7 +21,7 @@ from explorer.ui.canvases.map_labels import MapLabels
 from explorer.ui.colormaps import COLOUR_MAPS, lut
 from explorer.ui.theme import DARK, LIGHT, THEMES, apply
 from tests.ui import pointer
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import settle, show, wait_until
 
 
 def _labels(count: int) -> tuple[Label, ...]:
@@ -39,8 +39,7 @@ def heatmap(qapp: QApplication) -> Iterator[Heatmap]:
     apply(qapp, LIGHT)
     heatmap = Heatmap(LIGHT, lambda query, key: f"cell {query} {key}")
     heatmap.resize(460, 400)
-    heatmap.show()
-    qapp.processEvents()
+    show(heatmap)
     yield heatmap
     heatmap.deleteLater()
     qapp.sendPostedEvents(heatmap, QEvent.Type.DeferredDelete.value)
@@ -219,7 +218,7 @@ def test_zooming_the_program_enlarges_the_labels(qapp: QApplication, heatmap: He
     heatmap.set_map(_causal(10), _labels(10))
     room = heatmap._plot.left()
     apply(qapp, LIGHT, 1.5)
-    qapp.processEvents()
+    settle()
     assert heatmap._plot.left() > room * 1.3
 
 
@@ -295,12 +294,11 @@ def test_a_hidden_map_leaves_the_view_it_shares_alone(qapp: QApplication) -> Non
     hidden.hide()
     seen.resize(460, 400)
     seen.set_map(_causal(100), _labels(100))
-    page.show()
-    qapp.processEvents()
+    show(page)
     scale = view.scale
     assert scale > 2
     apply(qapp, DARK)
-    qapp.processEvents()
+    settle()
     assert view.scale == scale
     page.deleteLater()
     qapp.sendPostedEvents(page, QEvent.Type.DeferredDelete.value)
@@ -312,11 +310,11 @@ def test_marks_that_moved_look_as_freshly_painted_ones(
     """Only where a mark comes or goes is painted again."""
     heatmap.set_map(_causal(40), _labels(40))
     heatmap.set_marks(30, 3)
-    qapp.processEvents()
+    settle()
     screen = heatmap.screen()
     for column in (5, 6, 7, 20):
         heatmap._set_cursor((25, column))
-        qapp.processEvents()
+        settle()
     heatmap._set_cursor((12, 9))
     heatmap.set_marks(31, 4)
     assert screen is not None

@@ -15,6 +15,7 @@ from explorer.ui.canvases.token_box import paint_box
 from explorer.ui.canvases.token_strip import TokenStrip
 from explorer.ui.theme import HIGH_CONTRAST, LIGHT, apply
 from tests.ui import pointer
+from tests.ui.waiting import settle, show
 
 
 @pytest.fixture
@@ -22,8 +23,7 @@ def strip(qapp: QApplication) -> Iterator[TokenStrip]:
     apply(qapp, LIGHT)
     strip = TokenStrip(LIGHT)
     strip.resize(400, 100)
-    strip.show()
-    qapp.processEvents()
+    show(strip)
     yield strip
     strip.deleteLater()
     qapp.sendPostedEvents(strip, QEvent.Type.DeferredDelete.value)
@@ -221,7 +221,7 @@ def test_zooming_the_program_enlarges_the_boxes(qapp: QApplication, strip: Token
     strip.set_tokens(_many(5))
     before = strip._rect(0)
     apply(qapp, LIGHT, 2.0)
-    qapp.processEvents()
+    settle()
     assert strip._rect(0).height() > 1.5 * before.height()
     assert strip._rect(0).width() > 1.5 * before.width()
 
@@ -239,7 +239,7 @@ def test_a_strip_that_grew_looks_like_one_shown_at_once(
     for count in range(20, 61):
         strip.set_tokens(made[:count], read=count - 1)
         strip.set_marks(count - 1, count % 7)
-        qapp.processEvents()
+        settle()
     grown = strip.grab().toImage()
     strip.set_theme(LIGHT)  # forgets the pictures
     assert strip.grab().toImage() == grown
@@ -285,5 +285,5 @@ def test_the_end_stays_in_view_when_everything_grows(qapp: QApplication, strip: 
     assert bar.value() == bar.maximum() > 0
     before = bar.maximum()
     apply(qapp, LIGHT, 1.6)
-    qapp.processEvents()
+    settle()
     assert bar.value() == bar.maximum() > before

@@ -18,7 +18,7 @@ from explorer.ui.panels.padding import PaddingPanel
 from explorer.ui.theme import THEMES
 from tests.trace.batches import result, row
 from tests.ui.stage import WindowStage
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import show, wait_until
 
 
 def opened(stage: WindowStage) -> PaddingPanel:
@@ -266,8 +266,7 @@ def grid(qapp: QApplication) -> Iterator[TokenGrid]:
     grid = TokenGrid(THEMES["light"])
     grid.resize(420, 160)
     grid.set_blocks(figures.blocks(result(row(2), row(4))))
-    grid.show()
-    qapp.processEvents()
+    show(grid)
     yield grid
     grid.close()
 

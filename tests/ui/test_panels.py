@@ -16,6 +16,7 @@ from explorer.ui.panel import Panel
 from explorer.ui.theme import THEMES
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import show
 
 
 def panel(stage: WindowStage, name: str) -> Panel:
@@ -100,8 +101,7 @@ def test_the_row_of_everything_else_cannot_be_forced(qapp: QApplication) -> None
     bars = Bars(THEMES["light"], ("raw", "after"))
     bars.resize(400, 300)
     bars.set_rows([Row(5, "five", 0.6, "60 %"), Row(-1, "others", 0.4, "40 %", rest=True)])
-    bars.show()
-    qapp.processEvents()
+    show(bars)
     told: list[int] = []
     bars.clicked.connect(told.append)
     for y in range(0, 300, 4):
@@ -197,8 +197,7 @@ def chart_image(qapp: QApplication, data: Columns, width: int = 204) -> object:
     chart = ColumnChart(THEMES["light"], "step", str, str)
     chart.resize(width, 120)
     chart.set_columns(data)
-    chart.show()
-    qapp.processEvents()
+    show(chart)
     image = chart.grab().toImage()
     chart.close()
     return image

@@ -15,6 +15,7 @@ from explorer.trace.vocabulary import Vocabulary
 from explorer.ui.prompt import TokenEdit, spans
 from explorer.ui.theme import THEMES
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import settle, show
 
 
 def tokens(*parts: bytes) -> tuple[Token, ...]:
@@ -116,11 +117,10 @@ def test_tints_are_painted_behind_their_words(qapp: QApplication) -> None:
     edit = TokenEdit(theme)
     edit.setPlainText("MMMM\nMMMM")
     edit.resize(300, 120)
-    edit.show()
-    qapp.processEvents()
+    show(edit)
     plain = edit.viewport().grab().toImage()
     edit.set_tokens(tokens(b"MM", b"MM\n", b"MMMM"))
-    qapp.processEvents()
+    settle()
     tinted = edit.viewport().grab().toImage()
 
     def changed(x: int, y: int) -> bool:

@@ -18,7 +18,7 @@ from explorer.ui.bridge import Bridge
 from explorer.ui.look import Look
 from explorer.ui.memory import Memory
 from explorer.ui.window import Window
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import show, wait_until
 
 PATIENCE_MS = 120_000
 
@@ -32,7 +32,7 @@ class Program:
         self.session = Session(self._engine, self.bridge.post)
         memory = Memory(folder / "settings.ini")
         self.window = Window(self.session, Look(app, memory), memory)
-        self.window.show()
+        show(self.window)
 
     def _engine(self) -> EngineProcess:
         self.engines.append(EngineProcess())

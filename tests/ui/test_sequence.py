@@ -32,7 +32,7 @@ def test_the_timeline_selects_and_then_stays_with_the_latest(stage: WindowStage)
 
 
 def test_which_step_is_looked_at_is_there_to_be_read(stage: WindowStage) -> None:
-    stage.window.resize(1280, 720)
+    stage.resize(1280, 720)
     stage.loaded().ran(3)
     stage.paint()
     timeline = stage.window.sequence.timeline

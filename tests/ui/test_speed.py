@@ -37,7 +37,7 @@ TURN_MS = 30.0  # of one turn of Qt's loop: longer, and the window is felt to ha
 @pytest.fixture
 def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
     stage = WindowStage(qapp, tmp_path)
-    stage.window.resize(1280, 720)
+    stage.resize(1280, 720)
     stage.loaded()
     yield stage
     stage.close()
@@ -67,7 +67,7 @@ def turns(stage: WindowStage, event: m.Event) -> list[float]:
         stage.app.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
         found.append(time.thread_time() - began)
     began = time.thread_time()
-    stage.paint()
+    stage.app.processEvents()
     return [1000 * seconds for seconds in (*found, time.thread_time() - began)]
 
 

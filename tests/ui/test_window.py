@@ -105,9 +105,8 @@ def test_a_lost_engine_is_one_click_from_going_on(stage: WindowStage) -> None:
 def test_a_bar_that_comes_and_goes_leaves_panels_and_focus_as_they_were(
     stage: WindowStage,
 ) -> None:
-    stage.window.resize(1280, 900)
+    stage.resize(1280, 900)
     stage.window.setFocus()
-    stage.paint()
     before = [dock.height() for dock in stage.window.docks.docks]
     for _ in range(3):
         stage.session.set_causal_mask(False)
@@ -116,7 +115,6 @@ def test_a_bar_that_comes_and_goes_leaves_panels_and_focus_as_they_were(
             button(stage.window.notices.mask, "Turn the mask on"), Qt.MouseButton.LeftButton
         )
         stage.paint()
-        stage.paint()  # the layout first, what follows from it then
     after = [dock.height() for dock in stage.window.docks.docks]
     assert after == pytest.approx(before, abs=4)
     assert stage.window.focusWidget() in (None, stage.window)
@@ -284,12 +282,11 @@ def test_at_no_zoom_does_the_window_outgrow_its_screen(stage: WindowStage) -> No
 
 
 def test_a_narrow_top_bar_leaves_out_words_not_buttons(stage: WindowStage) -> None:
-    stage.window.resize(1280, 720)
-    stage.paint()
+    stage.resize(1280, 720)
     wide = stage.window.topbar.findChildren(QAbstractButton)
     assert [b for b in wide if not b.isVisible()] == [stage.window.topbar.panels]
-    stage.window.resize(stage.window.minimumSizeHint())
-    stage.paint()
+    least = stage.window.minimumSizeHint()
+    stage.resize(least.width(), least.height())
     bar = stage.window.topbar
     for button in filter(QWidget.isVisible, bar.findChildren(QAbstractButton)):
         assert bar.rect().contains(button.geometry()), button.text()
@@ -316,7 +313,7 @@ def test_a_class_sees_large_panels_and_then_all_is_as_it_was(
     stage: WindowStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window, docks = stage.window, stage.window.docks
-    window.resize(1240, 700)
+    stage.resize(1240, 700)
     stage.loaded().ran(2)
     stage.paint()
     size, layout = window.size(), docks.layout_state()

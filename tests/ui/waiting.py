@@ -1,12 +1,14 @@
-"""Qt's events, until something has come about."""
+"""Qt's events, until something has come about: tests wait for conditions, never for luck."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
 
-from PySide6.QtCore import QEventLoop
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QAbstractEventDispatcher, QEventLoop, QSize
+from PySide6.QtWidgets import QApplication, QWidget
+
+_ROUNDS = 100  # a timer that fires at every turn would never let the loop come to rest
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -15,3 +17,31 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     while not condition():
         assert monotonic() < end, "the condition never came true"
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 20)
+
+
+def settle() -> None:
+    """Process events until none is left: a layout, what follows from it, and its painting."""
+    dispatcher = QAbstractEventDispatcher.instance()
+    for _ in range(_ROUNDS):
+        if not dispatcher.processEvents(QEventLoop.ProcessEventsFlag.AllEvents):
+            return
+
+
+def show(window: QWidget) -> None:
+    """Show a window, until the screen has it in the size that was asked for."""
+    window.show()
+    wait_until(lambda: window.windowHandle().isExposed() and _granted(window))
+    settle()
+
+
+def resize(window: QWidget, width: int, height: int) -> None:
+    """Resize a window that is on screen, until the window manager has granted it."""
+    window.resize(max(width, window.minimumWidth()), max(height, window.minimumHeight()))
+    wait_until(lambda: _granted(window))
+    settle()
+
+
+def _granted(window: QWidget) -> bool:
+    """True if the screen's own word of the size, which comes later, is the widget's."""
+    size: QSize = window.windowHandle().size()
+    return size == window.size()
