@@ -14,6 +14,7 @@ import numpy as np
 
 from explorer.figures.blocks import MASKED, READ, Block, blocks, reason, record_of
 from explorer.figures.blocks import kinds as kinds_of
+from explorer.figures.scale import Scale, row_tops, scaled
 from explorer.figures.tokens import Label, elide
 from explorer.trace import attention
 from explorer.trace.attention import Mask
@@ -172,17 +173,21 @@ def _finished(
     return Map(weights, kinds, first_query, first_key, layer, head, passes)
 
 
-def levels(weights: np.ndarray, kinds: np.ndarray, top: float = 1.0) -> np.ndarray:
-    """uint8 colour levels of the same shape: 0 absent, 1 masked, 2 for weight 0 to 255 for `top`.
+def levels(
+    weights: np.ndarray, kinds: np.ndarray, top: float = 1.0, scale: Scale = "fixed"
+) -> np.ndarray:
+    """uint8 colour levels of the same shape: 0 absent, 1 masked, 2 for no weight to 255 for `top`.
 
     Weights above `top` get the brightest level; where a cell is not READ its weight must be 0.
     """
     result = np.empty(weights.shape, np.uint8)
     for first in range(0, len(weights), ROWS_AT_ONCE):
         part = slice(first, first + ROWS_AT_ONCE)
-        scaled = weights[part] * np.float32(LEVELS / top)
-        np.minimum(np.rint(scaled, out=scaled), LEVELS, out=scaled)
-        np.add(scaled.astype(np.uint8), kinds[part], out=result[part])  # READ is 2: weight 0
+        tops = row_tops(weights[part]) if scale == "row" else top
+        share = scaled(weights[part], scale, tops)
+        share *= np.float32(LEVELS)
+        np.rint(share, out=share)
+        np.add(share.astype(np.uint8), kinds[part], out=result[part])  # READ is 2: no weight
     return result
 
 

@@ -12,6 +12,7 @@ from explorer.figures.attention import ROWS_AT_ONCE, Map
 from explorer.figures.blocks import READ
 from explorer.figures.layer_rows import LayerRows
 from explorer.figures.pooling import farthest, pool_columns, pool_rows
+from explorer.figures.scale import Scale, row_tops, scaled
 from explorer.figures.sides import Side
 
 MIDDLE = 128  # level of no difference: 2 is -top, 254 is +top
@@ -40,16 +41,20 @@ def farthest_weight(changed: Map) -> float:
     return most or 1.0
 
 
-def levels(weights: np.ndarray, kinds: np.ndarray, top: float = 1.0) -> np.ndarray:
+def levels(
+    weights: np.ndarray, kinds: np.ndarray, top: float = 1.0, scale: Scale = "fixed"
+) -> np.ndarray:
     """uint8 levels: 0 absent, 1 masked, 2 for -top over MIDDLE for 0 to 254 for +top."""
     result = np.empty(weights.shape, np.uint8)
     steps = MIDDLE - READ
     for first in range(0, len(weights), ROWS_AT_ONCE):
         part = slice(first, first + ROWS_AT_ONCE)
-        scaled = weights[part] * np.float32(steps / top)
-        np.clip(np.rint(scaled, out=scaled), -steps, steps, out=scaled)
-        scaled += MIDDLE
-        result[part] = np.where(kinds[part] == READ, scaled.astype(np.uint8), kinds[part])
+        tops = row_tops(weights[part]) if scale == "row" else top
+        share = scaled(weights[part], scale, tops)
+        share *= np.float32(steps)
+        np.rint(share, out=share)
+        share += MIDDLE
+        result[part] = np.where(kinds[part] == READ, share.astype(np.uint8), kinds[part])
     return result
 
 

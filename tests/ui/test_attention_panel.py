@@ -16,6 +16,8 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.figures import attention as figures
 from explorer.figures import table_text
+from explorer.figures.blocks import READ
+from explorer.figures.scale import SCALES, Scale
 from explorer.trace.trace import Trace
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.theme import HIGH_CONTRAST, LIGHT
@@ -162,21 +164,53 @@ def test_a_selection_from_a_larger_model_is_brought_inside(board: Board) -> None
     np.testing.assert_array_equal(_shown(board), _levels(trace, 0, 1, 3))
 
 
-def test_the_scale_can_be_the_maps_own_maximum(board: Board) -> None:
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_scale_of_the_colours_is_one_list_that_says_what_it_is(
+    board: Board, scale: Scale
+) -> None:
     trace = Run(sharpness=0.1).prefill(30)
     board.show(trace=trace)
     board.select(query=20)
     board.settle()
+    tools, shown = board.panel.tools, board.panel.pages.maps.maps[0]
+    assert tools.scale.isVisible()
+    tools.choose(scale=scale)
+    board.settle()
     whole = figures.full_map(trace, 0, 0, 0)
-    board.panel.tools.choose(per_map=True)
-    board.settle()
+    top = whole.top if scale == "max" else 1.0
     np.testing.assert_array_equal(
-        _shown(board), figures.levels(whole.weights, whole.kinds, whole.top)
+        _shown(board), figures.levels(whole.weights, whole.kinds, top, scale)
     )
-    assert board.panel.pages.maps.maps[0]._top == figures.percent(whole.top)
-    board.panel.tools.choose(per_map=False)
+    assert shown._colour_key.name == tools.scale.currentText()
+    shown.go_to(20, 3)
+    said = board.panel._readout.text()
+    reading = {
+        "fixed": "",
+        "max": f"colours: up to {figures.percent(whole.top)}",
+        "row": f"colours: by row, up to {figures.percent(float(whole.weights[20].max()))}",
+        "log": "colours: logarithmic",
+    }[scale]
+    assert said.endswith(reading)
+    assert ("colours" in said) == bool(reading)
+
+
+@pytest.mark.parametrize("view", ["maps", "arcs", "row"])
+def test_even_the_faintest_map_of_many_tokens_shows_its_pattern(board: Board, view: str) -> None:
+    """All weights of a long prompt may be a few thousandths: on a fixed scale nothing is seen."""
+    trace = Run(sharpness=0.2).prefill(600)
+    board.show(trace=trace)
     board.settle()
-    assert board.panel.pages.maps.maps[0]._top == "100 %"
+    bright: dict[str, int] = {}
+    for scale in SCALES:
+        board.panel.tools.choose(scale=scale)
+        board.settle()
+        bright[scale] = int(np.median(_shown(board)[-1]))
+    assert bright["fixed"] <= READ + 1
+    assert bright["row"] > 40
+    assert bright["log"] > 80
+    board.panel.tools.view.setCurrentIndex(board.panel.tools.view.findData(view))
+    board.settle()
+    assert not board.panel.grab().isNull()
 
 
 def test_one_token(board: Board) -> None:

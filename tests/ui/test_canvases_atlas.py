@@ -103,7 +103,7 @@ def test_the_scale_may_be_each_heads_own(view: AtlasView) -> None:
     atlas.levels[0, 1, 3, 3] = READ + LEVELS // 4
     view.set_atlas(atlas)
     assert HOT not in _colours(view, 0, 1)
-    view.set_colours("viridis", per_head=True)
+    view.set_colours("viridis", scale="max")
     assert HOT in _colours(view, 0, 1)
     assert HOT not in _colours(view, 0, 0), "nothing is made of a head without weight"
 

@@ -55,7 +55,10 @@ class ArcsPage(QWidget):
             if found is None:
                 row.set_note(self.tr("not there yet"))
             elif found.arcs is not None:
-                row.set_arcs(found.map, found.arcs, labels, padding, found.top, found.signed)
+                top = found.top if found.row_tops is None else found.row_tops
+                row.set_arcs(
+                    found.map, found.arcs, labels, padding, top, found.signed, drawn.wish.scale
+                )
         self._say()
 
     def _say(self) -> None:

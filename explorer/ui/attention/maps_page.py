@@ -11,8 +11,9 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from explorer.figures import attention as figures
+from explorer.figures.scale import Scale
 from explorer.figures.tokens import Label
+from explorer.ui.attention import scales
 from explorer.ui.attention.wish import Drawn, DrawnMap
 from explorer.ui.canvases.cell_view import CellView
 from explorer.ui.canvases.heatmap import Frame, Heatmap
@@ -112,7 +113,7 @@ class MapsPage(QWidget):
             self._count = len(drawn.maps)
             self._arrange()
         shows = [
-            partial(self._show_map, one, found, labels, padding)
+            partial(self._show_map, one, found, labels, padding, drawn.wish.scale)
             for one, found in zip(self.maps, drawn.maps, strict=False)
         ]
         if come > 0 and self.isVisible():  # all painted in one turn would hold the mouse up
@@ -124,10 +125,12 @@ class MapsPage(QWidget):
         for show in shows:
             show()
         if self._count > 1:
-            tops = ["100 %", "100 %"]
+            tops = [1.0, 1.0]
             for found in filter(None, drawn.maps):
-                tops[found.signed] = figures.percent(found.top)
-            self.key.set_key(self._colours, (tops[0], tops[1]), bool(padding))
+                tops[found.signed] = found.top
+            scale = drawn.wish.scale
+            keys = scales.key(scale, tops[0]), scales.key(scale, tops[1], signed=True)
+            self.key.set_key(self._colours, keys, bool(padding))
             self._line_up()
 
     def _show_map(
@@ -136,12 +139,13 @@ class MapsPage(QWidget):
         found: DrawnMap | None,
         labels: Sequence[Label],
         padding: Sequence[int],
+        scale: Scale,
     ) -> None:
         if found is None:
             one.set_note(self.tr("not there yet"))
             return
-        top = figures.percent(found.top)
-        one.set_map(found.levels, labels, padding, top, found.pooled, found.signed)
+        key = scales.key(scale, found.top, found.signed)
+        one.set_map(found.levels, labels, padding, key, found.pooled, found.signed)
 
     @property
     def busy(self) -> bool:

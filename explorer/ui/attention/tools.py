@@ -24,12 +24,14 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.figures.combined import Figure
+from explorer.figures.scale import Scale
+from explorer.ui.attention import scales
 from explorer.ui.colormaps import COLOUR_MAPS
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.icons import icon
 from explorer.ui.theme import Theme, unit
 
-_WIDE = 500  # pixels at a zoom of 1 from which the compare button has its words
+_WIDE = 620  # pixels at a zoom of 1 from which the compare button has its words
 
 
 class GoTo(QLineEdit):
@@ -85,6 +87,8 @@ class Tools(QWidget):
             ],
         )
         self.figure = self._chooser(self.tr("What is shown"), self._figures())
+        self.scale = self._chooser(self.tr("Scale of the colours"), scales.choices())
+        self.scale.currentIndexChanged.connect(self.coloured)
         self.compare = QToolButton()
         self.compare.setText(self.tr("Compare mask"))
         self.compare.setCheckable(True)
@@ -96,7 +100,7 @@ class Tools(QWidget):
         self.compare.clicked.connect(self.compared)
         self.more = QToolButton()
         self.more.setProperty("look", "flat")
-        self.more.setToolTip(self.tr("Zoom, colours, scale, go to token"))
+        self.more.setToolTip(self.tr("Zoom, colours, go to token"))
         self.more.setAccessibleName(self.tr("Display"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setMenu(self._build_menu())
@@ -107,6 +111,7 @@ class Tools(QWidget):
         row.addWidget(self.compare)
         row.addWidget(self.view)
         row.addWidget(self.figure)
+        row.addWidget(self.scale)
         row.addWidget(self.more)
         self.go_to.wanted.connect(self._on_wanted)
         self.go_to.left.connect(self.end_go_to)
@@ -160,15 +165,8 @@ class Tools(QWidget):
             self._acts.append((act, name))
         menu.addAction(self.tr("Go to token…\tCtrl+G"), self.begin_go_to)
         menu.addSeparator()
-        self._scale = self._group(
-            menu,
-            [(self.tr("Brightest is 100 %"), False), (self.tr("Brightest is the maximum"), True)],
-            self.changed.emit,
-        )
-        menu.addSeparator()
         names: list[tuple[str, object]] = [(name.capitalize(), name) for name in COLOUR_MAPS]
         self._colours = self._group(menu, names, lambda: None)
-        self._scale.triggered.connect(lambda _: self.coloured.emit())
         self._colours.triggered.connect(lambda _: self.coloured.emit())
         return menu
 
@@ -198,21 +196,22 @@ class Tools(QWidget):
         return self.figure.currentData()  # type: ignore[no-any-return]
 
     @property
-    def per_map(self) -> bool:
-        """True if the brightest colour is the map's own maximum."""
-        return bool(self._scale.checkedAction().data())
+    def chosen_scale(self) -> Scale:
+        """How weights become colours."""
+        return self.scale.currentData()  # type: ignore[no-any-return]
 
     @property
     def colours(self) -> str:
         """The colour map."""
         return str(self._colours.checkedAction().data())
 
-    def choose(self, *, per_map: bool | None = None, colours: str | None = None) -> None:
-        """Choose as the menu does."""
-        for group, value in ((self._scale, per_map), (self._colours, colours)):
-            for act in group.actions():
-                if value is not None and act.data() == value:
-                    act.trigger()
+    def choose(self, *, scale: Scale | None = None, colours: str | None = None) -> None:
+        """Choose as the lists and the menu do."""
+        if scale is not None:
+            self.scale.setCurrentIndex(self.scale.findData(scale))
+        for act in self._colours.actions():
+            if act.data() == colours:
+                act.trigger()
 
     # -- go to token
 

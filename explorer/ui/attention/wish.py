@@ -13,6 +13,7 @@ from explorer.figures import combined, difference
 from explorer.figures.arcs import Arcs, strongest
 from explorer.figures.attention import Map
 from explorer.figures.combined import ALL_LAYERS, Figure
+from explorer.figures.scale import Scale, row_tops
 from explorer.figures.sides import Side, of_pass, without_mask
 from explorer.session.state import Comparison
 from explorer.trace.step import Step
@@ -64,7 +65,7 @@ class Wish:
     figure: Figure = "head"
     beside: Beside | None = None  # None = no comparison
     other: Comparison | None = None  # the other side's pass, once it has run
-    per_map: bool = False  # the brightest colour is the largest weight instead of 1
+    scale: Scale = "fixed"  # of the colours
     arcs: bool = False  # arcs are wanted too
     which: Which = "masked"  # what the atlas shows in a comparison
 
@@ -80,7 +81,7 @@ class Wish:
         elif self.figure not in ("head", "sinkless"):
             place = (look.layer,)
         other = None if alone else id(self.other)
-        return (self.figure, self.beside, other, self.per_map, self.arcs, place)
+        return (self.figure, self.beside, other, self.scale, self.arcs, place)
 
     def same_atlas(self, other: Wish) -> bool:
         """True if both ask for the same side in the atlas, of the same step or not."""
@@ -94,7 +95,10 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnMap:
-    """A map with its colour levels; `top` is the weight of the brightest."""
+    """A map with its colour levels; `top` is the weight of the brightest, on a scale that has one.
+
+    `row_tops` (R, 1) are those of each row where the scale goes by row.
+    """
 
     map: Map
     levels: np.ndarray
@@ -102,6 +106,7 @@ class DrawnMap:
     top: float
     signed: bool = False
     arcs: Arcs | None = None
+    row_tops: np.ndarray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +163,7 @@ def draw(wish: Wish, sides: Sides, known: Drawn | None) -> Iterator[float | Draw
             if isinstance(part, float):
                 yield part
         assert whole is not None
-        yield Drawn(wish, (_drawn(wish, whole, whole.top if wish.per_map else 1.0),))
+        yield Drawn(wish, (_drawn(wish, whole, whole.top if wish.scale == "max" else 1.0),))
         return
     maps: list[Map | None] = []
     for place, side in enumerate((masked, unmasked)):
@@ -182,19 +187,24 @@ def _build(wish: Wish, side: Side, known: Drawn | None, place: int) -> Iterator[
 def _pair(wish: Wish, masked: Map | None, unmasked: Map | None) -> Drawn:
     """One scale for both sides, one for their difference."""
     both = [whole for whole in (masked, unmasked) if whole is not None]
-    top = max((whole.top for whole in both), default=1.0) if wish.per_map else 1.0
+    top = max((whole.top for whole in both), default=1.0) if wish.scale == "max" else 1.0
     maps = [None if whole is None else _drawn(wish, whole, top) for whole in (masked, unmasked)]
     if masked is None or unmasked is None:
         return Drawn(wish, (*maps, None))
     change = difference.difference(masked, unmasked)
-    most = difference.farthest_weight(change) if wish.per_map else 1.0
-    levels = difference.levels(change.weights, change.kinds, most)
-    arcs = strongest(change) if wish.arcs else None
-    signed = DrawnMap(change, levels, smaller(levels, signed=True), most, True, arcs)
-    return Drawn(wish, (*maps, signed))
+    most = difference.farthest_weight(change) if wish.scale == "max" else 1.0
+    return Drawn(wish, (*maps, _drawn(wish, change, most, signed=True)))
 
 
-def _drawn(wish: Wish, whole: Map, top: float) -> DrawnMap:
-    levels = figures.levels(whole.weights, whole.kinds, top)
-    arcs = strongest(whole) if wish.arcs else None
-    return DrawnMap(whole, levels, smaller(levels), top, arcs=arcs)
+def _drawn(wish: Wish, whole: Map, top: float, signed: bool = False) -> DrawnMap:
+    make = difference.levels if signed else figures.levels
+    levels = make(whole.weights, whole.kinds, top, wish.scale)
+    return DrawnMap(
+        whole,
+        levels,
+        smaller(levels, signed=signed),
+        top,
+        signed,
+        strongest(whole) if wish.arcs else None,
+        row_tops(whole.weights) if wish.scale == "row" else None,
+    )

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.arcs import Arcs, strongest
 from explorer.figures.attention import Map
+from explorer.figures.scale import Scale, scaled
 from explorer.figures.tokens import Label
 from explorer.ui.canvases.arc_raster import rasterise
 from explorer.ui.canvases.cell_view import CellView
@@ -55,7 +56,8 @@ class ArcView(CursorMap):
         self._theme = theme
         self._map: Map | None = None
         self._arcs: Arcs | None = None  # of the whole map
-        self._top = 1.0
+        self._top: float | np.ndarray = 1.0
+        self._scale: Scale = "fixed"
         self._signed = False
         self._note = ""
         self._names = MapLabels()
@@ -77,11 +79,13 @@ class ArcView(CursorMap):
         arcs: Arcs,
         labels: Sequence[Label],
         padding: Sequence[int],
-        top: float,
+        top: float | np.ndarray,
         signed: bool = False,
+        scale: Scale = "fixed",
     ) -> None:
-        """Draw other arcs; `top` is the weight of the strongest ink."""
+        """Draw other arcs; `top` is the weight of the strongest ink, or (R, 1) of each query's."""
         self._map, self._arcs, self._top, self._signed, self._note = whole, arcs, top, signed, ""
+        self._scale = scale
         self._names.set_labels(labels, runs(padding))
         self.view.set_cells(*whole.weights.shape)
         self._place()
@@ -207,7 +211,8 @@ class ArcView(CursorMap):
         x = (np.arange(self.view.columns) + 0.5 - self.view.left) * self.view.scale
         x = (x + self._plot.left()) * scale
         weights = arcs.weights[which]
-        share = np.minimum(np.abs(weights) / np.float32(self._top), 1)
+        top = self._top if isinstance(self._top, float) else self._top[arcs.queries[which], 0]
+        share = np.abs(scaled(weights, self._scale, top))
         levels = np.rint(share * 126).astype(np.uint8) + 1
         if self._signed:  # by strength still, whichever the sign
             levels = np.where(weights < 0, 2 * levels + np.uint8(1), 2 * levels)

@@ -28,6 +28,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from explorer.figures.atlas import Atlas
+from explorer.figures.scale import Scale
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.atlas_labels import AtlasLabels
 from explorer.ui.canvases.atlas_layout import AtlasLayout
@@ -78,7 +79,8 @@ class AtlasView(QAbstractScrollArea):
         self._theme = theme
         self._read = read or (lambda layer, head: f"{layer} {head}")
         self._atlas: Atlas | None = None
-        self._colours, self._per_head = "viridis", False
+        self._colours = "viridis"
+        self._scale: Scale = "fixed"
         self._order: Sequence[tuple[int, int]] | None = None
         self._selected: tuple[int, int] | None = None
         self._over: tuple[int, int] | None = None
@@ -125,9 +127,9 @@ class AtlasView(QAbstractScrollArea):
             self._show_cell(layer, head)
             self.viewport().update()
 
-    def set_colours(self, name: str, per_head: bool) -> None:
-        """Another colour map; `per_head`: bright is each head's largest weight, not 100 %."""
-        self._colours, self._per_head = name, per_head
+    def set_colours(self, name: str, scale: Scale) -> None:
+        """Another colour map or scale; the maximum of "max" is each head's own."""
+        self._colours, self._scale = name, scale
         self._redraw()
 
     def set_theme(self, theme: Theme) -> None:
@@ -253,7 +255,7 @@ class AtlasView(QAbstractScrollArea):
             step=(step.height(), step.width()),
             shape=self._layout.shape,
             order=self._order,
-            per_head=self._per_head,
+            scale=self._scale,
             table=tuple(colour_table(self._theme, colours)),
             ratio=ratio,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPen
@@ -22,18 +24,35 @@ _WORDS = (
 )
 
 
-def key_width(metrics: QFontMetricsF) -> float:
+@dataclass(frozen=True, slots=True)
+class ColourKey:
+    """What a scale of colours says: its name, its ends, and ticks by their share of it."""
+
+    name: str = ""
+    low: str = "0 %"
+    high: str = "100 %"
+    ticks: tuple[tuple[float, str], ...] = ()
+
+
+def key_width(metrics: QFontMetricsF, key: ColourKey) -> float:
     """Room that the key takes, with this font."""
-    words = (*(text for _, text in _WORDS), "0.0001 %")
-    return metrics.height() * 1.3 + max(metrics.horizontalAdvance(_tr(word)) for word in words)
+    beside = (*(_tr(text) for _, text in _WORDS), key.low, key.high, "0.0001 %")
+    wide = metrics.height() * 1.3 + max(metrics.horizontalAdvance(word) for word in beside)
+    return max(wide, metrics.horizontalAdvance(key.name) + 2)
 
 
 def paint_key(
-    painter: QPainter, area: QRectF, theme: Theme, map_name: str, top: str, padding: bool
+    painter: QPainter, area: QRectF, theme: Theme, map_name: str, key: ColourKey, padding: bool
 ) -> None:
-    """Draw the scale from 0 to `top` and the swatches into `area`, with the painter's font."""
+    """Draw the scale, named, and the swatches into `area`, with the painter's font."""
     line = painter.fontMetrics().height()
-    bar = QRectF(area.left(), area.top(), round(line * 0.8), min(area.height() * 0.4, 9 * line))
+    painter.setPen(QColor(theme.muted))
+    begin = area.top()
+    if key.name:
+        painter.drawText(QPointF(area.left(), begin + line * 0.75), key.name)
+        begin += line * 1.15
+    high = min((area.bottom() - begin) * 0.4, 9 * line)
+    bar = QRectF(area.left(), begin, round(line * 0.8), high)
     levels = np.linspace(255, FIRST_LEVEL, max(1, round(bar.height()))).astype(np.uint8)
     painter.drawImage(bar, picture(levels[:, None], colour_table(theme, map_name)))
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -41,8 +60,12 @@ def paint_key(
     painter.drawRect(bar)
     painter.setPen(QColor(theme.muted))
     beside = bar.right() + line * 0.35
-    painter.drawText(QPointF(beside, bar.top() + line * 0.75), top)
-    painter.drawText(QPointF(beside, bar.bottom()), "0 %")
+    painter.drawText(QPointF(beside, bar.top() + line * 0.75), key.high)
+    painter.drawText(QPointF(beside, bar.bottom()), key.low)
+    if key.ticks and bar.height() > (len(key.ticks) + 2) * line:
+        for share, words in key.ticks:
+            y = bar.bottom() - share * bar.height()
+            painter.drawText(QPointF(beside, y + line * 0.35), words)
     y = bar.bottom() + line * 0.8
     for brush, words in swatches(theme, painter.device().devicePixelRatioF(), padding):
         if y + line > area.bottom():

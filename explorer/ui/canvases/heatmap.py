@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.tokens import Label
 from explorer.ui.canvases.cell_view import CellView, Pooled
-from explorer.ui.canvases.colour_key import key_width, paint_key
+from explorer.ui.canvases.colour_key import ColourKey, key_width, paint_key
 from explorer.ui.canvases.cursor_map import CursorMap
 from explorer.ui.canvases.embedded import draw_picture
 from explorer.ui.canvases.indexed import (
@@ -42,6 +42,7 @@ from explorer.ui.theme import Theme, unit
 
 _GRID_FROM = 9  # pixels per cell from which cells are set apart
 _KEY_GAP = 12  # pixels between map and key
+_PLAIN = ColourKey()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Heatmap(CursorMap):
         self._padding: list[tuple[int, int]] = []
         self._colours = "viridis"
         self._still: QPixmap | None = None  # everything but the marks
-        self._top = "100 %"
+        self._colour_key = ColourKey()
         self._marked: list[_Mark] = []  # as they are on screen
         self._place()
 
@@ -98,16 +99,16 @@ class Heatmap(CursorMap):
         levels: np.ndarray,
         labels: Sequence[Label],
         padding: Sequence[int] = (),
-        top: str = "100 %",
+        key: ColourKey = _PLAIN,
         pooled: Sequence[Pooled] = (),
         signed: bool = False,
     ) -> None:
         """Draw (R, K) uint8 levels; `padding` names the slots that hold padding tokens.
 
-        `top` is what the brightest colour stands for; `pooled` ever smaller copies of a large map;
+        `key` says what the colours stand for; `pooled` are ever smaller copies of a large map;
         `signed` levels are those of a difference.
         """
-        self._levels, self._top, self._pooled = levels, top, pooled
+        self._levels, self._colour_key, self._pooled = levels, key, pooled
         self._signed, self._note = signed, ""
         self._padding = runs(padding)
         self._names.set_labels(labels, self._padding)
@@ -162,7 +163,7 @@ class Heatmap(CursorMap):
         u = unit(self)
         metrics = self._names.set_font(self.font(), u)
         room = round(min(self._names.room(self.view), 0.3 * min(self.width(), self.height())))
-        key = round(key_width(metrics) + _KEY_GAP * u)
+        key = round(key_width(metrics, self._colour_key) + _KEY_GAP * u)
         key = key if self.width() >= 4.5 * key else 0
         frame = self._frame or Frame(room, room, key=True)
         self._key_room = key if frame.key else 0
@@ -245,7 +246,7 @@ class Heatmap(CursorMap):
                 QRectF(left, drawn.top(), self._key_room, self._plot.height()),
                 theme,
                 colours,
-                self._top,
+                self._colour_key,
                 bool(self._padding),
             )
 

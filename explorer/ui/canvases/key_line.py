@@ -7,7 +7,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from explorer.ui.canvases.colour_key import swatches
+from explorer.ui.canvases.colour_key import ColourKey, swatches
 from explorer.ui.canvases.indexed import FIRST_LEVEL, colour_table, picture
 from explorer.ui.colormaps import difference
 from explorer.ui.theme import Theme, unit
@@ -22,13 +22,13 @@ class KeyLine(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._colours = "viridis"
-        self._tops = ("100 %", "100 %")
+        self._keys = (ColourKey(), ColourKey(low="−100 %", high="+100 %"))
         self._padding = False
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def set_key(self, colours: str, tops: tuple[str, str], padding: bool) -> None:
-        """Colour map and top of the scale of the maps, and of their difference."""
-        self._colours, self._tops, self._padding = colours, tops, padding
+    def set_key(self, colours: str, keys: tuple[ColourKey, ColourKey], padding: bool) -> None:
+        """Colour map and scale of the maps, and the scale of their difference."""
+        self._colours, self._keys, self._padding = colours, keys, padding
         self.update()
 
     def set_colours(self, colours: str) -> None:
@@ -51,13 +51,14 @@ class KeyLine(QWidget):
         small.setPixelSize(max(8, round(11 * unit(self))))
         painter.setFont(small)
         metrics = QFontMetricsF(small)
-        top, change = self._tops
+        plain, change = self._keys
+        named = f"{plain.high} · {plain.name}" if plain.name else plain.high
         shown = np.arange(FIRST_LEVEL, 256, dtype=np.uint8)
         signed = np.arange(FIRST_LEVEL, 255, dtype=np.uint8)
         name = difference(self._theme.dark)
         pieces = [
-            lambda at: self._scale(painter, metrics, at, "0 %", top, shown, self._colours),
-            lambda at: self._scale(painter, metrics, at, f"−{change}", f"+{change}", signed, name),
+            lambda at: self._scale(painter, metrics, at, plain.low, named, shown, self._colours),
+            lambda at: self._scale(painter, metrics, at, change.low, change.high, signed, name),
         ]
         for brush, words in swatches(self._theme, self.devicePixelRatioF(), self._padding):
             pieces.append(lambda at, b=brush, w=words: self._swatch(painter, metrics, at, b, w))

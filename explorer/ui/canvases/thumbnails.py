@@ -12,6 +12,7 @@ from explorer.figures.atlas import LEVELS, Atlas
 from explorer.figures.blocks import READ
 from explorer.figures.difference import MIDDLE, WIDE_MIDDLE
 from explorer.figures.pooling import farthest, maxima
+from explorer.figures.scale import Scale, row_tops, scaled
 from explorer.ui.canvases.indexed import FIRST_LEVEL, picture
 
 
@@ -23,7 +24,7 @@ class SheetPlan:
     step: tuple[int, int]  # the same with the gap to the next
     shape: tuple[int, int]  # rows and columns
     order: Sequence[tuple[int, int]] | None  # of the heads; None = as they come
-    per_head: bool
+    scale: Scale  # each head to its own largest weight, by row, …
     table: tuple[int, ...]  # colour of each level
     ratio: float  # device pixels to a point
 
@@ -32,7 +33,7 @@ class SheetPlan:
         levels = atlas.levels
         if self.order is not None:
             levels = reordered(levels, self.order, self.shape)
-        drawn = sheet(levels, self.size, self.step, per_head=self.per_head, signed=atlas.signed)
+        drawn = sheet(levels, self.size, self.step, scale=self.scale, signed=atlas.signed)
         # Clear: gaps, absent cells and absent heads show the surface beneath.
         image = picture(drawn, [0, *self.table[1:]])
         image.setDevicePixelRatio(self.ratio)
@@ -52,7 +53,7 @@ def sheet(
     size: tuple[int, int],
     step: tuple[int, int],
     *,
-    per_head: bool,
+    scale: Scale = "fixed",
     signed: bool = False,
 ) -> np.ndarray:
     """(rows · step, columns · step) uint8 levels, what lies between thumbnails absent.
@@ -64,9 +65,9 @@ def sheet(
     height, width = max(size[0], 1), max(size[1], 1)
     if signed:
         fitted = farthest(levels, lambda array: _fit(array, height, width))
-        shown = _shown_signed(fitted, per_head)
+        shown = _shown_signed(fitted, scale)
     else:
-        shown = _shown(_fit(levels, height, width), per_head)
+        shown = _shown(_fit(levels, height, width), scale)
     rows, columns = shown.shape[:2]
     result = np.zeros((rows, step[0], columns, step[1]), np.uint8)
     result[:, :height, :, :width] = shown.transpose(0, 2, 1, 3)
@@ -91,25 +92,28 @@ def _fit(levels: np.ndarray, height: int, width: int) -> np.ndarray:
     return maxima(wide, down, 2) if height < size else wide.take(down, 2)
 
 
-def _shown(levels: np.ndarray, per_head: bool) -> np.ndarray:
+def _shown(levels: np.ndarray, scale: Scale) -> np.ndarray:
     """uint16 levels of the figures as uint8 levels of the colour table."""
-    steps = 255 - FIRST_LEVEL
-    top = np.float32(LEVELS)
-    if per_head:
-        most = levels.max(axis=(2, 3), keepdims=True).astype(np.float32) - READ
-        top = np.where(most > 0, most, np.float32(LEVELS))
-    scaled = np.rint((levels.astype(np.float32) - READ) * (steps / top)) + FIRST_LEVEL
-    return np.where(levels < READ, levels, scaled).astype(np.uint8)
+    weights = levels.astype(np.float32) - READ
+    weights *= np.float32(1 / LEVELS)
+    found = _scaled(np.maximum(weights, 0, out=weights), scale) * np.float32(255 - FIRST_LEVEL)
+    return np.where(levels < READ, levels, np.rint(found) + FIRST_LEVEL).astype(np.uint8)
 
 
-def _shown_signed(levels: np.ndarray, per_head: bool) -> np.ndarray:
+def _shown_signed(levels: np.ndarray, scale: Scale) -> np.ndarray:
     """The same for a difference: WIDE_MIDDLE becomes MIDDLE."""
-    steps = np.float32(MIDDLE - FIRST_LEVEL)
     change = levels.astype(np.float32) - WIDE_MIDDLE
     change[levels < READ] = 0
-    top = np.float32(WIDE_MIDDLE - READ)
-    if per_head:
-        most = np.abs(change).max(axis=(2, 3), keepdims=True)
-        top = np.where(most > 0, most, top)
-    scaled = np.rint(change * (steps / top)) + MIDDLE
-    return np.where(levels < READ, levels, scaled).astype(np.uint8)
+    change *= np.float32(1 / (WIDE_MIDDLE - READ))
+    found = _scaled(change, scale) * np.float32(MIDDLE - FIRST_LEVEL)
+    return np.where(levels < READ, levels, np.rint(found) + MIDDLE).astype(np.uint8)
+
+
+def _scaled(weights: np.ndarray, scale: Scale) -> np.ndarray:
+    """(L, H, height, width) shares; `max` is the largest weight of each head."""
+    top: float | np.ndarray = 1.0
+    if scale == "row":
+        top = row_tops(weights)
+    elif scale == "max":
+        top = row_tops(weights.reshape(*weights.shape[:2], -1))[..., None]
+    return scaled(weights, scale, top)

@@ -16,7 +16,7 @@ from explorer.figures.tokens import Label, extended, find
 from explorer.session.state import State, only_points
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
-from explorer.ui.attention import tables, words
+from explorer.ui.attention import scales, tables, words
 from explorer.ui.attention.comparing import Comparing, other_run
 from explorer.ui.attention.heads_side import HeadsSide
 from explorer.ui.attention.pages import Pages
@@ -155,7 +155,7 @@ class AttentionPanel(Panel):
             figure=self.tools.chosen_figure,
             beside=self.comparing.beside(state),
             other=other_run(state),
-            per_map=self.tools.per_map,
+            scale=self.tools.chosen_scale,
             arcs=self.tools.chosen_view == "arcs",
             which=self.heads.which,
         )
@@ -273,7 +273,10 @@ class AttentionPanel(Panel):
 
     def _map_words(self, query: int, key: int) -> str:
         drawn = self._drawn
-        return "" if drawn is None else words.cell_in_row(drawn, self._labels, query, key)
+        if drawn is None:
+            return ""
+        said = words.cell_in_row(drawn, self._labels, query, key)
+        return " · ".join(filter(None, [said, scales.reading(drawn, query)]))
 
     def _token_words(self, token: int) -> str:
         drawn = self._drawn
@@ -307,7 +310,7 @@ class AttentionPanel(Panel):
 
     def _on_coloured(self) -> None:
         self.pages.maps.set_colours(self.tools.colours)
-        self.heads.atlas.set_colours(self.tools.colours, self.tools.per_map)
+        self.heads.atlas.set_colours(self.tools.colours, self.tools.chosen_scale)
 
     def _on_order(self) -> None:
         self._scores = None
