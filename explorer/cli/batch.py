@@ -10,10 +10,10 @@ from explorer.cli.document import print_json, print_table
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
 from explorer.figures import tokens as labels
-from explorer.figures.next_token import percent
 from explorer.session.prompt_list import PromptListError, read_prompts
 from explorer.trace import messages as m
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow
+from explorer.wording import percent
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from explorer.session.remote import EngineProcess
 from explorer.trace import messages as m
 from explorer.trace.card import ModelCard
 from explorer.trace.modes import Mode
+from explorer.wording import progress_percent
 
 _LAST = (m.Loaded, m.Facts, m.Batched, m.Tokens, m.Finished)
 
@@ -119,7 +120,7 @@ class Progress:
 
     def show(self, text: str, fraction: float | None = None) -> None:
         if self._on:
-            line = text if fraction is None else f"{text} {fraction:.0%}"
+            line = text if fraction is None else f"{text} {progress_percent(fraction)}"
             line = line[:78]
             sys.stderr.write("\r" + line.ljust(self._shown))
             sys.stderr.flush()

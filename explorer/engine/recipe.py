@@ -10,6 +10,7 @@ from explorer.engine.configs import read_config
 from explorer.engine.recipe_words import lines
 from explorer.engine.shape import Shape, shape_of
 from explorer.engine.skeleton import Count, count, kept_per_token, skeleton
+from explorer.wording import percent
 
 # The same design, scaled: year, layers, width, parameters (counted as `inspect` counts).
 GPT_TABLE = (
@@ -70,7 +71,7 @@ def _rule(counted: Count, parts: Anatomy, shape: Shape) -> list[str]:
     if not counted.parameters or not rule:
         return []
     miss = rule / counted.parameters - 1
-    said = f"The rule of thumb 12·L·d² + V·d gives {rule:,}, {abs(miss):.1%} too "
+    said = f"The rule of thumb 12·L·d² + V·d gives {rule:,}, {percent(abs(miss))} too "
     said += "many." if miss > 0 else "few."
     causes = _causes(counted, parts, shape)
     return [said, "Why it misses: " + "; ".join(causes) + "."] if causes else [said]

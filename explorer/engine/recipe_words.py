@@ -8,6 +8,7 @@ from typing import Any
 from explorer.engine.anatomy import Anatomy
 from explorer.engine.shape import Shape, text_config
 from explorer.engine.skeleton import Count
+from explorer.wording import percent
 
 _ACTIVATIONS = {
     "gelu_new": "GELU", "gelu": "GELU", "gelu_fast": "GELU", "gelu_pytorch_tanh": "GELU",
@@ -155,7 +156,7 @@ def _tying(counted: Count) -> str:
     untied = counted.parameters + counted.table
     return (
         "The output head is the token table used again (tied), which saves "
-        f"{counted.table:,} parameters, {counted.table / untied:.1%} of the untied {untied:,}."
+        f"{counted.table:,} parameters, {percent(counted.table / untied)} of the untied {untied:,}."
     )
 
 

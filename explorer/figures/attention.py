@@ -20,6 +20,7 @@ from explorer.trace import attention
 from explorer.trace.attention import Mask
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
+from explorer.wording import exact_percent, percent
 
 LEVELS = 253  # colour steps of a READ cell: levels 2..255, so 0 and 1 say absent and masked
 ROWS_AT_ONCE = 128  # keeps a block of rows in the processor's cache, and cancelling quick
@@ -221,17 +222,6 @@ def row(trace: Trace, step: int, layer: int, head: int, query: int) -> Row:
     return Row(query, weights[0], kinds[0], owner, sink)
 
 
-def percent(weight: float) -> str:
-    """A share with three significant digits: "82.3 %", "0.00412 %", "100 %", "0 %"."""
-    if weight <= 0:
-        return "0 %"
-    share = 100 * float(weight)
-    if share < 1e-4:
-        return f"{share:.2e} %"
-    text = f"{share:.3g}"
-    return f"{float(text):f}".rstrip("0").rstrip(".") + " %"
-
-
 def token(slot: int, labels: Sequence[Label]) -> str:
     """ "token 3 '␣capital'", elided."""
     if slot >= len(labels):
@@ -256,7 +246,7 @@ def sentence(layer: int, head: int, read: Row, labels: Sequence[Label], count: i
 def cell_words(kind: int, weight: float, query: int, key: int) -> str:
     """What one cell is, in words: its share, or why it has none."""
     if kind == READ:
-        return percent(weight)
+        return exact_percent(weight)
     if kind == MASKED:
         return "masked"
     return "not there yet" if key > query else "no longer in this layer's cache"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from explorer.figures.loss import NATS_PER_BIT
-from explorer.figures.next_token import percent
 from explorer.trace.trace import Trace
+from explorer.wording import exact_percent
 
 By = Literal["surprisal", "entropy", "probability"]
 
@@ -31,9 +31,9 @@ class Foreseen:
     def words(self) -> str:
         """All of it, for a tip."""
         return (
-            f"surprisal {self.nats:.3g} nats, probability "
-            f"{percent(self.probability)}, rank {self.rank + 1:,}; entropy of what could stand "
-            f"here {self.entropy_bits * NATS_PER_BIT:.3g} nats"
+            f"surprisal {self.nats:.3g} nats, probability {exact_percent(self.probability)}, "
+            f"rank {self.rank + 1:,}; entropy of what could stand here "
+            f"{self.entropy_bits * NATS_PER_BIT:.3g} nats"
         )
 
 

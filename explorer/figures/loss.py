@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from explorer.figures.next_token import percent
 from explorer.figures.padding import PAD
 from explorer.figures.token_grid import Block, Cell, Line, Mood
 from explorer.figures.tokens import elide, written
 from explorer.trace.batch import BatchResult, BatchRow, Scored
+from explorer.wording import exact_percent
 
 _LONGEST = 14
 NATS_PER_BIT = math.log(2)
@@ -163,14 +163,14 @@ def _tip(scored: Scored, row: BatchRow) -> str:
     target = row.tokens[scored.slot + 1]
     lines = [
         f"{written(target)} after {written(row.tokens[scored.slot])}: {scored.nats:.4f} nats, "
-        f"{scored.nats / NATS_PER_BIT:.4f} bits, {percent(math.exp(-scored.nats))}, "
+        f"{scored.nats / NATS_PER_BIT:.4f} bits, {exact_percent(math.exp(-scored.nats))}, "
         f"rank {scored.rank + 1:,}"
         if math.isfinite(scored.nats)
         else f"{written(target)}: the model gave no number here"
     ]
     if scored.top:
         lines.append("The model's own choices:")
-        lines += [f"{written(one.token)}  {percent(one.probability)}" for one in scored.top]
+        lines += [f"{written(one.token)}  {exact_percent(one.probability)}" for one in scored.top]
     return "\n".join(lines)
 
 

@@ -90,27 +90,6 @@ def _shares(
     return leaders, raw, final, 1
 
 
-def percent(p: float) -> str:
-    """A probability in three significant digits: "77.1 %", "0.0123 %", "4.56×10⁻⁹ %".
-
-    Only an exact 0 reads as 0 and only an exact 1 as 100: what would round to 100 keeps as many
-    digits as it takes to tell it from 1.
-    """
-    if p == 0:
-        return "0 %"
-    if p >= 1:
-        return "100 %"
-    value = p * 100
-    if value >= 99.95:
-        digits = max(2, int(np.ceil(-np.log10((1 - p) * 100))))
-        return f"{min(value, 100 - 10.0**-digits):.{digits}f} %"
-    if value < 0.001:
-        mantissa, exponent = f"{value:.2e}".split("e")
-        return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)} %"
-    text = f"{value:#.3g}"
-    return f"{text.rstrip('.')} %"
-
-
 def settings_words(sampling: Sampling) -> str:
     """How a token is picked with these settings, in a few words."""
     penalty = f"repetition penalty {sampling.repetition_penalty:g}"
@@ -126,6 +105,3 @@ def settings_words(sampling: Sampling) -> str:
     }
     parts = [words for link in sampling.order if (words := words_of[link])]
     return ", ".join([*parts, f"seed {sampling.seed}"])
-
-
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

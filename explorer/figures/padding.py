@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explorer.figures.next_token import percent
 from explorer.figures.token_grid import Block, Cell, Chart, Line, Mood, Share
 from explorer.figures.tokens import elide, written
 from explorer.trace.batch import BatchResult, BatchRow, Mistake, Ranked, Reading
 from explorer.trace.step import Token
+from explorer.wording import exact_percent, percent
 
 SHOWN = 3  # tokens of each distribution
 _LONGEST = 14  # characters of a token in its box
@@ -128,7 +128,7 @@ def _chart(title: str, short: str, mood: Mood, top: tuple[Ranked, ...], tip: str
     shares = tuple(
         Share(written(one.token), one.probability, percent(one.probability)) for one in top[:SHOWN]
     )
-    more = "\n".join(f"{written(one.token)}  {percent(one.probability)}" for one in top)
+    more = "\n".join(f"{written(one.token)}  {exact_percent(one.probability)}" for one in top)
     return Chart(title, short, mood, shares, f"{tip}\n{more}")
 
 

@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
 
 from explorer.figures import foreseen as figures
 from explorer.figures.foreseen import By, Foreseen
-from explorer.figures.next_token import percent
 from explorer.figures.tokens import written
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
 from explorer.ui.colormaps import lut
 from explorer.ui.theme import unit
+from explorer.wording import exact_percent
 
 _BY: tuple[By, ...] = ("surprisal", "entropy", "probability")
 
@@ -118,7 +118,7 @@ class TokenColours(QWidget):
         if state.names is None or not one.top:
             return ""
         named = [
-            f"{written(state.names.token(token_id))} {percent(p)}"
+            f"{written(state.names.token(token_id))} {exact_percent(p)}"
             for token_id, p in one.top
             if 0 <= token_id < len(state.names)
         ]

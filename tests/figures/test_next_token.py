@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from explorer.figures import next_token
-from explorer.figures.next_token import percent, settings_words
+from explorer.figures.next_token import settings_words
 from explorer.sampling import SamplingError, distribution
 from explorer.trace.request import Sampling
 from explorer.trace.trace import Trace
@@ -105,35 +105,6 @@ def test_broken_logits_are_a_sentence() -> None:
     made = replace(made, steps=(replace(made.steps[0], logits=bad),))
     with pytest.raises(SamplingError, match="NaN"):
         next_token.chart(made, 0, Sampling(), 5)
-
-
-@pytest.mark.parametrize(
-    ("p", "words"),
-    [
-        (0.0, "0 %"),
-        (1.0, "100 %"),
-        (1.0000000002, "100 %"),
-        (0.7713, "77.1 %"),
-        (0.1, "10.0 %"),
-        (0.012345, "1.23 %"),
-        (0.000123, "0.0123 %"),
-        (4.56e-11, "4.56×10⁻⁹ %"),
-        (0.9994, "99.9 %"),
-        (0.99996, "99.996 %"),
-    ],
-)
-def test_percent_has_three_digits(p: float, words: str) -> None:
-    assert percent(p) == words
-
-
-@pytest.mark.parametrize("p", [0.9995, 0.99951, 0.999999, 1 - 1e-9, np.nextafter(1, 0)])
-def test_only_certainty_reads_as_100_percent(p: float) -> None:
-    assert not percent(p).startswith("100")
-
-
-@pytest.mark.parametrize("p", [1e-5, 1e-12, 1e-300])
-def test_only_zero_reads_as_zero(p: float) -> None:
-    assert percent(p).strip("0. %")
 
 
 def test_settings_in_words() -> None:

@@ -21,6 +21,7 @@ from explorer.figures.scale import SCALES, Scale
 from explorer.trace.trace import Trace
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.theme import HIGH_CONTRAST, LIGHT
+from explorer.wording import exact_percent, percent
 from tests.figures.runs import Run
 from tests.ui.board import Board, shown_board
 from tests.ui.waiting import wait_until
@@ -98,10 +99,10 @@ def test_the_line_below_reads_the_row_and_the_cell_under_the_mouse(board: Board)
     row = figures.row(trace, 0, 0, 0, 5)
     key, weight = row.top_keys(1)[0]
     line = board.panel._readout.text()
-    assert f"{figures.percent(weight)} on token {key}" in line
+    assert f"{percent(weight)} on token {key}" in line
     board.panel.pages.maps.maps[0].go_to(3, 2)
     cell = board.panel._readout.text()
-    assert figures.percent(float(trace.weights(0, 0, 0)[3, 2])) in cell
+    assert exact_percent(float(trace.weights(0, 0, 0)[3, 2])) in cell
     assert board.state.selection.key == 2
     board.panel.pages.maps.maps[0].go_to(2, 5)
     assert "masked" in board.panel._readout.text()
@@ -138,7 +139,7 @@ def test_hovering_a_head_reads_its_row(board: Board) -> None:
     board.panel.heads.atlas.hovered.emit((1, 2))
     key, weight = figures.row(trace, 0, 1, 2, 5).top_keys(1)[0]
     line = board.panel._readout.text()
-    assert line.startswith(f"layer 1 head 2: {figures.percent(weight)} on token {key}")
+    assert line.startswith(f"layer 1 head 2: {percent(weight)} on token {key}")
     board.panel.heads.atlas.hovered.emit(None)
     assert not board.panel._readout.text().startswith("layer 1 head 2")
 
@@ -186,8 +187,8 @@ def test_the_scale_of_the_colours_is_one_list_that_says_what_it_is(
     said = board.panel._readout.text()
     reading = {
         "fixed": "",
-        "max": f"colours: up to {figures.percent(whole.top)}",
-        "row": f"colours: by row, up to {figures.percent(float(whole.weights[20].max()))}",
+        "max": f"colours: up to {exact_percent(whole.top)}",
+        "row": f"colours: by row, up to {exact_percent(float(whole.weights[20].max()))}",
         "log": "colours: logarithmic",
     }[scale]
     assert said.endswith(reading)
@@ -351,4 +352,4 @@ def test_the_cursor_reads_its_cell_and_what_its_row_reads_most(board: Board) -> 
     assert len(set(read)) == 3
     assert read[1].startswith("token 7 ")
     assert "masked" in read[1]
-    assert f"most: {figures.percent(most[1])} on token {most[0]} " in read[1]
+    assert f"most: {percent(most[1])} on token {most[0]} " in read[1]

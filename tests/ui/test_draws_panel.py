@@ -55,7 +55,7 @@ def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowS
     stage.say(m.Facts(run=asked.run, facts=DRAWN))
     assert stage.state.status.activity == "idle"
     assert "10 draws, 1 token each, in 1 pass: 2 different continuations." in words(shown)
-    assert "off by 5.00 %" in words(shown)
+    assert "off by 5.0 %" in words(shown)
     bars = shown._bars._rows
     assert [(r.label, r.first, r.second) for r in bars] == [("␣a", 0.75, 0.7), ("↵", 0.25, 0.3)]
     stage.session.select(step=0)  # another prefix

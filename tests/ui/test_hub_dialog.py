@@ -72,7 +72,7 @@ def test_progress_stop_and_going_on_beside_a_run(stage: WindowStage) -> None:
     run = stage.engine.last(m.Download).run
     stage.say(m.Progress(run=run, text="Downloading: model.safetensors", fraction=0.25))
     assert shown.bar.value() == 250
-    assert "25%" in shown.file.text()
+    assert "25 %" in shown.file.text()
     assert stage.state.status.activity == "running"
     shown.stop.click()
     assert stage.engine.last(m.Cancel).run == run

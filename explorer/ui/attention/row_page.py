@@ -15,6 +15,7 @@ from explorer.ui.canvases.bars import Bars, Row
 from explorer.ui.canvases.column_parts import Columns
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.theme import Theme
+from explorer.wording import percent
 
 
 class RowPage(QWidget):
@@ -30,8 +31,8 @@ class RowPage(QWidget):
         self._labels: Sequence[Label] = ()
         self._query = 0
         names = (self.tr("keys, with mask"), self.tr("keys, without mask"))
-        self.charts = [ColumnChart(theme, name, figures.percent, read) for name in names]
-        self.alone = ColumnChart(theme, self.tr("keys"), figures.percent, read)
+        self.charts = [ColumnChart(theme, name, percent, read) for name in names]
+        self.alone = ColumnChart(theme, self.tr("keys"), percent, read)
         self.bars = Bars(theme, (self.tr("weight"), ""))
         self.bars.setAccessibleName(self.tr("Most read keys"))
         self.beside = Bars(theme, (self.tr("with mask"), self.tr("without")))
@@ -100,9 +101,9 @@ class RowPage(QWidget):
                 key=key,
                 label=f"{key} {self._labels[key].text}",
                 first=self._at(first, key),
-                first_text=figures.percent(self._at(first, key)),
+                first_text=percent(self._at(first, key)),
                 second=self._at(second, key) if beside else None,
-                second_text=figures.percent(self._at(second, key)) if beside else "",
+                second_text=percent(self._at(second, key)) if beside else "",
                 tip=words.cell(drawn, self._labels, self._query, key),
             )
             for key in keys
@@ -115,9 +116,9 @@ class RowPage(QWidget):
                     key=-1,
                     label=self.tr("{0} others").format(f"{len(lead.weights) - len(keys):,}"),
                     first=rest[0],
-                    first_text=figures.percent(rest[0]),
+                    first_text=percent(rest[0]),
                     second=rest[1] if beside else None,
-                    second_text=figures.percent(rest[1]) if beside else "",
+                    second_text=percent(rest[1]) if beside else "",
                     rest=True,
                 )
             )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from explorer.figures import attention as figures
 from explorer.figures.scale import DECADES, FLOOR, Scale
 from explorer.ui.attention.wish import Drawn, DrawnMap
 from explorer.ui.canvases.colour_key import ColourKey
+from explorer.wording import exact_percent, round_percent
 
 
 def _tr(text: str) -> str:
@@ -28,7 +28,7 @@ def choices() -> list[tuple[str, str, str]]:
             _tr("Logarithmic"),
             "log",
             _tr("From {0} to 100 %: each factor of ten is a fifth of the scale").format(
-                figures.percent(FLOOR)
+                round_percent(FLOOR)
             ),
         ),
     ]
@@ -41,14 +41,14 @@ def name(scale: Scale) -> str:
 
 def key(scale: Scale, top: float, signed: bool = False) -> ColourKey:
     """What the key of a map says; `signed`: of a difference."""
-    low, high = _tr("0 %"), figures.percent(top)
+    low, high = _tr("0 %"), exact_percent(top)
     ticks: tuple[tuple[float, str], ...] = ()
     if scale == "row":
         high = _tr("row max")
     elif scale == "log":
-        low, high = _tr("≤ {0}").format(figures.percent(FLOOR)), figures.percent(1)
+        low, high = _tr("≤ {0}").format(round_percent(FLOOR)), round_percent(1)
         ticks = tuple(
-            (1 - place / DECADES, figures.percent(10.0**-place)) for place in range(1, DECADES)
+            (1 - place / DECADES, round_percent(10.0**-place)) for place in range(1, DECADES)
         )
     if signed:
         return ColourKey(name(scale), f"−{high}", f"+{high}")
@@ -63,10 +63,10 @@ def reading(drawn: Drawn, query: int) -> str:
     if scale == "log":
         return _tr("colours: logarithmic")
     if scale == "max":
-        return _tr("colours: up to {0}").format(figures.percent(one.top))
+        return _tr("colours: up to {0}").format(exact_percent(one.top))
     tops = [_row_top(found, query) for found in drawn.maps[:2] if found is not None]
     return _tr("colours: by row, up to {0}").format(" / ".join(tops))
 
 
 def _row_top(one: DrawnMap, query: int) -> str:
-    return figures.percent(float(one.map.weights[query].max(initial=0)))
+    return exact_percent(float(one.map.weights[query].max(initial=0)))

@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
 from explorer.figures import comparison
 from explorer.figures import tokens as spelling
 from explorer.figures.comparison import NextTokens, Pair
-from explorer.figures.next_token import percent
 from explorer.sampling import SamplingError
 from explorer.trace.step import Step
 from explorer.ui.canvases.bars import Bars, Row
@@ -27,6 +26,7 @@ from explorer.ui.canvases.prefix_plot import PrefixPlot, Series
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.theme import Theme
 from explorer.ui.worker import Worker
+from explorer.wording import exact_percent, percent
 
 _AT_ONCE = 20_000  # tokens of a vocabulary that are compared in the window's thread
 _ROUNDING = 1e-4  # of a layer's root mean square: what float32 may leave
@@ -105,7 +105,7 @@ class NextTokenBox(QWidget):
                 second=pair.unmasked,
                 second_text=percent(pair.unmasked),
                 tip=self.tr("id {0}: {1} with the mask, {2} without").format(
-                    pair.token_id, percent(pair.masked), percent(pair.unmasked)
+                    pair.token_id, exact_percent(pair.masked), exact_percent(pair.unmasked)
                 ),
             )
             for pair in figure.pairs

@@ -16,6 +16,7 @@ from explorer.figures.sides import window_of, windows
 from explorer.figures.tokens import Label
 from explorer.trace.trace import Trace
 from explorer.ui.attention.wish import Beside, Drawn, DrawnMap, Look
+from explorer.wording import exact_percent, percent
 
 
 def _tr(text: str) -> str:
@@ -132,7 +133,7 @@ def _share(whole: Map, query: int, key: int) -> str:
 
 def signed(change: float) -> str:
     """A change of a share, its sign first."""
-    return f"{'−' if change < 0 else '+'}{figures.percent(abs(change))}" if change else "0 %"
+    return f"{'−' if change < 0 else '+'}{exact_percent(abs(change))}" if change else "0 %"
 
 
 def _where(drawn: Drawn) -> str:
@@ -195,5 +196,5 @@ def _score(scores: HeadScores, layer: int, at: int) -> str:
         "induction": _tr("{0} on what followed the last copy of the token, on average"),
         "entropy": _tr("rows spread over {0} nats, on average"),
     }[scores.kind]
-    figure = f"{mean:.3g}" if scores.kind == "entropy" else figures.percent(mean)
+    figure = f"{mean:.3g}" if scores.kind == "entropy" else percent(mean)
     return _tr("layer {0} head {1}: {2}").format(layer, at, words.format(figure))

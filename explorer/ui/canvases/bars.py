@@ -24,6 +24,7 @@ from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Ink, Theme, unit
+from explorer.wording import round_percent
 
 CEILINGS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _ROW = 21  # pixels at a zoom of 1
@@ -171,7 +172,7 @@ class Bars(QWidget):
             if part == 0.0 and area.width() < 45 * self._unit:
                 continue  # nor for two
             box = QRectF(x - 40, 0, 80, area.top())
-            text = f"{100 * part * self._ceiling:g} %" if part else "0"
+            text = round_percent(part * self._ceiling) if part else "0"
             half = painter.fontMetrics().horizontalAdvance(text) / 2
             if x + half < heads_from:  # else the heads of the columns stand there
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)

@@ -9,11 +9,11 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from explorer.figures.next_token import percent
 from explorer.figures.sampling import Curve
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.surface import cover, fill
 from explorer.ui.theme import Theme, unit
+from explorer.wording import exact_percent
 
 _TOP, _BOTTOM, _GAP = 17, 17, 14  # pixels at a zoom of 1
 
@@ -82,7 +82,7 @@ class CurvePair(QWidget):
         right = left.translated(half + _GAP * u, 0)
         top = float(max(data.before.p[0], data.after.p[0]))
         name, _, before, after = self._words
-        self._frame(painter, left, data, f"{name}  ─ {before}  ━ {after}", percent(top))
+        self._frame(painter, left, data, f"{name}  ─ {before}  ━ {after}", exact_percent(top))
         self._frame(painter, right, data, self._words[1], "100 %")
         self._cut(painter, left, data)
         self._cut(painter, right, data)

@@ -23,6 +23,7 @@ from explorer.figures.cache import short_bytes
 from explorer.session.session import Session
 from explorer.session.state import Download, State
 from explorer.ui.elided import ElidedLabel
+from explorer.wording import progress_percent
 
 
 class HubDialog(QDialog):
@@ -206,7 +207,7 @@ class HubDialog(QDialog):
         )
 
     def _file_words(self, now: Download) -> str:
-        share = "" if now.fraction is None else f"{now.fraction:.0%} · "
+        share = "" if now.fraction is None else f"{progress_percent(now.fraction)} · "
         return f"{share}{now.text or self.tr('Starting the download…')}"
 
     # -- wishes

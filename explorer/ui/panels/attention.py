@@ -27,6 +27,7 @@ from explorer.ui.canvases.thumbnails import Sheet
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
+from explorer.wording import progress_percent
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -221,10 +222,10 @@ class AttentionPanel(Panel):
 
     def _show_progress(self, share: float) -> None:
         if share < 1:
-            self._show_caveat(self.tr("Working it out: {0} %").format(round(100 * share)))
+            self._show_caveat(self.tr("Working it out: {0}").format(progress_percent(share)))
 
     def _show_ordering(self, share: float) -> None:
-        self.heads.atlas.set_doing(self.tr("ordering: {0} %").format(round(100 * share)))
+        self.heads.atlas.set_doing(self.tr("ordering: {0}").format(progress_percent(share)))
 
     def _show_atlas(self, atlas: Atlas | None, sheet: Sheet | None) -> None:
         scores = self._scores

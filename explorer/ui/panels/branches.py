@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
 from explorer.figures import branches as figures
 from explorer.figures import tokens
 from explorer.figures.branches import Cost, Pair, Row
-from explorer.figures.next_token import percent
 from explorer.session.branches import Branch
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -33,6 +32,7 @@ from explorer.ui.canvases.branch_tree import BranchTree, Place
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
+from explorer.wording import exact_percent
 
 _MOST_ROWS = 500  # of the comparison
 
@@ -306,7 +306,7 @@ def _cells(costs: Sequence[Cost], i: int) -> tuple[str, str]:
 
 def _sum_words(costs: Sequence[Cost]) -> str:
     nats = sum(cost.nats for cost in costs)
-    return f"{nats:.4g} nats (p = {percent(math.exp(-nats))})"
+    return f"{nats:.4g} nats (p = {exact_percent(math.exp(-nats))})"
 
 
 def _bytes_text(count: int) -> str:

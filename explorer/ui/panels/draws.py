@@ -9,13 +9,13 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
 
 from explorer.figures import tokens
-from explorer.figures.next_token import percent
 from explorer.session.session import Session
 from explorer.session.state import Experiment, State
 from explorer.ui import forms
 from explorer.ui.canvases.bars import Bars, Row
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
+from explorer.wording import exact_percent, percent
 
 _MOST_ROWS = 200
 
@@ -237,13 +237,13 @@ class DrawsPanel(Panel):
         else:
             text += self.tr(
                 " {0} passes did not settle it: something of up to {1} may still be there."
-            ).format(f"{facts['passes']:,}", percent(facts["bound"]))
+            ).format(f"{facts['passes']:,}", exact_percent(facts["bound"]))
         self._found_words.setText(text)
         forms.fill(
             self._found_table,
             ("", self.tr("sequence"), self.tr("probability")),
             [
-                (name, tokens.visible(b"".join(one["raw"])), percent(one["probability"]))
+                (name, tokens.visible(b"".join(one["raw"])), exact_percent(one["probability"]))
                 for name, one in ((self.tr("greedy"), greedy), (self.tr("best found"), best))
             ],
         )

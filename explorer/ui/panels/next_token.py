@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.figures import next_token as figures
 from explorer.figures import tokens
-from explorer.figures.next_token import Bar, NextToken, percent
+from explorer.figures.next_token import Bar, NextToken
 from explorer.sampling import SamplingError
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -19,6 +19,7 @@ from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
 from explorer.ui.worker import Worker
+from explorer.wording import exact_percent, percent
 
 
 class NextTokenPanel(Panel):
@@ -149,7 +150,9 @@ class NextTokenPanel(Panel):
     def _tip(self, bar: Bar, place: int) -> str:
         lines = [
             self.tr("{0}, id {1}").format(_label(bar), bar.token_id),
-            self.tr("raw {0}, after sampling {1}").format(percent(bar.raw), percent(bar.final)),
+            self.tr("raw {0}, after sampling {1}").format(
+                exact_percent(bar.raw), exact_percent(bar.final)
+            ),
         ]
         if bar.token is not None:
             lines.insert(1, self.tr("bytes {0}").format(bar.token.raw.hex(" ") or "–"))

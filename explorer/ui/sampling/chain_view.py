@@ -22,13 +22,13 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.figures import sampling as figures
-from explorer.figures.next_token import percent
 from explorer.figures.sampling import Chain, Orders
 from explorer.sampling import Stage
 from explorer.trace.request import ORDER, Sampling
 from explorer.ui.canvases.curves import CurvePair, Curves
 from explorer.ui.sampling import words
 from explorer.ui.theme import Theme
+from explorer.wording import exact_percent
 
 
 class ChainView(QWidget):
@@ -200,7 +200,7 @@ class ChainView(QWidget):
             words.name(self.tr, stage.name),
             words.setting(self.tr, stage, sampling),
             f"{stage.kept:,}",
-            percent(stage.mass_kept),
+            exact_percent(stage.mass_kept),
             self.tr("{0} nats").format(f"{stage.entropy_nats:.3g}"),
         )
 
@@ -236,7 +236,7 @@ class ChainView(QWidget):
         )
         line = self.tr("{0}: {1} of {2} tokens kept, {3} of the mass, entropy {4} nats").format(
             words.name(self.tr, stage.name), f"{stage.kept:,}", f"{before.kept:,}",
-            percent(stage.mass_kept), f"{stage.entropy_nats:.3g}",
+            exact_percent(stage.mass_kept), f"{stage.entropy_nats:.3g}",
         )  # fmt: skip
         self.curves.set_curves(data, line)
 

@@ -9,10 +9,10 @@ import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from explorer.figures import tokens
-from explorer.figures.next_token import percent
 from explorer.figures.sampling import Listing
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
+from explorer.wording import exact_percent
 
 Index = QModelIndex | QPersistentModelIndex
 RANK, ID, TEXT, BYTES, RAW, FINAL = range(6)
@@ -128,7 +128,7 @@ class TokenTable(QAbstractTableModel):
             token = self.token(token_id)
             return "" if token is None else token.raw.hex(" ")
         p = float((self._listing.raw if column == RAW else self._listing.final)[token_id])
-        return self.tr("cut") if column == FINAL and p == 0 else percent(p)
+        return self.tr("cut") if column == FINAL and p == 0 else exact_percent(p)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         self._sorted = (column, order)

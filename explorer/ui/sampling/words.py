@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from explorer.figures import tokens
-from explorer.figures.next_token import percent
 from explorer.figures.sampling import Chain, Orders, Standing
 from explorer.sampling import Stage
 from explorer.trace.request import Sampling
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
+from explorer.wording import exact_percent
 
 Translate = Callable[[str], str]
 
@@ -63,8 +63,8 @@ def outcome(tr: Translate, chain: Chain, label: Callable[[int], str]) -> str:
         below = float(last.p[: chain.landed].sum())
         text = tr("u = {0} falls between {1} and {2} of the cumulative curve: {3}").format(
             f"{chain.u:.4f}",
-            percent(below),
-            percent(below + float(last.p[chain.landed])),
+            exact_percent(below),
+            exact_percent(below + float(last.p[chain.landed])),
             label(chain.picked),
         )
     how = chain.step.draw.how
@@ -83,8 +83,8 @@ def why_orders_differ(tr: Translate, orders: Orders, sampling: Sampling) -> str:
     text = tr(
         "Order matters here. Temperature before the cuts: {0} left, the best has {1}; after the "
         "cuts: {2} left, the best has {3}."
-    ).format(f"{one.kept:,}", percent(float(one.p[0])), f"{other.kept:,}",
-             percent(float(other.p[0])))  # fmt: skip
+    ).format(f"{one.kept:,}", exact_percent(float(one.p[0])), f"{other.kept:,}",
+             exact_percent(float(other.p[0])))  # fmt: skip
     cut = orders.cut
     if cut is not None:
         sharper = sampling.temperature < 1
@@ -104,7 +104,7 @@ def why_orders_differ(tr: Translate, orders: Orders, sampling: Sampling) -> str:
 def standing(tr: Translate, one: Standing) -> str:
     """Rank and probability at one stage."""
     where = tr("cut") if one.rank is None else tr("rank {0}").format(f"{one.rank + 1:,}")
-    figure = "" if one.rank is None else f", {percent(one.p)}"
+    figure = "" if one.rank is None else f", {exact_percent(one.p)}"
     return f"{name(tr, one.name)}: {where}{figure}"
 
 

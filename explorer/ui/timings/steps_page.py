@@ -18,6 +18,7 @@ from explorer.ui.panel import View
 from explorer.ui.theme import Theme
 from explorer.ui.timings.passes_page import cap
 from explorer.ui.twin_charts import TwinCharts, TwinPage
+from explorer.wording import percent
 
 _PARTS = ("", "rest", "muted", "raw", "final")  # colours, in the order of `Pass.course`
 
@@ -84,7 +85,7 @@ class StepsPage(TwinPage):
         if one.step_ms is None:
             return self._words(one)
         share = one.whole_ms / one.step_ms
-        return self.tr("pass, capture and display are {0} of it").format(f"{share:.0%}")
+        return self.tr("pass, capture and display are {0} of it").format(percent(share))
 
     def _words(self, one: Pass) -> str:
         """Its parts, with figures."""

@@ -1,0 +1,67 @@
+"""How figures are worded on screen and in the commands' text: one function for each kind.
+
+JSON, CSV and clipboard tables carry the figures themselves, never these words.
+"""
+
+from __future__ import annotations
+
+from math import ceil, isnan, log10
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SMALLEST = 1e-8  # below this share a per cent would be a row of zeros
+
+
+def percent(share: float) -> str:
+    """A share for charts and sentences: "92.5 %", "3.4 %", "0.12 %", "< 0.1 %", "> 99.9 %".
+
+    One decimal from 10 %, two digits below.  Only an exact 0 reads as 0 and only an exact 1 as 100.
+    """
+    ends = _end(share)
+    if ends:
+        return ends
+    value = 100 * share
+    if value < 0.1:
+        return "< 0.1 %"
+    if value >= 99.95:
+        return "> 99.9 %"
+    if value >= 9.95:
+        return f"{value:.1f} %"
+    return f"{value:.{2 if value < 0.995 else 1}f} %"
+
+
+def exact_percent(share: float) -> str:
+    """The same share for tips and tables: three digits, and more where it nearly is 100 %.
+
+    "77.1 %", "0.0123 %", "99.9990 %"; what is too small for a per cent is a bare probability:
+    "4.56×10⁻¹¹".
+    """
+    ends = _end(share)
+    if ends:
+        return ends
+    value = 100 * share
+    if share < _SMALLEST:
+        mantissa, exponent = f"{share:.2e}".split("e")
+        return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    if value >= 99.95:
+        digits = max(2, ceil(-log10((1 - share) * 100)))
+        return f"{min(value, 100 - 10.0**-digits):.{digits}f} %"
+    digits = 2 - int(f"{value:.2e}".split("e")[1])  # as rounded: 9.996 has the digits of 10.0
+    return f"{value:.{max(digits, 0)}f} %"
+
+
+def round_percent(share: float) -> str:
+    """A share that is round by itself, such as a tick of an axis, or how far a job is: "25 %"."""
+    return f"{float(f'{100 * share:.3g}'):g} %"
+
+
+def progress_percent(share: float) -> str:
+    """How far a job is, in whole per cents; 100 only when it is done."""
+    return f"{min(int(100 * share), 100)} %"
+
+
+def _end(share: float) -> str:
+    if isnan(share):
+        return "not a number"
+    if share <= 0:
+        return "0 %"
+    return "100 %" if share >= 1 else ""
