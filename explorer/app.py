@@ -48,7 +48,7 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
         if prompt is not None:
             session.set_prompt(prompt)
         window.files.open_first(target)
-        _offer_recovery(window, session)
+        session.find_kept(window.recovery.offer)
 
     _after_first_paint(window, begin)
     code = app.exec()
@@ -108,18 +108,6 @@ def _after_first_paint(window: Window, begin: Callable[[], None]) -> None:
     QTimer.singleShot(0, lambda: QTimer.singleShot(0, begin))
 
 
-def _offer_recovery(window: Window, session: Session) -> None:
-    from explorer.session import autosave
-
-    found = autosave.recoverable()
-    if found is not None:
-        window.offer_recovery(
-            window.tr("The program did not end properly last time; what was on screen is saved."),
-            lambda: session.open_trace(str(found)),
-            lambda: autosave.discard(found),
-        )
-
-
 def _start_log() -> None:
     """Details go to a file; a windowed build has no stderr at all."""
     from explorer.session.log import RotatingLog
@@ -155,7 +143,10 @@ def _catch_surprises(window: Window) -> None:
 
 
 def _close_on_signals(app: QApplication, window: Window) -> None:
-    """Ctrl-C and kill close the window as a click does; Qt's loop alone would not see them."""
+    """Ctrl-C, kill and a terminal that closes end the program in good order, without a question.
+
+    An unsaved run is offered at the next start.  Qt's loop alone would not see the signals.
+    """
     import signal
     import socket
 
@@ -165,13 +156,15 @@ def _close_on_signals(app: QApplication, window: Window) -> None:
     inner.setblocking(False)
     outer.setblocking(False)
     signal.set_wakeup_fd(outer.fileno())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no hang-up
+            signal.signal(getattr(signal, name), lambda *_: None)
     notifier = QSocketNotifier(inner.fileno(), QSocketNotifier.Type.Read, app)
 
     def close() -> None:
         inner.recv(64)
-        window.close()
+        window.end()
+        app.quit()  # also from a dialog that waits for an answer
 
     def stop() -> None:
         signal.set_wakeup_fd(-1)
@@ -185,7 +178,7 @@ def _close_on_signals(app: QApplication, window: Window) -> None:
 
 def _import_before_qt() -> None:
     """What needs no Qt: once PySide6 is there it reads the source of every module imported."""
-    for name in ("session.remote", "session.session", "session.autosave", "figures.combined"):
+    for name in ("session.remote", "session.session", "session.kept", "figures.combined"):
         importlib.import_module(f"explorer.{name}")
 
 

@@ -1,29 +1,27 @@
 """Keeps the running session on disk, so that a crash loses half a minute at most.
 
 Each program that runs owns one file in the data folder and holds a lock beside it; the system lets
-the lock go when the program dies, however it dies.  A file without an owner is offered at the next
-start.  A clean end removes it.
+the lock go when the program dies, however it dies.  A clean end removes the file.  Files without
+an owner are looked through by `kept`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 from explorer import places
+from explorer.session.kept import SESSIONS, Lock, discard
 from explorer.trace import dxt
 from explorer.trace.beside import Beside
 from explorer.trace.trace import Trace
 
 INTERVAL_SECONDS = 30.0
 _ALONE = Beside()
-_PATTERN = "autosave-*.dxt"
 
 
 class Autosave:
@@ -43,7 +41,9 @@ class Autosave:
         self._changed = threading.Condition()
         self._latest: tuple[Trace, Beside] | None = None
         self._closed = False
-        self._lock: BinaryIO | None = None
+        self._needless = False
+        self._lock: Lock | None = None
+        self._adopted: dict[Path, Lock] = {}  # of earlier programs, opened in this one
         self._thread: threading.Thread | None = None
 
     @property
@@ -58,25 +58,55 @@ class Autosave:
                 self._thread = threading.Thread(target=self._work, name="autosave", daemon=True)
                 self._thread.start()
 
+    def saved(self) -> None:
+        """The user has all of it in a file: nothing is kept beside that."""
+        with self._changed:
+            self._latest = None
+            self._needless = self._thread is not None
+            self._changed.notify()
+
+    def adopt(self, path: Path) -> None:
+        """A session that a crashed program left is open here: it goes once it is kept anew."""
+        lock = Lock.take(path) if path.match(SESSIONS) else None
+        if lock is not None:
+            self._adopted[path] = lock
+
     def close(self) -> None:
         """A clean end: stop, and remove the file."""
+        self._stop()
+        self._drop_adopted()
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                discard(self._path, self._lock)
+
+    def leave(self, trace: Trace, beside: Beside = _ALONE) -> None:
+        """The program must end now: write this, and leave it for the next start."""
+        self._stop()
+        self._save(trace, beside)
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _stop(self) -> None:
         with self._changed:
             self._closed = True
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
-        if self._lock is not None:
-            with contextlib.suppress(OSError):
-                self._path.unlink(missing_ok=True)
-                self._lock.close()
-                _lock_path(self._path).unlink(missing_ok=True)
+            self._thread = None
 
     def _work(self) -> None:
         while True:
             with self._changed:
-                if self._changed.wait_for(lambda: self._closed, self._interval):
+                self._changed.wait_for(lambda: self._closed or self._needless, self._interval)
+                if self._closed:
                     return
                 latest, self._latest = self._latest, None
+                needless, self._needless = self._needless, False
+            if needless:
+                with contextlib.suppress(OSError):
+                    self._path.unlink(missing_ok=True)
+                self._drop_adopted()
             if latest is not None:
                 self._save(*latest)
 
@@ -84,8 +114,7 @@ class Autosave:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if self._lock is None:
-                self._lock = open(_lock_path(self._path), "wb")  # noqa: SIM115 - held until the end
-                _try_lock(self._lock)
+                self._lock = Lock.take(self._path)
             dxt.save(trace, self._path, beside)
         except (OSError, dxt.DxtError) as error:
             tell, self._on_problem = self._on_problem, None
@@ -95,49 +124,10 @@ class Autosave:
                     f"The session is not being kept for the case of a crash ({reason}): make room "
                     f"in {self._folder}, or save it yourself."
                 )
-
-
-def recoverable(folder: Path | None = None) -> Path | None:
-    """The newest session that a crashed program left, or None."""
-    folder = places.data_folder() if folder is None else folder
-    try:
-        files = sorted(folder.glob(_PATTERN), key=lambda f: f.stat().st_mtime, reverse=True)
-    except OSError:  # another program's file went away meanwhile, or the folder can't be read
-        return None
-    return next((f for f in files if not _owned(f)), None)
-
-
-def discard(path: Path) -> None:
-    """Remove a session that was offered and dealt with."""
-    path.unlink(missing_ok=True)
-    _lock_path(path).unlink(missing_ok=True)
-
-
-def _lock_path(path: Path) -> Path:
-    return path.with_suffix(".lock")
-
-
-def _owned(path: Path) -> bool:
-    try:
-        with open(_lock_path(path), "r+b") as lock:
-            return not _try_lock(lock)
-    except FileNotFoundError:
-        return False
-    except OSError:  # Windows refuses to open what another program has locked
-        return True
-
-
-def _try_lock(stream: BinaryIO) -> bool:
-    """Lock the open file for this program until it is closed; False if another has it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl
+            self._drop_adopted()
 
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    def _drop_adopted(self) -> None:
+        while self._adopted:
+            with contextlib.suppress(OSError):
+                discard(*self._adopted.popitem())

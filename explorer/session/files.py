@@ -68,7 +68,7 @@ class Files:
                 dxt.save(trace, path, beside)
             except dxt.DxtError as error:
                 return partial(failed, str(error))
-            return partial(saved, Saved(trace, os.fspath(path)))
+            return partial(saved, Saved(trace, os.path.abspath(path), beside))
 
         self.do(work)
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from explorer.session import views
+from explorer.session import kept, views
 from explorer.session.autosave import Autosave
 from explorer.session.driver import Driver
 from explorer.session.edits import Edits
 from explorer.session.files import Files
+from explorer.session.kept import Kept
 from explorer.session.link import Post
-from explorer.session.state import State
+from explorer.session.state import Saved, State
 from explorer.session.store import Store
 from explorer.trace.beside import Beside, Sibling
 from explorer.trace.trace import Trace
+
+Then = Callable[[], None]
+_log = logging.getLogger(__name__)
 
 
 class Saving:
@@ -34,31 +41,79 @@ class Saving:
         self.files.close()
         self._autosave.close()
 
-    def open(self, path: str | os.PathLike[str]) -> None:
-        """Read a file and show what is in it."""
-        self.files.open(path, self._opened, self._fail)
+    def leave(self) -> None:
+        """The program is told to end: what is in no file yet is kept for the next start."""
+        whole = contents(self._store.state)
+        if whole is not None and self._store.state.unsaved:
+            self._autosave.leave(*whole)
 
-    def _opened(self, trace: Trace, beside: Beside) -> None:
+    def open(
+        self, path: str | os.PathLike[str], own: bool = False, then: Then | None = None
+    ) -> None:
+        """Read a file and show what is in it; `own`: a copy that the program kept."""
+
+        def opened(trace: Trace, beside: Beside) -> None:
+            self._opened(trace, beside, "" if own else os.path.abspath(path))
+            if own:
+                self._autosave.adopt(Path(path))
+            if then is not None:
+                then()
+
+        self.files.open(path, opened, self._fail)
+
+    def _opened(self, trace: Trace, beside: Beside, path: str) -> None:
         self._driver.stop()
         self._store.set(**joined(beside, self._store.state))
+        # First: what is in a file already is not to be autosaved.
+        self._store.set(saved=Saved(trace, path, beside) if path else None)
         self._edits.make("open", shown(trace, self._store.state))
         self._store.set(error="", error_details="")
         self._driver.prompt.refresh()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what is on screen."""
+    def save(self, path: str | os.PathLike[str], then: Then | None = None) -> None:
+        """Write what is on screen; `then` is called once it is written."""
         whole = contents(self._store.state)
         if whole is None:
             self._store.set(error="There is nothing to save yet: press step first.")
             return
-        self.files.save(*whole, path, lambda saved: self._store.set(saved=saved), self._fail)
+
+        def saved(what: Saved) -> None:
+            self._store.set(saved=what)
+            if then is not None:
+                then()
+
+        self.files.save(*whole, path, saved, self._fail)
+
+    def keep(self, path: Path) -> str:
+        """Where the run on screen can be opened again: its file, or `path`, written for it."""
+        whole = contents(self._store.state)
+        if whole is None:
+            path.unlink(missing_ok=True)
+            return ""
+        if not self._store.state.unsaved:
+            return self._store.state.file
+        self.files.save(*whole, path, lambda _: None, _log.warning)
+        return os.fspath(path)
+
+    def find_kept(self, then: Callable[[tuple[Kept, ...]], None]) -> None:
+        """The sessions that crashed programs left, the newest first."""
+
+        def work() -> Then:
+            found = kept.found()
+            return lambda: then(found)
+
+        self.files.do(work)
 
     def _fail(self, sentence: str) -> None:
         self._store.set(error=sentence, error_details="")
 
     def _keep(self, old: State, new: State) -> None:
         told = news(old, new)
-        if told is not None:
+        if told is None and new.saved is old.saved:
+            return
+        if not new.unsaved:
+            self._autosave.saved()
+        elif told is not None:
             self._autosave.note(*told)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -18,6 +19,7 @@ from explorer.session import views
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
 from explorer.session.history import History
+from explorer.session.kept import Kept
 from explorer.session.ports import Engine
 from explorer.session.saving import Saving
 from explorer.session.state import State
@@ -384,10 +386,36 @@ class Session:
     def dismiss_error(self) -> None:
         self._store.set(error="", error_details="")
 
-    def open_trace(self, path: str | os.PathLike[str]) -> None:
-        """Show a saved session; its model is opened when it is stepped on."""
-        self._saving.open(path)
+    def open_trace(
+        self,
+        path: str | os.PathLike[str],
+        own: bool = False,
+        then: Callable[[], None] | None = None,
+    ) -> None:
+        """Show a saved session; its model is opened when it is stepped on.
 
-    def save_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace on screen, its branches and the last batch to a .dxt file."""
-        self._saving.save(path)
+        `own`: a copy that the program kept, which is no file of the user's.  `then` is called
+        once it is on screen.
+        """
+        self._saving.open(path, own, then)
+
+    def save_trace(
+        self, path: str | os.PathLike[str], then: Callable[[], None] | None = None
+    ) -> None:
+        """Write the trace on screen, its branches and the last batch to a .dxt file.
+
+        `then` is called once it is written.
+        """
+        self._saving.save(path, then)
+
+    def keep(self, path: Path) -> str:
+        """Where what is on screen can be opened again: its file, or `path`, written for it."""
+        return self._saving.keep(path)
+
+    def leave(self) -> None:
+        """The program is told to end: what is in no file yet is offered at the next start."""
+        self._saving.leave()
+
+    def find_kept(self, then: Callable[[tuple[Kept, ...]], None]) -> None:
+        """Tell `then` of the sessions that a crash left, the newest first."""
+        self._saving.find_kept(then)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
 
-from explorer.session.branches import Branch, Branches
+from explorer.session.branches import Branch, Branches, same_root
 from explorer.trace.batch import BatchResult
+from explorer.trace.beside import Beside
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
 from explorer.trace.library import Library, Offer, Recipe
@@ -45,12 +47,25 @@ class Status:
     experiment: str = ""  # which one is under way: the kind of its job
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Saved:
-    """Which trace was last written, and where."""
+    """What was last written or opened, and where it is."""
 
     trace: Trace | None  # None = a batch alone
     path: str
+    beside: Beside = field(default_factory=Beside)
+
+    @cached_property
+    def choices(self) -> frozenset[tuple[int, int]]:
+        """Every choice of a token that the file holds."""
+        siblings = (one.trace for one in self.beside.branches)
+        traces = (trace for trace in (self.trace, *siblings) if trace is not None)
+        return frozenset(_choice(step) for trace in traces for step in trace.steps)
+
+
+def _choice(step: Step) -> tuple[int, int]:
+    """Identities of what a step was chosen from and how; its records come and go."""
+    return id(step.logits), id(step.draw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +241,23 @@ class State:
 
     @property
     def unsaved(self) -> bool:
-        """True if the trace on screen is in no file."""
-        return self.trace is not None and (self.saved is None or self.saved.trace is not self.trace)
+        """True if the trace on screen, a branch of it or the last batch is in no file."""
+        runs = [] if self.trace is None else [self.trace, *(one.trace for one in self.tree)]
+        # Traces only grow, and a choice that is changed makes another step: the last one tells.
+        ends = [_choice(run.steps[-1]) for run in runs if run.steps]
+        if self.saved is None:
+            return bool(ends) or self.batch is not None
+        new_batch = self.batch is not None and self.batch is not self.saved.beside.batch
+        return new_batch or not self.saved.choices.issuperset(ends)
+
+    @property
+    def file(self) -> str:
+        """The file that what is on screen was saved to or opened from; empty if there is none."""
+        if self.saved is None:
+            return ""
+        written = self.saved.trace
+        same = self.trace is None or written is None or same_root(written, self.trace)
+        return self.saved.path if same else ""
 
     @property
     def busy(self) -> bool:

@@ -23,6 +23,7 @@ class Docks(QMainWindow):
     """The area of the panels inside the window."""
 
     failed = Signal(str)
+    saved = Signal(str)  # the name of a file
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Widget)
@@ -49,6 +50,7 @@ class Docks(QMainWindow):
     def _make(self, place: Place) -> Panel:
         panel = place.load()(self._session, self._theme)
         panel.failed.connect(self.failed)
+        panel.saving.saved.connect(self.saved)
         return panel
 
     @property

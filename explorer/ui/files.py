@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QMimeData, QObject, QStandardPaths, Signal
@@ -9,8 +10,11 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from explorer import places
+from explorer.session import kept
 from explorer.session.session import Session
-from explorer.ui.memory import Memory
+from explorer.ui import save_as
+from explorer.ui.memory import LastSession, Memory
+from explorer.ui.unsaved import Unsaved
 
 BUNDLED = ("smollm2", "copycat")
 
@@ -19,15 +23,32 @@ class Files(QObject):
     """Tells the session what to open; remembers what was."""
 
     recentChanged = Signal()
+    saved = Signal(str)  # the name of a file
+    dealtWith = Signal(str)  # the path of a kept session that was opened or deleted
 
     def __init__(self, session: Session, memory: Memory, window: QWidget) -> None:
         super().__init__(window)
         self._session = session
         self._memory = memory
         self._window = window
+        self.unsaved = Unsaved(session, self._save_changes, window)
 
-    def open(self, target: str, dtype: str | None = None) -> None:
-        """A bundled name, a model folder, a .gguf or a .dxt file; `dtype` None = as before."""
+    def open(
+        self, target: str, dtype: str | None = None, then: Callable[[], object] | None = None
+    ) -> None:
+        """A bundled name, a model folder, a .gguf or a .dxt file; `dtype` None = as before.
+
+        Over an unsaved run the user is asked first; `then` follows once it is being opened.
+        """
+
+        def act() -> None:
+            self._open(target, dtype)
+            if then is not None:
+                then()
+
+        self.unsaved.before(act)
+
+    def _open(self, target: str, dtype: str | None) -> None:
         if target.lower().endswith(".dxt"):
             self._session.open_trace(target)
         else:
@@ -51,26 +72,73 @@ class Files(QObject):
         if chosen:
             self._took(chosen)
 
-    def ask_save(self) -> None:
-        start = str(Path(self._folder()) / "session.dxt")
-        chosen, _ = QFileDialog.getSaveFileName(
-            self._window, self.tr("Save session"), start, self.tr("Session (*.dxt)")
+    def ask_save(self, then: Callable[[], object] | None = None) -> None:
+        """Ask for a name and save; `then` follows once it is written."""
+        known = self._session.state.file
+        start = Path(known) if known else Path(self._folder()) / "session.dxt"
+        save_as.ask(
+            self._window,
+            self.tr("Save session"),
+            start,
+            self.tr("Session (*.dxt)"),
+            lambda path: self._save(path, then),
         )
-        if not chosen:
-            return
-        path = chosen if chosen.lower().endswith(".dxt") else f"{chosen}.dxt"
-        self._memory.put("folder", str(Path(path).parent))
-        self._session.save_trace(path)
-        self._memory.add_recent(path)
-        self.recentChanged.emit()
+
+    def _save_changes(self, then: Callable[[], object]) -> None:
+        """To the file that was just named to the user, else to one that is asked for."""
+        known = self._session.state.file
+        if known:
+            self._save(Path(known), then)
+        else:
+            self.ask_save(then)
+
+    def _save(self, path: Path, then: Callable[[], object] | None) -> None:
+        self._memory.put("folder", str(path.parent))
+
+        def saved() -> None:
+            self._memory.add_recent(str(path))
+            self.recentChanged.emit()
+            self.saved.emit(path.name)
+            if then is not None:
+                then()
+
+        self._session.save_trace(path, saved)
+
+    def recover(self, path: str) -> None:
+        """Open a session that a crash left."""
+
+        def act() -> None:
+            self._session.open_trace(path, own=True, then=lambda: self.dealtWith.emit(path))
+
+        self.unsaved.before(act)
+
+    def discard_kept(self, path: str) -> None:
+        """Delete a session that a crash left."""
+        kept.discard(Path(path))
+        self.dealtWith.emit(path)
+
+    def keep_last(self) -> None:
+        """Remember what is on screen for `reopen_last`."""
+        file = self._session.keep(self._memory.last_run)
+        self._memory.remember_session(self._session.state, file)
 
     def reopen_last(self) -> None:
-        """Model, prompt and settings of the last session."""
+        """Model, prompt, settings and run of the last session."""
         last = self._memory.last_session()
-        if last is None or not last.request.model:
-            return
+        if last is not None and last.request.model:
+            self.unsaved.before(lambda: self._reopen(last))
+
+    def _reopen(self, last: LastSession) -> None:
+        request = last.request
+        self._session.open_model(request.model, request.dtype, request.device, request.mode)
+        self._set(last)
+        if last.file and Path(last.file).is_file():
+            own = Path(last.file) == self._memory.last_run
+            # What was set may be newer than the run.
+            self._session.open_trace(last.file, own, lambda: self._set(last))
+
+    def _set(self, last: LastSession) -> None:
         request, session = last.request, self._session
-        session.open_model(request.model, request.dtype, request.device, request.mode)
         session.set_prompt(request.prompt)
         session.set_chat(request.chat)
         session.set_special_as_text(request.special_as_text)

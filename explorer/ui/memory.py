@@ -17,10 +17,11 @@ RECENT = 10
 
 
 class LastSession(msgspec.Struct, frozen=True):
-    """What was set when the program was closed; not the trace."""
+    """What was set when the program was closed, and where its run is."""
 
     request: RunRequest
     sampling: Sampling
+    file: str = ""  # .dxt; empty = there was no run
 
 
 class Memory:
@@ -29,6 +30,7 @@ class Memory:
     def __init__(self, path: Path | None = None) -> None:
         file = path or places.data_folder() / "settings.ini"
         self._settings = QSettings(str(file), QSettings.Format.IniFormat)
+        self.last_run = file.with_name("last-session.dxt")  # where it is kept if it is in no file
 
     def text(self, key: str, default: str = "") -> str:
         value = self._settings.value(key, default)
@@ -59,8 +61,8 @@ class Memory:
         others = [item for item in self.recent() if item != name]
         self.put("recent", json.dumps([name, *others][:RECENT]))
 
-    def remember_session(self, state: State) -> None:
-        last = LastSession(state.request, state.sampling)
+    def remember_session(self, state: State, file: str = "") -> None:
+        last = LastSession(state.request, state.sampling, file)
         self.put("last_session", _encode(last))
 
     def last_session(self) -> LastSession | None:

@@ -101,17 +101,22 @@ class Notices(QWidget):
             lambda: self.goOn.emit(THINNED),
         )
         self.plan.add_button(self.tr("Cancel"), self.dropPlan.emit)
-        self.recovered = Notice("warning-card", closable=True)
         self.model = Notice("warning-card", closable=True)
         self.model.dismissed.connect(lambda: self.model.say(""))
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 0, 8, 0)
         column.setSpacing(3)
         bars = (
-            self.lost, self.error, self.plan, self.recovered, self.model, self.mask, self.stale,
+            self.lost, self.error, self.plan, self.model, self.mask, self.stale,
         )  # fmt: skip
         for notice in bars:
             column.addWidget(notice)
+
+    def add(self, notice: Notice) -> None:
+        """One more bar, above those about the run."""
+        column = self.layout()
+        assert isinstance(column, QVBoxLayout)
+        column.insertWidget(column.indexOf(self.model), notice)
 
     def show_state(self, old: State | None, new: State) -> None:
         lost = new.status.activity == "lost"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QStandardPaths, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QFileDialog,
     QHBoxLayout,
     QLabel,
     QMenu,
@@ -20,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.session.state import State
-from explorer.ui import export
+from explorer.ui import export, save_as
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.export import Kind, View
 from explorer.ui.saving import Saving
@@ -176,11 +175,10 @@ class Panel(QWidget):
         trace, request = self.session.state.trace, self.session.state.request
         model = Path(request.model if trace is None else trace.request.model).name
         start = Path(folder) / f"{export.file_stem(model, view.of, name)}.{kind}"
-        chosen, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Save {0}").format(name), str(start), f"{kind.upper()} (*.{kind})"
+        save_as.ask(
+            self,
+            self.tr("Save {0}").format(name),
+            start,
+            f"{kind.upper()} (*.{kind})",
+            lambda path: self.saving.save(view, name, path, kind),
         )
-        if not chosen:
-            return
-        path = Path(chosen)
-        path = path if path.suffix else path.with_suffix(f".{kind}")
-        self.saving.save(view, name, path, kind)

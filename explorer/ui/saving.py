@@ -24,6 +24,7 @@ class Saving(QObject):
     """Writes files and tables; `button` shows how far the newest is, and cancels all."""
 
     failed = Signal(str)  # one sentence
+    saved = Signal(str)  # the name of a file
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -44,7 +45,11 @@ class Saving(QObject):
         """Write a view as it is on screen now."""
         rows = export.writing(view, title, path, kind)
         self._start(
-            str(path), path.name, lambda: _told(rows), lambda error: self._fail(path, error)
+            str(path),
+            path.name,
+            lambda: _told(rows),
+            lambda error: self._fail(path, error),
+            lambda: self.saved.emit(path.name),
         )
 
     def copy_table(self, rows: Iterable[Sequence[object]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -21,6 +21,8 @@ from explorer.session.state import State
 from explorer.trace.card import SelfCheck
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.theme import Theme, unit
+
+_SAID_MS = 8000  # long enough to be read after a look elsewhere
 
 
 class CheckLight(QAbstractButton):
@@ -125,6 +127,24 @@ class StatusBar(QWidget):
         row.addWidget(self._cancel)
         row.addWidget(self._model)
         row.addWidget(self.light)
+        self._said = ""
+        self._until = QTimer(self)
+        self._until.setSingleShot(True)
+        self._until.setInterval(_SAID_MS)
+        self._until.timeout.connect(self._end_said)
+        self._state: State | None = None
+
+    def say(self, words: str) -> None:
+        """Confirm something, for a while, in place of what to do next."""
+        self._said = words
+        self._until.start()
+        if self._state is not None:
+            self._show_activity(self._state)
+
+    def _end_said(self) -> None:
+        self._said = ""
+        if self._state is not None:
+            self._show_activity(self._state)
 
     @property
     def waiting(self) -> bool:
@@ -135,6 +155,7 @@ class StatusBar(QWidget):
         self.light.set_theme(theme)
 
     def show_state(self, old: State | None, new: State) -> None:
+        self._state = new
         told = ("status", "trace", "request", "card")
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
             self._show_activity(new)
@@ -149,7 +170,8 @@ class StatusBar(QWidget):
         status = state.status
         # The light tells of the self-check, which begins by itself; the words stay the run's.
         checking = status.activity == "checking"
-        self._text.setText(status.text if status.text and not checking else self._idle_words(state))
+        doing = "" if checking else status.text
+        self._text.setText(doing or self._said or self._idle_words(state))
         busy = status.activity == "loading"
         busy = busy or (status.activity == "starting" and bool(status.text))
         # The steps themselves are the progress of a run: a bar that moves costs repaints.

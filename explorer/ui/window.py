@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QRect, Qt, QTimer, QUrl
@@ -39,6 +39,7 @@ from explorer.ui.notices import Notices
 from explorer.ui.paint_watch import PaintWatch
 from explorer.ui.presenter import Presenter
 from explorer.ui.prompt import PromptBox
+from explorer.ui.recovery import Recovery
 from explorer.ui.sequence import Sequence
 from explorer.ui.status import StatusBar
 from explorer.ui.stops import StopControls
@@ -63,6 +64,7 @@ class Window(QMainWindow):
         self._memory = memory
         self._picker: ModelPicker | None = None  # made when it is first asked for
         self._hub: HubDialog | None = None
+        self._closing = False  # for good: the user was asked, or can't be
         self.files = Files(session, memory, self)
         self.setWindowTitle(self.tr("Decoder Explorer"))
         self.setAcceptDrops(True)
@@ -70,6 +72,8 @@ class Window(QMainWindow):
         self.actions_table = Actions(self, theme)
         self.topbar = TopBar(session, self.actions_table, theme)
         self.notices = Notices()
+        self.recovery = Recovery()
+        self.notices.add(self.recovery)
         self.prompt = PromptBox(session, theme)
         self.sampling = SamplingControls(session)
         self.stops = StopControls(session)
@@ -152,6 +156,11 @@ class Window(QMainWindow):
         self.topbar.set_recent(self._memory.recent())
         self.status.cancel.connect(self.session.cancel)
         self.docks.failed.connect(self.notices.error.say)
+        self.docks.saved.connect(self._confirm)
+        self.files.saved.connect(self._confirm)
+        self.recovery.opened.connect(self.files.recover)
+        self.recovery.deleted.connect(self.files.discard_kept)
+        self.files.dealtWith.connect(self.recovery.drop)
         self.notices.openLog.connect(self.open_log)
         self.notices.dismissError.connect(self._dismiss_error)
         self.notices.restartEngine.connect(self.restart_engine)
@@ -181,9 +190,15 @@ class Window(QMainWindow):
         self.presenter.follow()
         if new.code_question is not None and (old is None or old.code_question is None):
             self._ask_about_code(new.code_question)
-        model = title_of(new.request.model)
-        name = self.tr("Decoder Explorer")
-        self.setWindowTitle(f"{model} — {name}" if model else name)
+        self._show_title(new)
+
+    def _show_title(self, state: State) -> None:
+        """The file, the model and the program, with a mark while not all is saved."""
+        names = (Path(state.file).name, title_of(state.request.model), self.tr("Decoder Explorer"))
+        # Qt shows [*] as that mark, and two of them as the letters.
+        first, *others = (name.replace("[*]", "[*][*]") for name in names if name)
+        self.setWindowTitle(" — ".join([f"{first}[*]", *others]))
+        self.setWindowModified(state.unsaved)
 
     def _on_look(self) -> None:
         theme = self.look.theme
@@ -225,9 +240,10 @@ class Window(QMainWindow):
 
     def take_sample(self, sample: samples.Sample) -> None:
         """Put a sample prompt in place, on the model it was made for."""
-        if self.session.state.request.model != sample.model:
-            self.files.open(sample.model)
-        self.session.set_prompt(sample.prompt)
+        if self.session.state.request.model == sample.model:
+            self.session.set_prompt(sample.prompt)
+        else:
+            self.files.open(sample.model, then=lambda: self.session.set_prompt(sample.prompt))
 
     def download_model(self) -> None:
         """Fetch a model from the Hub, beside the window."""
@@ -277,23 +293,8 @@ class Window(QMainWindow):
             ).format(__version__),
         )
 
-    def offer_recovery(
-        self, words: str, take: Callable[[], None], drop: Callable[[], None]
-    ) -> None:
-        """Ask, in a bar, about the session that a crash left."""
-        notice = self.notices.recovered
-
-        def then(act: Callable[[], None]) -> Callable[[], None]:
-            def both() -> None:
-                notice.say("")
-                act()
-
-            return both
-
-        notice.add_button(self.tr("Open it"), then(take), primary=True)
-        notice.add_button(self.tr("Delete it"), then(drop))
-        notice.dismissed.connect(lambda: notice.say(""))
-        notice.say(words)
+    def _confirm(self, name: str) -> None:
+        self.status.say(self.tr("Saved: {0}").format(name))
 
     def _dismiss_error(self) -> None:
         self.notices.error.say("")
@@ -322,14 +323,28 @@ class Window(QMainWindow):
         if not event.spontaneous():
             QTimer.singleShot(_FRAMED_MS, self, self._fit_frame)
 
+    def close_at_once(self) -> None:
+        """Close without a question."""
+        self._closing = True
+        self.close()
+
+    def end(self) -> None:
+        """Close because the system says so; an unsaved run is offered at the next start."""
+        self.session.leave()
+        self.close_at_once()
+
     def closeEvent(self, event: QCloseEvent) -> None:
+        if not self._closing and self.isVisible() and self.session.state.unsaved:
+            event.ignore()
+            self.files.unsaved.before(self.close_at_once, closing=True)
+            return
         if self.look.presenting:
             self.presenter.toggle()
         self.presenter.show_settings(True)
         self._memory.put("geometry", self.saveGeometry())
         self._memory.put("layout", self.docks.layout_state())
         self._memory.put("split", self._split.saveState())
-        self._memory.remember_session(self.session.state)
+        self.files.keep_last()
         self._memory.sync()
         for dialog in filter(None, (self._picker, self._hub)):
             dialog.close()

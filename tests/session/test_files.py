@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from explorer.session.autosave import Autosave, discard, recoverable
+from explorer.session import kept
+from explorer.session.autosave import Autosave
 from explorer.trace import dxt
 from explorer.trace import messages as m
 from explorer.trace.beside import Beside
@@ -138,7 +137,7 @@ def test_autosave_writes_the_latest_and_a_clean_end_removes_it(
     saves.wait()
     assert saves.lengths == [3]
     assert len(dxt.load(autosave.path).steps) == 3
-    assert recoverable(tmp_path) is None  # its owner lives
+    assert kept.found(tmp_path) == ()  # its owner lives
     autosave.close()
     assert os.listdir(tmp_path) == []
 
@@ -150,28 +149,6 @@ def test_nothing_is_written_before_the_interval(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_after_a_crash_the_next_start_is_offered_the_session(tmp_path: Path) -> None:
-    code = (
-        "import sys, os, time\n"
-        "from pathlib import Path\n"
-        "from explorer.session.autosave import Autosave\n"
-        "from tests.session.test_files import made_trace\n"
-        "autosave = Autosave(print, Path(sys.argv[1]), interval=0.05)\n"
-        "autosave.note(made_trace(2))\n"
-        "while not autosave.path.exists(): time.sleep(0.01)\n"
-        "os._exit(9)\n"
-    )
-    root = str(Path(__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": root}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=False)
-    found = recoverable(tmp_path)
-    assert found is not None
-    assert len(dxt.load(found).steps) == 2
-    discard(found)
-    assert recoverable(tmp_path) is None
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_file_with_impossible_sampling_is_refused(stage: Stage, tmp_path: Path) -> None:
     made = made_trace(2)
     odd = replace(made.steps[1], sampling=Sampling(greedy=False, top_p=7.0))
@@ -180,10 +157,6 @@ def test_a_file_with_impossible_sampling_is_refused(stage: Stage, tmp_path: Path
     settle(stage)
     assert stage.state.trace is None
     assert "odd.dxt is damaged: Top-p" in stage.state.error
-
-
-def test_nothing_to_recover_where_there_is_no_folder(tmp_path: Path) -> None:
-    assert recoverable(tmp_path / "never made") is None
 
 
 def test_autosave_trouble_is_told_once(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class WindowStage(Stage):
         self.app.processEvents()  # one turn: tests measure how long it takes
 
     def close(self) -> None:
-        self.window.close()
+        self.window.close_at_once()
         super().close()
         self._guard.deleteLater()
         self.window.deleteLater()

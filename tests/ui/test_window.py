@@ -401,24 +401,12 @@ def test_every_visible_widget_that_takes_focus_has_a_name(stage: WindowStage) ->
     assert nameless == []
 
 
-def test_a_recovered_session_is_offered_once(stage: WindowStage) -> None:
-    done: list[str] = []
-    stage.window.offer_recovery(
-        "Found it.", lambda: done.append("open"), lambda: done.append("drop")
-    )
-    notice = stage.window.notices.recovered
-    assert notice.isVisible()
-    button(notice, "Open it").click()
-    assert done == ["open"]
-    assert not notice.isVisible()
-
-
 def test_closing_in_mid_run_is_clean_and_remembers(stage: WindowStage) -> None:
     stage.loaded("kept")
     stage.session.run()
     run = stage.prompted()
     stage.steps(2, run)
-    stage.window.close()
+    stage.window.close_at_once()
     stage.session.close()
     stage.drain()
     last = stage.memory.last_session()

@@ -1,0 +1,65 @@
+"""A bar that offers the runs which were not saved when the program last ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QDateTime, QLocale, Signal
+from PySide6.QtWidgets import QComboBox, QWidget
+
+from explorer.figures import tokens
+from explorer.session.kept import Kept
+from explorer.ui.notices import Notice
+
+_PROMPT = 24  # characters of a prompt that tell it from others
+
+
+class Recovery(Notice):
+    """Names each run by its time, model and prompt; one that was opened or deleted goes."""
+
+    opened = Signal(str)  # its path
+    deleted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("warning-card", closable=True, parent=parent)
+        self.choice = QComboBox()
+        self.choice.setAccessibleName(self.tr("Runs that were not saved"))
+        self._row.insertWidget(1, self.choice)
+        self.add_button(self.tr("Open it"), lambda: self.opened.emit(self._chosen), primary=True)
+        self.add_button(self.tr("Delete it"), lambda: self.deleted.emit(self._chosen))
+        self.dismissed.connect(lambda: self.say(""))
+
+    def offer(self, found: Sequence[Kept]) -> None:
+        """Show these, the newest chosen."""
+        self.choice.clear()
+        for one in found:
+            self.choice.addItem(self._name(one), str(one.path))
+        self._show()
+
+    def drop(self, path: str) -> None:
+        """This one was dealt with."""
+        at = self.choice.findData(path)
+        if at >= 0:
+            self.choice.removeItem(at)
+            self._show()
+
+    def _show(self) -> None:
+        count = self.choice.count()
+        self.choice.setVisible(count > 1)
+        if count == 0:
+            self.say("")
+        elif count == 1:
+            text = self.tr("A run was not saved when the program last ended: {0}")
+            self.say(text.format(self.choice.itemText(0)))
+        else:
+            self.say(self.tr("{0} runs were not saved when the program ended:").format(count))
+
+    def _name(self, one: Kept) -> str:
+        time = QDateTime.fromSecsSinceEpoch(int(one.saved_at))
+        when = QLocale().toString(time, QLocale.FormatType.ShortFormat)
+        prompt = tokens.elide(tokens.plain(one.prompt), _PROMPT)
+        return self.tr("{0}, {1}, “{2}”, {3} tokens").format(when, one.model, prompt, one.tokens)
+
+    @property
+    def _chosen(self) -> str:
+        return str(self.choice.currentData())

@@ -1,0 +1,168 @@
+"""Sessions that a crash left: which are offered, and what is cleared away."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from explorer.session import autosave, kept
+from explorer.session.autosave import Autosave
+from explorer.trace import dxt
+from tests.session.scripted import Stage
+from tests.session.test_files import Saves, made_trace, settle
+
+
+def left(folder: Path, name: str, steps: int = 2, age: float = 0.0) -> Path:
+    """A session as a program that died `age` seconds ago leaves it."""
+    path = folder / f"autosave-{name}.dxt"
+    dxt.save(made_trace(steps), path)
+    kept.lock_path(path).touch()
+    then = time.time() - age
+    os.utime(path, (then, then))
+    return path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def offered(stage: Stage) -> tuple[kept.Kept, ...]:
+    told: list[tuple[kept.Kept, ...]] = []
+    stage.session.find_kept(told.append)
+    settle(stage)
+    return told[0]
+
+
+@pytest.fixture
+def home(data_folder: Path) -> Path:
+    data_folder.mkdir()
+    return data_folder
+
+
+def test_a_program_that_crashed_leaves_its_session(tmp_path: Path) -> None:
+    code = (
+        "import sys, os, time\n"
+        "from pathlib import Path\n"
+        "from explorer.session.autosave import Autosave\n"
+        "from tests.session.test_files import made_trace\n"
+        "autosave = Autosave(print, Path(sys.argv[1]), interval=0.05)\n"
+        "autosave.note(made_trace(2))\n"
+        "while not autosave.path.exists(): time.sleep(0.01)\n"
+        "os._exit(9)\n"
+    )
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=False)
+    (found,) = kept.found(tmp_path)
+    assert (found.model, found.prompt, found.tokens) == ("tiny", "saved", 2)
+    assert abs(found.saved_at - time.time()) < 60
+    kept.discard(found.path)
+    assert names(tmp_path) == []
+
+
+def test_a_damaged_newest_session_hides_no_sound_older_one(tmp_path: Path) -> None:
+    older, sound = left(tmp_path, "1", age=900), left(tmp_path, "2", age=600)
+    for name, age in (("3", 300.0), ("4", 0.0)):
+        damaged = left(tmp_path, name, age=age)
+        damaged.write_bytes(damaged.read_bytes()[:-100])
+    assert [one.path for one in kept.found(tmp_path)] == [sound, older]
+    # Of those that can't be read one stays, out of the way.
+    assert names(tmp_path) == ["autosave-1.dxt", "autosave-2.dxt", kept.UNREADABLE]
+    assert [one.path for one in kept.found(tmp_path)] == [sound, older]
+
+
+def test_what_is_stale_is_cleared_and_what_lives_is_not(tmp_path: Path) -> None:
+    (tmp_path / "autosave-1-a.lock").touch()
+    (tmp_path / ".autosave-2-b.dxt.77-88.part").write_bytes(b"half")
+    alive = tmp_path / "autosave-3-c.dxt"
+    part = tmp_path / f".{alive.name}.1-2.part"
+    part.touch()
+    lock = kept.Lock.take(alive)
+    assert lock is not None
+    (tmp_path / "log.txt").touch()
+    assert kept.found(tmp_path) == ()
+    assert names(tmp_path) == [part.name, "autosave-3-c.lock", "log.txt"]
+    lock.release()
+
+
+def test_only_so_many_wait(tmp_path: Path) -> None:
+    paths = [left(tmp_path, str(i), 1, age=i) for i in range(kept.MOST + 3)]
+    assert [one.path for one in kept.found(tmp_path)] == paths[: kept.MOST]
+    assert sorted(tmp_path.glob("*.dxt")) == sorted(paths[: kept.MOST])
+
+
+def test_nothing_is_found_where_there_is_no_folder(tmp_path: Path) -> None:
+    assert kept.found(tmp_path / "never made") == ()
+
+
+def test_what_was_opened_and_closed_is_not_offered_again(stage: Stage, home: Path) -> None:
+    path = left(home, "1")
+    (one,) = offered(stage)
+    stage.session.open_trace(one.path, own=True)
+    settle(stage)
+    assert stage.state.unsaved, "it is in no file of the user's yet"
+    assert stage.state.file == ""
+    assert path.exists(), "until it is kept anew"
+    assert offered(Stage()) == (), "it belongs to this program now"
+    stage.session.close()
+    assert names(home) == []
+
+
+def test_a_session_that_was_opened_goes_once_the_new_program_keeps_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(autosave, "INTERVAL_SECONDS", 0.05)
+    path = left(home, "1")
+    saves = Saves(monkeypatch)
+    stage = Stage()
+    stage.session.open_trace(path, own=True)
+    settle(stage)
+    saves.wait()
+    stage.session.leave()
+    assert not path.exists()
+    (one,) = kept.found(home)
+    assert one.tokens == 2
+
+
+def test_a_run_that_is_in_a_file_is_not_kept_beside_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(autosave, "INTERVAL_SECONDS", 0.05)
+    saves = Saves(monkeypatch)
+    stage = Stage().loaded().ran(2)
+    saves.wait()
+    stage.session.save_trace(tmp_path / "mine.dxt")
+    settle(stage)
+    (kept_file,) = home.glob("autosave-*.dxt")
+    end = time.monotonic() + 20
+    while kept_file.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not kept_file.exists()
+    stage.session.open_trace(tmp_path / "mine.dxt")
+    settle(stage)
+    assert not stage.state.unsaved
+    stage.session.leave()
+    assert list(home.glob("autosave-*.dxt")) == []
+
+
+def test_a_program_that_is_told_to_end_leaves_its_run(stage: Stage, home: Path) -> None:
+    stage.loaded("typed").ran(3)
+    stage.session.leave()
+    stage.session.close()
+    (one,) = kept.found(home)
+    assert (one.prompt, one.tokens) == ("typed", 3)
+
+
+def test_a_lock_that_cannot_be_had_is_tried_again(tmp_path: Path) -> None:
+    mine = Autosave(pytest.fail, tmp_path, interval=3600)
+    theirs = kept.Lock.take(mine.path)
+    assert theirs is not None
+    assert kept.Lock.take(mine.path) is None
+    theirs.release()
+    mine.leave(made_trace(1))
+    assert len(kept.found(tmp_path)) == 1
