@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from explorer.session import kept
 from explorer.trace import dxt
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
@@ -177,6 +180,29 @@ sys.exit(program.main({str(tmp_path)!r}, "given", None))
     done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["True given"]
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_leaves_an_unsaved_run_for_the_next_start(tmp_path: Path, name: str) -> None:
+    file = saved(tmp_path)
+    code = f"""
+import os, signal, sys
+from explorer import app as program
+compose = program.compose
+def watched(*arguments):
+    app, window, session, close = compose(*arguments)
+    end = lambda: os.kill(os.getpid(), signal.{name})
+    session.open_trace({str(file)!r}, own=True, then=end)
+    return app, window, session, close
+program.compose = watched
+sys.exit(program.main({str(tmp_path)!r}, None, None))
+"""
+    home = tmp_path / "home"
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    (left,) = kept.found(home)
+    assert left.tokens == 3
+    assert sorted(home.glob("*.lock")) == []
 
 
 def test_the_window_is_measured_on_a_real_model() -> None:
