@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from explorer.figures.blocks import MASKED, READ, Block, blocks, reason, record_of
+from explorer.figures.blocks import (
+    MASKED,
+    READ,
+    Block,
+    blocks,
+    owner_of,
+    reason,
+    record_of,
+    row_block,
+)
 from explorer.figures.blocks import kinds as kinds_of
 from explorer.figures.scale import Scale, row_tops, scaled
 from explorer.figures.tokens import Label, elide
@@ -204,20 +213,12 @@ def row(trace: Trace, step: int, layer: int, head: int, query: int) -> Row:
     weights = np.zeros((1, slots), np.float32)
     kinds = np.zeros((1, slots), np.uint8)
     sinks = False
-    owner = step
-    for index in range(step, -1, -1):
-        this = trace.steps[index]
-        if this.first_slot <= query < this.first_slot + this.positions_processed:
-            owner = index
-            break
-    record = record_of(trace, owner, layer)
-    if record.kind != "absent":
-        keys = np.empty((0, 1, 1)) if record.kind == "map" else trace.keys(owner, layer)
-        at = query - trace.steps[owner].first_slot
-        block = Block(record, keys, slice(at, at + 1), query, record.first_key)
-        columns = slice(record.first_key, record.first_key + block.columns)
+    owner = owner_of(trace, step, query)
+    block = row_block(trace, owner, layer, query)
+    if block is not None:
+        columns = slice(block.first_key, block.first_key + block.columns)
         _fill(block, head, weights[:, columns], kinds[:, columns])
-        sinks = record.sinks is not None
+        sinks = block.record.sinks is not None
     sink = max(0.0, 1.0 - float(weights.sum(dtype=np.float64))) if sinks else 0.0
     return Row(query, weights[0], kinds[0], owner, sink)
 

@@ -79,6 +79,25 @@ def reason(trace: Trace, step: int, layer: int) -> str:
     return (record.reason or NOT_RECORDED).rstrip(".") if record.kind == "absent" else ""
 
 
+def owner_of(trace: Trace, step: int, query: int) -> int:
+    """The pass, up to this one, that read a query."""
+    for index in range(step, -1, -1):
+        this = trace.steps[index]
+        if this.first_slot <= query < this.first_slot + this.positions_processed:
+            return index
+    return step
+
+
+def row_block(trace: Trace, owner: int, layer: int, query: int) -> Block | None:
+    """One query's row in the pass that read it; None if that layer kept nothing there."""
+    record = record_of(trace, owner, layer)
+    if record.kind == "absent":
+        return None
+    keys = np.empty((0, 1, 1)) if record.kind == "map" else trace.keys(owner, layer)
+    at = query - trace.steps[owner].first_slot
+    return Block(record, keys, slice(at, at + 1), query, record.first_key)
+
+
 def sources(trace: Trace, step: int, start: int = 0) -> list[tuple[int, int, int]]:
     """(step, first slot, rows) from the first slot up: the newest pass that read each slot.
 

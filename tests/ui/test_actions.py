@@ -262,9 +262,9 @@ def try_go_to_token(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pat
     stage.loaded()
     stage.ran(1)
     trigger(stage, "go-to-token")
-    tools = stage.window.docks.bring_up("attention").tools  # type: ignore[attr-defined]
-    assert tools.go_to.isVisible()
-    assert stage.window.focusWidget() is tools.go_to
+    field = stage.window.docks.bring_up("attention").heads.go_to.query  # type: ignore[attr-defined]
+    assert field.isVisible()
+    assert stage.window.focusWidget() is field
 
 
 def try_zoom_in(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

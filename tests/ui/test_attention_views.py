@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QFocusEvent
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures import attention as figures
+from explorer.figures.attention import full_map, percent
 from tests.figures.runs import Run
 from tests.ui.board import Board, shown_board
 
@@ -114,37 +114,81 @@ def test_two_heads_of_a_prompt_are_saved_under_two_names(board: Board) -> None:
     assert board.panel.views()["Row"].of == "Layer 1 · max · token 7"
 
 
+WORDS = [b" the", b" cat", b" saw", b" the", b" dog"]
+
+
+def _said(board: Board) -> str:
+    return board.panel.heads.go_to._said.text()
+
+
 def test_go_to_a_token_by_number_or_text(board: Board) -> None:
-    words = [b" the", b" cat", b" saw", b" the", b" dog"]
-    board.show(trace=Run().prefill(5, words))
+    board.show(trace=Run().prefill(5, WORDS))
     board.settle()
-    tools = board.panel.tools
-    tools.begin_go_to()
-    QTest.keyClicks(tools.go_to, "2")
-    QTest.keyClick(tools.go_to, Qt.Key.Key_Return)
+    box = board.panel.heads.go_to
+    board.panel.begin_go_to()
+    assert box.query.hasFocus()
+    QTest.keyClicks(box.query, "2")
+    QTest.keyClick(box.query, Qt.Key.Key_Return)
     assert board.state.selection.query == 2
     assert board.panel.pages.maps.maps[0]._cursor == (2, 2)
-    assert tools._front.currentWidget() is tools.name
-    tools.wanted.emit("the")
+    assert not box.isVisible()
+    assert board.panel.pages.maps.maps[0].hasFocus(), "the arrows go on from there"
+    box.wanted.emit("the", "")
     assert board.state.selection.query == 3, "the next one, not the first"
-    tools.wanted.emit("the")
+    box.wanted.emit("the", "")
     assert board.state.selection.query == 0
-    tools.wanted.emit("zebra")
-    assert "No token 'zebra' here" in board.panel._readout.text()
+    box.wanted.emit("zebra", "")
+    assert "No token 'zebra' here" in _said(board)
 
 
-def test_the_field_for_a_token_closes_when_the_focus_goes_elsewhere(board: Board) -> None:
-    board.show(trace=Run().prefill(5))
+def test_a_query_and_a_key_tell_the_heads_with_most_weight(board: Board) -> None:
+    run = Run(layers=3)
+    trace = run.prefill(5, WORDS)
+    board.show(trace=trace)
     board.settle()
-    tools = board.panel.tools
-    tools.begin_go_to()
-    for reason, open_still in (
-        (Qt.FocusReason.PopupFocusReason, True),
-        (Qt.FocusReason.ActiveWindowFocusReason, True),
-        (Qt.FocusReason.OtherFocusReason, False),
-    ):
-        QApplication.sendEvent(tools.go_to, QFocusEvent(QEvent.Type.FocusOut, reason))
-        assert (tools._front.currentWidget() is tools.go_to) == open_still, reason
+    box = board.panel.heads.go_to
+    board.panel.begin_go_to()
+    QTest.keyClicks(box.query, "dog")
+    QTest.keyClick(box.query, Qt.Key.Key_Tab)
+    assert box.key.hasFocus()
+    QTest.keyClicks(box.key, "saw")
+    QTest.keyClick(box.key, Qt.Key.Key_Return)
+    board.settle()
+    assert (board.state.selection.query, board.panel.pages.maps.maps[0]._cursor) == (None, (4, 2))
+    weights = {
+        (layer, head): float(full_map(trace, 0, layer, head).weights[4, 2])
+        for layer in range(3)
+        for head in range(run.heads)
+    }
+    ranked = sorted(weights, key=lambda at: -weights[at])
+    header, *rows = board.panel.views()["Heads of one query and key"].table()  # type: ignore[misc]
+    assert header == ("layer", "head", "query", "key", "weight")
+    assert [row[:2] for row in rows] == ranked[: len(rows)]
+    first = box.heads.item(0)
+    assert first.text() == f"L{ranked[0][0]} H{ranked[0][1]}   {percent(weights[ranked[0]])}"
+    assert "token 4 '\u2068␣dog\u2069' on token 2" in _said(board)
+    for row in (2, 0):
+        where = box.heads.visualItemRect(box.heads.item(row)).center()
+        QTest.mouseClick(box.heads.viewport(), Qt.MouseButton.LeftButton, pos=where)
+        assert (board.state.selection.layer, board.state.selection.head) == ranked[row]
+    board.show(trace=run.decode(trace))
+    board.settle()
+    assert box.ranking is not None, "it follows the run"
+    QTest.keyClick(box.heads, Qt.Key.Key_Escape)
+    assert not box.isVisible()
+
+
+def test_a_key_that_no_head_may_read_is_said(board: Board) -> None:
+    board.show(trace=Run().prefill(5, WORDS))
+    board.settle()
+    board.panel.begin_go_to()
+    board.panel.heads.go_to.wanted.emit("1", "4")
+    board.settle()
+    assert "the causal mask hides it" in _said(board)
+    board.panel.heads.go_to.wanted.emit("1", "zebra")
+    assert "No token 'zebra' here" in _said(board)
+    board.show(trace=None)
+    assert _said(board) == ""
 
 
 def test_thousands_of_tokens_keep_every_hot_cell_in_a_difference() -> None:

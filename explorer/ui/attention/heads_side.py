@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
 
 from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores, Kind
+from explorer.ui.attention.go_to import GoTo
 from explorer.ui.attention.wish import Which
 from explorer.ui.canvases.atlas import AtlasView
 from explorer.ui.canvases.thumbnails import Sheet
@@ -16,7 +17,7 @@ from explorer.ui.theme import Theme
 
 
 class HeadsSide(QWidget):
-    """The atlas under its choices."""
+    """The atlas under its choices, and over them the way to a query and a key."""
 
     ordered = Signal()
     changed = Signal()  # another side is wanted
@@ -24,6 +25,7 @@ class HeadsSide(QWidget):
     def __init__(self, theme: Theme, read: Callable[[int, int], str]) -> None:
         super().__init__()
         self.atlas = AtlasView(theme, read)
+        self.go_to = GoTo()
         self.order = QComboBox()
         for place, (words, kind, tip) in enumerate(self._orders()):
             self.order.addItem(words, kind)
@@ -47,6 +49,7 @@ class HeadsSide(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(3)
+        column.addWidget(self.go_to)
         column.addWidget(self.order)
         column.addWidget(self.side)
         column.addWidget(self.atlas, 1)

@@ -86,9 +86,18 @@ class Pages(QStackedWidget):
         for page in (self.maps, self.arcs, self.row):
             page.set_theme(theme)
 
-    def go_to(self, token: int) -> None:
-        """Bring a token into view and put the cursor on it."""
-        self._walked.go_to(token, token)
+    def go_to(self, query: int, key: int) -> None:
+        """Bring a cell into view and put the cursor on it."""
+        self._walked.go_to(query, key)
+
+    def take_focus(self) -> None:
+        """The keys act on what is seen."""
+        if self.currentWidget() is self.row:
+            self.row.bars_shown.setFocus()
+        elif self.currentWidget() is self.arcs:
+            self.arcs.rows[0].setFocus()
+        else:
+            self.maps.maps[0].setFocus()
 
     def zoom(self, factor: float) -> None:
         """Larger or smaller; 0 = everything in view."""

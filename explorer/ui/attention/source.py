@@ -8,7 +8,7 @@ from time import monotonic
 from PySide6.QtCore import QObject, Signal
 
 from explorer.figures import atlas as atlases
-from explorer.figures import blocks, difference, heads
+from explorer.figures import blocks, difference, heads, pair
 from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores, Kind
 from explorer.figures.sides import Side
@@ -35,6 +35,7 @@ class AttentionSource(QObject):
     ordering = Signal(float)  # of the heads' order, which takes long, 0 to 1
     atlasReady = Signal(object, object)  # Atlas, or None while its pass has not run; its picture
     scoresReady = Signal(object)  # HeadScores, complete
+    ranked = Signal(object)  # pair.Ranking
 
     def __init__(self, parent: QObject, pictured: Callable[[], MakeSheet] | None = None) -> None:
         """`pictured` tells how the atlas is to be painted, which is done here too."""
@@ -78,12 +79,21 @@ class AttentionSource(QObject):
 
     def forget(self) -> None:
         """Nothing is looked at any more."""
-        for lane in ("map", "atlas", "scores"):
+        for lane in ("map", "atlas", "scores", "pair"):
             self._worker.drop(lane)
         self._wish = self._drawn = self._atlas = self._scores = None
         self._map_of = self._atlas_of = self._scores_of = None
         self._finished = []
         self._sides = Sides()
+
+    def rank(self, look: Look, query: int, key: int) -> None:
+        """Which heads put most weight from one token on another."""
+
+        def work() -> Iterator[object]:
+            for part in pair.rank(look.trace, look.step, query, key):
+                yield TURN if isinstance(part, float) else part
+
+        self._worker.ask("pair", work, self.ranked.emit, urgent=True)
 
     # -- maps
 

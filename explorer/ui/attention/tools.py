@@ -9,16 +9,12 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
     QActionGroup,
-    QFocusEvent,
-    QKeyEvent,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
-    QLineEdit,
     QMenu,
-    QStackedWidget,
     QToolButton,
     QWidget,
 )
@@ -34,39 +30,13 @@ from explorer.ui.theme import Theme, unit
 _WIDE = 620  # pixels at a zoom of 1 from which the compare button has its words
 
 
-class GoTo(QLineEdit):
-    """A field for a token's number or text; Enter looks for it, Escape or another focus leaves."""
-
-    wanted = Signal(str)
-    left = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setPlaceholderText(self.tr("Token number or text, then Enter"))
-        self.setAccessibleName(self.tr("Go to token"))
-        self.returnPressed.connect(lambda: self.wanted.emit(self.text()))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.left.emit()
-            return
-        super().keyPressEvent(event)
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        # Its own menu, and another window for a while, give the focus back.
-        passing = (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason)
-        if event.reason() not in passing:
-            self.left.emit()
-
-
 class Tools(QWidget):
     """Reports every choice; `changed` covers all that decides what is worked out."""
 
     changed = Signal()
     compared = Signal(bool)
     coloured = Signal()
-    wanted = Signal(str)  # go to this token
+    goTo = Signal()  # ask for a token to go to
     zoomed = Signal(float)  # 0 = the whole map
 
     def __init__(self, theme: Theme) -> None:
@@ -74,10 +44,6 @@ class Tools(QWidget):
         self._theme = theme
         self.name = ElidedLabel()
         self.name.setProperty("look", "title")
-        self.go_to = GoTo()
-        self._front = QStackedWidget()
-        self._front.addWidget(self.name)
-        self._front.addWidget(self.go_to)
         self.view = self._chooser(
             self.tr("View"),
             [
@@ -107,14 +73,12 @@ class Tools(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(4)
-        row.addWidget(self._front, 1)
+        row.addWidget(self.name, 1)
         row.addWidget(self.compare)
         row.addWidget(self.view)
         row.addWidget(self.figure)
         row.addWidget(self.scale)
         row.addWidget(self.more)
-        self.go_to.wanted.connect(self._on_wanted)
-        self.go_to.left.connect(self.end_go_to)
         self._tint()
 
     def _figures(self) -> list[tuple[str, str, str]]:
@@ -163,7 +127,7 @@ class Tools(QWidget):
         ):
             act = menu.addAction(words, lambda factor=factor: self.zoomed.emit(factor))
             self._acts.append((act, name))
-        menu.addAction(self.tr("Go to token…\tCtrl+G"), self.begin_go_to)
+        menu.addAction(self.tr("Go to token…\tCtrl+G"), self.goTo.emit)
         menu.addSeparator()
         names: list[tuple[str, object]] = [(name.capitalize(), name) for name in COLOUR_MAPS]
         self._colours = self._group(menu, names, lambda: None)
@@ -212,21 +176,6 @@ class Tools(QWidget):
         for act in self._colours.actions():
             if act.data() == colours:
                 act.trigger()
-
-    # -- go to token
-
-    def begin_go_to(self) -> None:
-        """Put the field in place of the name."""
-        self._front.setCurrentWidget(self.go_to)
-        self.go_to.selectAll()
-        self.go_to.setFocus()
-
-    def end_go_to(self) -> None:
-        self._front.setCurrentWidget(self.name)
-
-    def _on_wanted(self, text: str) -> None:
-        if text.strip():
-            self.wanted.emit(text.strip())
 
     # -- look
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 from explorer.figures import blocks
 from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores
+from explorer.figures.pair import Ranking
 from explorer.figures.tokens import Label, extended, find
 from explorer.session.state import State, only_points
 from explorer.trace.step import Token
@@ -108,11 +109,17 @@ class AttentionPanel(Panel):
         tools.changed.connect(self._on_choice)
         tools.compared.connect(self._on_compared)
         tools.coloured.connect(self._on_coloured)
-        tools.wanted.connect(self._go_to)
+        tools.goTo.connect(self.begin_go_to)
         tools.zoomed.connect(self.pages.zoom)
         self.compare_bar.changed.connect(self._on_choice)
         self.heads.changed.connect(self._on_choice)
         self.heads.ordered.connect(self._on_order)
+        self.heads.go_to.wanted.connect(self._go_to)
+        self.heads.go_to.left.connect(self._end_go_to)
+        self.heads.go_to.picked.connect(
+            lambda layer, head: self.session.select(layer=layer, head=head)
+        )
+        source.ranked.connect(self._show_ranking)
         self.heads.atlas.picked.connect(
             lambda layer, head: self.session.select(layer=layer, head=head)
         )
@@ -142,6 +149,9 @@ class AttentionPanel(Panel):
         self._follow_tokens(trace)
         if before is None or (before.layer, before.head) != (look.layer, look.head):
             self.heads.atlas.set_selected(look.layer, look.head)
+            self.heads.go_to.set_selected(look.layer, look.head)
+        if before is not None and not look.same_passes(before):
+            self._rank_again(look)
         self.source.show(self._wish(look, new))
         self._mark(new)
         self.comparing.show_state(new)
@@ -175,6 +185,7 @@ class AttentionPanel(Panel):
         self._look = self._drawn = self._over = self._scores = None
         self.heads.atlas.set_order(None)
         self.heads.atlas.set_doing("")
+        self.heads.go_to.say("")
 
     def _follow_tokens(self, trace: Trace) -> None:
         tokens = trace.tokens
@@ -324,28 +335,55 @@ class AttentionPanel(Panel):
     def begin_go_to(self) -> None:
         """Ask for a token to go to."""
         if not self.empty:
-            self.tools.begin_go_to()
+            self.heads.go_to.begin()
 
     def compare(self) -> None:
         """Switch the comparison with and without the mask on or off."""
         self._on_compared(not self.comparing.on(self.session.state))
 
-    def _go_to(self, text: str) -> None:
-        """Select a token by its number, or the next one that holds a text."""
-        if self._look is None:
+    def _end_go_to(self) -> None:
+        self.heads.go_to.hide()
+        self.pages.take_focus()
+
+    def _go_to(self, query: str, key: str) -> None:
+        """Select a token by its number, or the next one that holds a text; or a query and a key."""
+        look = self._look
+        if look is None:
             return
-        found = find(text, self._labels[: self._look.slots], self._query or 0)
-        if found is None:
-            self.tools.go_to.selectAll()
-            self._readout.setText(
+        slots = self._labels[: look.slots]
+        row = find(query, slots, self._query or 0)
+        # A key is looked for up to its query first: what comes later is masked in most models.
+        column = None if row is None else find(key, slots[: row + 1]) if key else row
+        column = find(key, slots) if column is None and key else column
+        if row is None or column is None:
+            self.heads.go_to.say(
                 self.tr("No token '{0}' here: give a number from 0 to {1}, or some text.").format(
-                    text, self._look.slots - 1
+                    query if row is None else key, look.slots - 1
                 )
             )
             return
-        self.tools.end_go_to()
-        self._on_picked(found, found)
-        self.pages.go_to(found)
+        self._on_picked(row, column)
+        if key:
+            self.pages.go_to(row, column)
+            self.source.rank(look, row, column)
+        else:
+            self._end_go_to()
+            self.pages.go_to(row, column)
+
+    def _show_ranking(self, found: Ranking) -> None:
+        self.heads.go_to.show_ranking(found, self._labels)
+        if self._look is not None:
+            self.heads.go_to.set_selected(self._look.layer, self._look.head)
+
+    def _rank_again(self, look: Look) -> None:
+        """The same pair in other passes, as far as they have read both."""
+        found = self.heads.go_to.ranking
+        if found is None:
+            return
+        if max(found.query, found.key) < look.slots:
+            self.source.rank(look, found.query, found.key)
+        else:
+            self.heads.go_to.say("")
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
@@ -361,6 +399,9 @@ class AttentionPanel(Panel):
             names[view]: View(self.pages.by_view[view], self._table, self._array, self._shown()),
             self.tr("All heads"): View(self.heads.atlas),
         }
+        if self.heads.go_to.ranking is not None:
+            box = self.heads.go_to
+            shown[self.tr("Heads of one query and key")] = View(box.heads, box.table)
         if self.comparing.on(self.session.state):
             shown[self.tr("Next token, both runs")] = View(self.tray.next, self.tray.next.table)
             shown[self.tr("Prefix experiment")] = View(self.tray.prefix, self.tray.prefix.table)
