@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
+from explorer import disk
 from explorer.cli import png
 from explorer.cli.errors import DONE, CommandError
 from explorer.cli.show import opened
@@ -26,15 +26,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"{out.name} must end in .npy, .csv or .png.")
     trace = opened(arguments.file)
     head = _head_map(trace, arguments.step, arguments.layer, arguments.head)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
-        with open(temporary, "wb") as stream:
+        with disk.replacing(out) as stream:
             _write(stream, out, head)
-        os.replace(temporary, out)
     except OSError as error:
-        raise CommandError(f"{out} could not be written: {error.strerror or error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise CommandError(f"{out} could not be written: {disk.why(error)}.") from error
     return DONE
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from explorer import disk
 from explorer.cli.client import Client
 from explorer.cli.document import print_json, print_table
 from explorer.cli.engine import engine_command
@@ -125,7 +126,7 @@ def _compared(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, di
 
 def _earlier(name: str) -> dict[str, Any]:
     try:
-        found = json.loads(Path(name).read_text("utf-8"))
+        found = json.loads(disk.read_text(name))
         if not isinstance(found, dict) or not isinstance(found.get("ratios"), dict):
             raise ValueError("it has no ratios")
         flat(found)
@@ -139,9 +140,9 @@ def _earlier(name: str) -> dict[str, Any]:
 
 def _save(document: dict[str, Any], path: Path) -> None:
     try:
-        path.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+        disk.write(path, (json.dumps(document, indent=1) + "\n").encode())
     except OSError as error:
-        raise CommandError(f"{path} could not be written: {error.strerror}.") from error
+        raise CommandError(f"{path} could not be written: {disk.why(error)}.") from error
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from explorer import disk
 from explorer import sampling as chain
 from explorer.cli.client import Client
 from explorer.cli.document import print_json, print_trace, trace_document
@@ -74,10 +75,13 @@ def writable(name: str) -> Path:
     try:
         if path.is_dir():
             raise CommandError(f"{name} is a folder; name a file to write.")
-        if not path.parent.is_dir():
-            raise CommandError(f"There is no folder {path.parent} to write {path.name} in.")
-        if not os.access(path.parent, os.W_OK):
-            raise CommandError(f"Nothing may be written in {path.parent}; choose another folder.")
+        target = disk.writable(path)
+        if not target.parent.is_dir():
+            raise CommandError(f"There is no folder {target.parent} to write {target.name} in.")
+        if not os.access(target.parent, os.W_OK):
+            raise CommandError(f"Nothing may be written in {target.parent}; choose another folder.")
+    except OSError as error:
+        raise CommandError(f"{name} can't be written: {disk.why(error)}.") from error
     except ValueError as error:
         raise CommandError(f"{name!r} is no file name: {error}.") from error
     return path
@@ -107,16 +111,10 @@ def _prompt(arguments: argparse.Namespace) -> str:
         if problem:
             raise CommandError(problem)
         return str(arguments.prompt)
-    name = arguments.prompt_file
     try:
-        return Path(name).read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CommandError(
-            f"{name} is not UTF-8 text (byte {error.start} can't be read); save it as UTF-8."
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CommandError(f"{name} could not be read: {reason}.") from error
+        return disk.read_text(arguments.prompt_file)
+    except disk.TextError as error:
+        raise CommandError(str(error)) from error
 
 
 def _sampling(arguments: argparse.Namespace) -> Sampling:

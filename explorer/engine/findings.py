@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -23,7 +22,7 @@ import msgspec
 import torch
 
 import explorer
-from explorer import places
+from explorer import disk, places
 from explorer.engine import own_code, selftest
 from explorer.engine.cache import Kind
 from explorer.engine.capture import Capture, routes
@@ -194,9 +193,7 @@ def _write(found: Findings) -> None:
     folder = _folder()
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f"{found.of}.{os.getpid()}.part"
-        part.write_bytes(msgspec.json.encode(found))
-        os.replace(part, folder / f"{found.of}.json")
+        disk.write(folder / f"{found.of}.json", msgspec.json.encode(found))
         newest = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for old in newest[_KEPT:]:
             old.unlink()

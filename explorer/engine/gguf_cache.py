@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from explorer import places
+from explorer import disk, places
 
 FORMAT = 2  # of the converted folder; a newer program converts again
 LIMIT_BYTES = 60 * 10**9  # for all but the bundled model; the longest unused go first
@@ -70,7 +70,7 @@ def store(path: Path, folder: Path, origin: str, fill: Callable[[Path], list[str
             "source": {"path": str(path), **_identity(path)},
             "files": files,
         }
-        (work / _MANIFEST).write_text(json.dumps(known, indent=1), "utf-8")
+        disk.write(work / _MANIFEST, json.dumps(known, indent=1).encode())
         _give_name(work, folder)
         return Conversion(origin, tuple(notes))
     finally:

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from explorer import disk
 from explorer.engine import OFFLINE_NAMES, errors
 
 _SAFETENSORS = re.compile(r"[^/]+\.safetensors")
@@ -207,7 +208,7 @@ def _point_main(snapshot: Path, revision: str) -> None:
     """Say that this snapshot is the newest, as a download of `main` would."""
     ref = snapshot.parent.parent / "refs" / "main"
     ref.parent.mkdir(parents=True, exist_ok=True)
-    ref.write_text(revision, "utf-8")
+    disk.write(ref, revision.encode())
 
 
 def _there(folder: Path) -> Path:

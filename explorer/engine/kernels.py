@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import hashlib
 import logging
-import os
 import platform
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from explorer import places
+from explorer import disk, places
 from explorer.engine.errors import BadInput
 from explorer.engine.traffic import processor
 
@@ -90,18 +89,11 @@ def _keep(made: Path) -> Path:
     """Where the file lies from now on: the data folder, or where it is if that can't be written."""
     content = made.read_bytes()
     kept = _folder() / f"{_key()}-{_digest(content)}.so"
-    part = kept.with_suffix(f".{os.getpid()}.part")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(part, kept)
+        disk.write(kept, content)
     except OSError as error:
         _log.warning("The kernels serve this run only; %s can't be written: %s", _folder(), error)
-        with contextlib.suppress(OSError):
-            part.unlink()
         return made
     return kept
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from explorer import places
+from explorer import disk, places
 from explorer.engine import findings, kernels, one_row, selftest
 from explorer.engine.errors import BadInput
 from explorer.engine.layout import Layout
@@ -234,8 +233,6 @@ def _known(runner: Runner) -> tuple[ModeFigures, ...]:
 def _keep(runner: Runner, figures: ModeFigures) -> None:
     """A disk that is full or read-only costs nothing but measuring again."""
     path = _file(runner, figures.mode)
-    part = path.with_suffix(f".{os.getpid()}.part")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(msgspec.json.encode(figures))
-        os.replace(part, path)
+        disk.write(path, msgspec.json.encode(figures))

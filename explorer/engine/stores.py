@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from explorer import places
+from explorer import disk, places
 
 _DEEPEST = 6
 _MOST_FOLDERS = 20_000  # of one tree; a home folder added by mistake must not hang the search
@@ -63,7 +63,7 @@ def _lm_studio_roots() -> list[Path]:
     roots = [home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
     pointer = home / ".lmstudio-home-pointer"
     try:
-        moved = Path(pointer.read_text("utf-8").strip()) / "models"
+        moved = Path(disk.read_text(pointer).strip()) / "models"
     except (OSError, ValueError):
         return roots
     return list(dict.fromkeys([moved, *roots]))
@@ -99,7 +99,7 @@ def _ollama_blob(root: Path, manifest: Path) -> Path | None:
     try:
         if manifest.stat().st_size > 1 << 20:
             return None
-        layers = json.loads(manifest.read_text("utf-8"))["layers"]
+        layers = json.loads(disk.read_text(manifest))["layers"]
         digest = next(str(x["digest"]) for x in layers if x["mediaType"] == _OLLAMA_MODEL)
     except (OSError, ValueError, KeyError, TypeError, StopIteration):
         return None
@@ -138,7 +138,7 @@ def _list_file() -> Path:
 
 def _remembered() -> list[str]:
     try:
-        entries: Any = json.loads(_list_file().read_text("utf-8"))
+        entries: Any = json.loads(disk.read_text(_list_file()))
     except (OSError, ValueError):
         return []
     return [e for e in entries if isinstance(e, str)] if isinstance(entries, list) else []
@@ -147,9 +147,7 @@ def _remembered() -> list[str]:
 def _remember(entries: list[str]) -> None:
     path = _list_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(list(dict.fromkeys(entries)), indent=1), "utf-8")
-    os.replace(part, path)
+    disk.write(path, json.dumps(list(dict.fromkeys(entries)), indent=1).encode())
 
 
 def _tree(root: Path, origin: str) -> Iterator[Source]:

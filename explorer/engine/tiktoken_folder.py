@@ -10,6 +10,7 @@ from typing import Any
 
 import tiktoken
 
+from explorer import disk
 from explorer.engine import token_bytes
 from explorer.engine.errors import BadInput
 from explorer.engine.splitters import TiktokenSplitter
@@ -75,7 +76,7 @@ def open_folder(folder: Path, vocabulary: Path) -> TiktokenFolder:
     settings = read_json(config) if config.is_file() else {}
     template = folder / "chat_template.jinja"
     if template.is_file() and template.stat().st_size < _LONGEST:
-        settings["chat_template"] = template.read_text("utf-8", errors="replace")
+        settings["chat_template"] = _template(template)
     family = {_LLAMA3_RANKS: _llama3(), _QWEN_RANKS: _qwen()}.get(len(ranks))
     special = _special(settings, ranks, family)
     pattern = settings.get("pat_str")
@@ -93,6 +94,13 @@ def open_folder(folder: Path, vocabulary: Path) -> TiktokenFolder:
     start = _start(settings, special, family)
     splitter = TiktokenSplitter(encoding, token_bytes.of_bytes(ranks, special), start)
     return TiktokenFolder(splitter, settings, assumption)
+
+
+def _template(path: Path) -> str:
+    try:
+        return disk.read_text(path, _LONGEST)
+    except disk.TextError as error:
+        raise BadInput(str(error)) from error
 
 
 def named_tokens(settings: dict[str, Any]) -> dict[str, str]:

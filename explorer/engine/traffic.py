@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from explorer import places
+from explorer import disk, places
 from explorer.trace.traffic import Traffic
 
 ROWS, COLUMNS = 48 * 1024, 1024  # 192 MiB of float32: no processor's cache holds that
@@ -137,8 +137,6 @@ def _read() -> dict[str, float]:
 
 def _keep(key: str, value: float) -> None:
     path = _file()
-    part = path.with_suffix(f".{os.getpid()}.part")
     with contextlib.suppress(OSError):  # a folder that can't be written: measured again next time
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(_read() | {key: value}, indent=1), "utf-8")
-        os.replace(part, path)
+        disk.write(path, json.dumps(_read() | {key: value}, indent=1).encode())

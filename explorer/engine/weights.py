@@ -9,6 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from explorer import disk
 from explorer.engine.errors import BadInput
 
 _LONGEST_HEADER = 100 * 1024 * 1024  # the limit of the safetensors format itself
@@ -53,7 +54,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > _LONGEST_JSON:
             raise BadInput(f"{path.name} is far too long to be what its name says; not opened.")
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(disk.read_text(path, _LONGEST_JSON))
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(
             f"{path.name} in {path.parent.name} cannot be read; download it again.", str(error)

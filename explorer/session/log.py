@@ -6,6 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from explorer import disk
+
 MAX_BYTES = 1 << 20
 
 
@@ -22,5 +24,4 @@ class RotatingLog:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             if self._path.exists() and self._path.stat().st_size + len(data) > self._max_bytes:
                 os.replace(self._path, self._path.with_name(self._path.name + ".1"))
-            with open(self._path, "ab") as stream:
-                stream.write(data)
+            disk.append(self._path, data)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
+from explorer import disk
 from explorer.session.prompt import encoding_problem
 from explorer.trace.batch import MOST_ROWS
 
@@ -17,14 +17,9 @@ class PromptListError(ValueError):
 def read_prompts(name: str | os.PathLike[str]) -> tuple[str, ...]:
     """1 to 16 prompts of a UTF-8 file; PromptListError if they can't be had."""
     try:
-        text = Path(name).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise PromptListError(
-            f"{name} is not UTF-8 text (byte {error.start} can't be read); save it as UTF-8."
-        ) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise PromptListError(f"{name} could not be read: {reason}.") from error
+        text = disk.read_text(name)
+    except disk.TextError as error:
+        raise PromptListError(str(error)) from error
     found = _json_list(text)
     if found is None:
         # Not splitlines: a line may hold form feeds and other separators of its own.

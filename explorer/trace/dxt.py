@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import os
 import struct
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 import numpy as np
 
+from explorer import disk
 from explorer.trace.batch_soundness import require_sound_batch
 from explorer.trace.beside import Beside
 from explorer.trace.dxt_body import (
@@ -61,27 +59,12 @@ def save(trace: Trace, path: str | os.PathLike[str], beside: Beside = _ALONE) ->
     """Write the file whole or not at all; DxtError if it can't be written."""
     target = Path(path)
     try:
-        with _replacing(target) as stream:
+        with disk.replacing(target) as stream:
             _write(stream, trace, beside)
     except DxtError:
         raise
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DxtError(f"{target} could not be written: {reason}.") from error
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """A temporary file beside `target` that takes its name once it is written and on disk."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        with open(temporary, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise DxtError(f"{target} could not be written: {disk.why(error)}.") from error
 
 
 def _write(stream: BinaryIO, trace: Trace, beside: Beside) -> None:
@@ -129,12 +112,11 @@ def load_whole(path: str | os.PathLike[str]) -> tuple[Trace, Beside]:
     """The trace of a file, and what was saved beside it; DxtError as in `load`."""
     source = Path(path)
     try:
-        with open(source, "rb") as stream:
+        with disk.opened(source) as stream:
             head = _read_head(stream, os.fstat(stream.fileno()).st_size)
             data = stream.read()
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise DxtError(f"{source} could not be opened: {reason}.") from error
+        raise DxtError(f"{source} could not be opened: {disk.why(error)}.") from error
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise DxtError(f"{source} is not a Decoder Explorer file: {error}.") from error
     try:

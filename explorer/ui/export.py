@@ -17,6 +17,7 @@ from PySide6.QtGui import QImage, QPainter, QRegion
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
+from explorer import disk
 from explorer.figures import table_text
 from explorer.ui.canvases.embedded import apart
 
@@ -113,7 +114,7 @@ def writing(view: View, title: str, path: Path, kind: Kind) -> Generator[int]:
         array = view.array()
         return _put(path, lambda file: _whole(np.save(file, array(), allow_pickle=False)))
     image = picture(view.widget)
-    return _put(path, lambda file: _whole(file.write(_png(image))))
+    return _put(path, lambda file: _whole(file.write(png(image))))
 
 
 def write_view(view: View, title: str, path: Path, kind: Kind) -> None:
@@ -122,14 +123,9 @@ def write_view(view: View, title: str, path: Path, kind: Kind) -> None:
 
 
 def _put(path: Path, write: Callable[[BinaryIO], Iterator[int]]) -> Generator[int]:
-    """Write beside the file, and put it in its place when it is whole."""
-    beside = path.with_name(f".{path.name}.part")
-    try:
-        with beside.open("wb") as file:
-            yield from write(file)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    """Put the file in its place when it is whole."""
+    with disk.replacing(path) as file:
+        yield from write(file)
 
 
 def _csv(rows: Iterable[Sequence[object]], file: BinaryIO) -> Iterator[int]:
@@ -145,7 +141,8 @@ def _whole(_: object) -> Iterator[int]:
     return iter((1,))
 
 
-def _png(image: QImage) -> bytes:
+def png(image: QImage) -> bytes:
+    """The picture as the bytes of a PNG file."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     image.save(buffer, "PNG")  # type: ignore[call-overload]

@@ -14,7 +14,7 @@ from PySide6.QtCore import QByteArray, QRectF, Qt
 from PySide6.QtGui import QIcon, QIconEngine, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-from explorer import places
+from explorer import disk, places
 
 if TYPE_CHECKING:
     from explorer.ui.theme import Theme
@@ -94,7 +94,7 @@ def arrow_folder(muted: str, text: str, on_accent: str) -> str:
             "check-text": text,
             "dot": on_accent,
         }.items():
-            (folder / f"{name}.svg").write_text(_arrow(name.split("-")[0], colour), "utf-8")
+            disk.write(folder / f"{name}.svg", _arrow(name.split("-")[0], colour).encode())
     except OSError:
         return ""
     return folder.as_posix()

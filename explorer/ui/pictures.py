@@ -8,7 +8,9 @@ from pathlib import Path
 from PySide6.QtCore import QElapsedTimer, QEventLoop
 from PySide6.QtWidgets import QApplication, QWidget
 
+from explorer import disk
 from explorer.session.session import Session
+from explorer.ui import export
 from explorer.ui.window import Window
 
 SIZE = (1440, 900)
@@ -44,8 +46,11 @@ def take(
 
 
 def _save(widget: QWidget, path: Path) -> Path:
-    if not widget.grab().save(str(path)):
-        raise PictureError(f"The picture {path} could not be written.")
+    try:
+        disk.write(path, export.png(widget.grab().toImage()))
+    except OSError as error:
+        words = f"The picture {path} could not be written: {disk.why(error)}."
+        raise PictureError(words) from error
     return path
 
 
