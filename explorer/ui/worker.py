@@ -214,6 +214,10 @@ class _Thread:
             elif job.advance():
                 with self._changed:
                     self._jobs.append(job)  # behind the others: they get their turn
+                continue
+            # Its functions may hold the last reference to a widget, which must die in Qt's thread.
+            over, job = [job], None
+            _bridge().post(over.clear)
 
     def _next(self) -> _Job | None:
         with self._changed:

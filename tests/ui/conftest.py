@@ -10,7 +10,7 @@ import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
+from PySide6.QtCore import QEvent, QMessageLogContext, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui.garbage import Garbage
@@ -35,6 +35,17 @@ def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
     stage = WindowStage(qapp, tmp_path)
     yield stage
     stage.close()
+
+
+@pytest.fixture(autouse=True)
+def no_widget_outlives_its_test() -> Iterator[None]:
+    """What a test left on screen or in a menu would slow down, and could break, those after it."""
+    yield
+    app = QApplication.instance()
+    if isinstance(app, QApplication):
+        for widget in app.topLevelWidgets():
+            widget.deleteLater()
+        app.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,7 @@ class WindowStage(Stage):
 
     def say(self, *events: object) -> None:
         super().say(*events)  # type: ignore[arg-type]
-        self.app.processEvents()  # one turn: tests measure how long it takes
+        self.paint()
 
     def close(self) -> None:
         self.window.close_at_once()

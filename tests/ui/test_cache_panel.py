@@ -16,6 +16,7 @@ from explorer.ui.panels.kv_cache import KvCachePanel
 from tests.session.scripted import card
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import resize, show
 
 MIXED = {"kv_bytes_per_token": 64, "layer_kinds": ("sliding", "full"), "windows": (4, 0)}
 
@@ -59,8 +60,8 @@ def test_a_larger_panel_tells_what_sharing_saves_and_what_context_is_left(
     stage.ran(2)
     dock = next(d for d in stage.window.docks.docks if d.panel is panel)
     dock.setFloating(True)
-    dock.resize(500, 300)
-    stage.paint()
+    show(dock)
+    resize(dock, 500, 300)
     assert "(GQA): 256 bytes, not 512 bytes" in words(panel)
     assert "context left: 60 of 64 tokens" in words(panel)
 

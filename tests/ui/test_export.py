@@ -152,10 +152,13 @@ def test_a_long_table_is_written_while_the_window_goes_on(
 ) -> None:
     panel = _panel()
     written_in: set[threading.Thread] = set()
+    looked = threading.Event()
 
     def rows() -> Iterator[Sequence[object]]:
         for number in range(40):
             written_in.add(threading.current_thread())
+            if threading.current_thread() is not threading.main_thread():
+                assert looked.wait(10)
             yield [number] * 1000
 
     path = tmp_path / "long.csv"
@@ -163,6 +166,7 @@ def test_a_long_table_is_written_while_the_window_goes_on(
     assert panel.saving.busy
     assert not panel.saving.button.isHidden()
     assert not path.exists(), "it is put in its place when it is whole"
+    looked.set()
     wait_until(lambda: not panel.saving.busy)
     assert panel.saving.button.isHidden()
     assert len(path.read_text(encoding="utf-8-sig").splitlines()) == 40

@@ -25,6 +25,7 @@ from explorer.ui.panel import Panel
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.panels.next_token import NextTokenPanel
 from tests.figures.runs import Run
+from tests.session.scripted import Stage
 from tests.ui.stage import WindowStage
 
 PROMPT, STEPS, VOCABULARY = 112, 24, 49_152
@@ -60,7 +61,8 @@ def turns(stage: WindowStage, event: m.Event) -> list[float]:
     """Milliseconds of this thread in each turn of the loop, from the event to the last picture."""
     (panel,) = (p for p in stage.window.docks.panels if isinstance(p, AttentionPanel))
     began = time.thread_time()
-    stage.say(event)
+    Stage.say(stage, event)
+    stage.app.processEvents()
     found = [time.thread_time() - began]
     while panel.source.busy:
         began = time.thread_time()

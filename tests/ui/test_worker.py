@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication, QWidget
 
+from explorer.ui import worker as workers
 from explorer.ui.worker import TURN, Worker
 from tests.ui.waiting import wait_until
 
@@ -188,9 +189,44 @@ def test_nothing_arrives_after_the_end(qapp: QApplication, how: str) -> None:
     assert not worker.busy
 
 
-def test_the_thread_ends_with_the_last_worker_and_starts_again(qapp: QApplication) -> None:
+@pytest.mark.parametrize("how", ["done", "failed", "dropped"])
+def test_what_a_request_holds_is_let_go_in_the_windows_thread(worker: Worker, how: str) -> None:
+    """The last reference to a widget is often the request's own: only Qt's thread may end it."""
+    ended: list[threading.Thread] = []
+    started, release = threading.Event(), threading.Event()
+
+    class Held:
+        def __del__(self) -> None:
+            ended.append(threading.current_thread())
+
+    def request(held: Held) -> None:
+        def work() -> Held:
+            started.set()
+            release.wait(10)
+            if how == "failed":
+                raise ValueError("no")
+            return held
+
+        worker.ask("map", work, lambda _: held, lambda _: held)
+
+    request(Held())
+    assert started.wait(10)
+    if how == "dropped":
+        worker.drop("map")
+    release.set()
+    wait_until(lambda: bool(ended))
+    assert ended == [threading.main_thread()]
+
+
+def test_the_thread_ends_with_the_last_worker_and_starts_again(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A thread of its own: a worker that another test left keeps the shared one alive.
+    monkeypatch.setattr(workers, "_thread", type(workers._thread)())
+    before = set(threading.enumerate())
+
     def alive() -> list[threading.Thread]:
-        return [t for t in threading.enumerate() if t.name == "figures"]
+        return [t for t in threading.enumerate() if t.name == "figures" and t not in before]
 
     owner = QObject()
     for _ in range(3):
