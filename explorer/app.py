@@ -200,8 +200,10 @@ def _bindings_problem() -> str:
 
 
 def _refuse(sentence: str) -> int:
+    from explorer.figures.sentences import fitting
+
     if sys.stderr is not None:
-        print(sentence, file=sys.stderr)
+        print(fitting(sentence), file=sys.stderr)
     return 2
 
 

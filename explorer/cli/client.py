@@ -9,7 +9,9 @@ from types import TracebackType
 
 import msgspec
 
+from explorer.cli import terminal
 from explorer.cli.errors import BAD_USE, ENGINE_FAILED, CommandError
+from explorer.figures.characters import printable
 from explorer.session.remote import EngineProcess
 from explorer.trace import messages as m
 from explorer.trace.card import ModelCard
@@ -96,7 +98,7 @@ class Client:
         """A sentence on stderr that is no error; nothing if it is empty."""
         self._progress.clear()
         if sentence and sys.stderr is not None:
-            print(sentence, file=sys.stderr)
+            print(terminal.sentence(sentence), file=sys.stderr)
 
     def progress(self, text: str, fraction: float | None = None) -> None:
         """Show what is going on, on a terminal only."""
@@ -121,13 +123,12 @@ class Progress:
     def show(self, text: str, fraction: float | None = None) -> None:
         if self._on:
             line = text if fraction is None else f"{text} {progress_percent(fraction)}"
-            line = line[:78]
-            sys.stderr.write("\r" + line.ljust(self._shown))
-            sys.stderr.flush()
+            line = printable(line)[:78]
+            terminal.overwrite(line.ljust(self._shown))
             self._shown = len(line)
 
     def clear(self) -> None:
         if self._on and self._shown:
-            sys.stderr.write("\r" + " " * self._shown + "\r")
-            sys.stderr.flush()
+            terminal.overwrite(" " * self._shown)
+            terminal.overwrite("")
             self._shown = 0

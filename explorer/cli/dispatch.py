@@ -10,8 +10,11 @@ import traceback
 from collections.abc import Sequence
 
 from explorer import places
+from explorer.cli import terminal
 from explorer.cli.arguments import COMMANDS, desktop_parser
 from explorer.cli.errors import BAD_USE, DONE, ENGINE_FAILED, INTERRUPTED, CommandError
+from explorer.figures.characters import elide
+from explorer.session import log
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,6 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a windowed build has no streams
             stream.reconfigure(errors="backslashreplace")
+    with terminal.marked_output():
+        return _run(words)
+
+
+def _run(words: list[str]) -> int:
     try:
         code = _dispatch(words)
         if sys.stdout is not None:
@@ -39,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BAD_USE
     except Exception as error:
         _keep_details()
-        fault = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        fault = elide(" ".join(f"{type(error).__name__}: {error}".split()), 200)
         _complain(f"An unforeseen fault ({fault}); the details are in {places.log_file()}.")
         return ENGINE_FAILED
 
@@ -50,9 +58,7 @@ def _drop_output() -> None:
 
 
 def _keep_details() -> None:
-    from explorer.session.log import RotatingLog
-
-    RotatingLog(places.log_file()).write(traceback.format_exc().encode("utf-8", "replace"))
+    log.keep(traceback.format_exc())
 
 
 def _dispatch(words: list[str]) -> int:
@@ -78,4 +84,4 @@ def _desktop(arguments: argparse.Namespace) -> int:
 def _complain(sentence: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(" ".join(sentence.splitlines()), file=sys.stderr)  # names may hold line breaks
+            print(terminal.sentence(sentence), file=sys.stderr)

@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 
 from explorer.figures import tokens as labels
+from explorer.figures.sentences import name
 from explorer.trace.card import SelfCheck
 from explorer.trace.modes import MODES
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
+
+CELL = 240  # letters that a cell of a table has at most: whole paths, and no endless token
 
 
 def trace_document(trace: Trace) -> dict[str, Any]:
@@ -85,14 +88,16 @@ def _step(step: Step, chosen: Token) -> dict[str, Any]:
 
 def print_json(document: dict[str, Any]) -> None:
     """One JSON object, in ASCII so that any terminal and pipe takes it."""
-    print(json.dumps(document, indent=1, allow_nan=False))
+    text = json.dumps(document, indent=1, allow_nan=False)
+    print(text.replace("\x7f", "\\u007f"))  # the one control character that JSON lets pass
 
 
 def print_trace(trace: Trace) -> None:
     """The run as a table."""
     request, card = trace.request, trace.card
     mask = "causal mask on" if request.causal_mask else "causal mask OFF"
-    print(f"{request.model or card.name} ({card.architecture}, {card.dtype}, {card.device})")
+    named = [request.model or card.name, card.architecture, card.dtype, card.device]
+    print("{} ({}, {}, {})".format(*(name(part, CELL) for part in named)))
     if request.mode != "exact":
         print(f"mode {request.mode}: {MODES[request.mode]}")
     print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")
@@ -127,6 +132,7 @@ def print_table(
     left: Collection[int] = (),
 ) -> None:
     """Columns as wide as their widest cell; numbers to the right, columns in `left` to the left."""
+    rows = [tuple(name(cell, CELL) for cell in row) for row in rows]
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
     for row in [heads, *rows]:
         cells = [

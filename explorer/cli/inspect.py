@@ -7,9 +7,10 @@ from itertools import groupby
 from typing import Any
 
 from explorer.cli.client import Client
-from explorer.cli.document import print_json
+from explorer.cli.document import CELL, print_json
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import DONE
+from explorer.figures.sentences import fitting
 from explorer.trace import messages as m
 
 
@@ -34,4 +35,4 @@ def _words(value: Any) -> str:
     if isinstance(value, list):
         lines = [(_words(part), len(list(same))) for part, same in groupby(value)]
         return "".join(f"\n  {words}" + f" × {n}" * (n > 1) for words, n in lines)
-    return str(value)
+    return fitting(str(value), word=CELL)

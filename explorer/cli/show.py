@@ -9,6 +9,7 @@ from explorer.cli.batch import batch_document
 from explorer.cli.document import print_json, print_trace, trace_document
 from explorer.cli.errors import DONE, CommandError
 from explorer.figures import tokens as labels
+from explorer.figures.sentences import name
 from explorer.trace import dxt
 from explorer.trace.beside import Beside
 from explorer.trace.trace import Trace
@@ -53,7 +54,7 @@ def _print_beside(beside: Beside) -> None:
         print(f"\n{len(beside.branches)} branches:")
         for one in beside.branches:
             text = " ".join(labels.written(token) for token in one.trace.chosen)
-            print(f"  {labels.plain(one.name)}: {text}")
+            print(f"  {name(one.name)}: {text}")
     if beside.batch is not None:
         side = beside.batch.request.padding
         print(f"\na batch of {len(beside.batch.rows)} prompts, padded on the {side}")

@@ -23,8 +23,9 @@ from explorer.figures.blocks import (
     row_block,
 )
 from explorer.figures.blocks import kinds as kinds_of
+from explorer.figures.characters import elide
 from explorer.figures.scale import Scale, row_tops, scaled
-from explorer.figures.tokens import Label, elide
+from explorer.figures.tokens import Label
 from explorer.trace import attention
 from explorer.trace.attention import Mask
 from explorer.trace.step import Step

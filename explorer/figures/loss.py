@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from explorer.figures.characters import elide
 from explorer.figures.padding import PAD
 from explorer.figures.token_grid import Block, Cell, Line, Mood
-from explorer.figures.tokens import elide, written
+from explorer.figures.tokens import written
 from explorer.trace.batch import BatchResult, BatchRow, Scored
 from explorer.wording import exact_percent
 

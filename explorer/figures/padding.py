@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from explorer.figures.characters import elide
 from explorer.figures.token_grid import Block, Cell, Chart, Line, Mood, Share
-from explorer.figures.tokens import elide, written
+from explorer.figures.tokens import written
 from explorer.trace.batch import BatchResult, BatchRow, Mistake, Ranked, Reading
 from explorer.trace.step import Token
 from explorer.wording import exact_percent, percent

@@ -8,59 +8,21 @@ really is in the text.
 from __future__ import annotations
 
 import codecs
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from explorer.figures.characters import visible_text
 from explorer.trace.step import Token
-
-_PICTURES = {" ": "␣", "\n": "↵", "\t": "⇥"}
-# Names, not pictures such as ␀: few fonts have those, and at this size nobody can read them.
-_CONTROL = (
-    *("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR"),
-    *("SO", "SI", "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB"),
-    *("ESC", "FS", "GS", "RS", "US"),
-)
-_NAMES = {
-    **{chr(code): name for code, name in enumerate(_CONTROL)},
-    "\x7f": "DEL",
-    "\u00a0": "NBSP",
-    "\u00ad": "SHY",
-    "\u061c": "ALM",
-    "\u200b": "ZWSP",
-    "\u200c": "ZWNJ",
-    "\u200d": "ZWJ",
-    "\u200e": "LRM",
-    "\u200f": "RLM",
-    "\u2028": "LSEP",
-    "\u2029": "PSEP",
-    "\u202a": "LRE",
-    "\u202b": "RLE",
-    "\u202c": "PDF",
-    "\u202d": "LRO",
-    "\u202e": "RLO",
-    "\u2060": "WJ",
-    "\u2066": "LRI",
-    "\u2067": "RLI",
-    "\u2068": "FSI",
-    "\u2069": "PDI",
-    "\ufe0e": "VS15",
-    "\ufe0f": "VS16",
-    "\ufeff": "BOM",
-}
-_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"}
-_EMOJI = range(0x1F000, 0x1FB00)  # newer ones are unknown to Python's tables, not unassigned
-_ELLIPSIS = "…"
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
     """One token as it is written on screen.
 
-    `first` and `last` are the slots whose bytes together spell `whole`; a token that stands alone
-    has first == last and an empty `whole`.
+    `first` and `last` are the slots whose bytes together spell `whole`, every character of which
+    can be seen, too; a token that stands alone has first == last and an empty `whole`.
     """
 
     text: str
@@ -113,70 +75,13 @@ def visible(raw: bytes) -> str:
     """Bytes as text in which every character can be seen, undecodable ones in hex."""
     parts = []
     for text, broken in _decoded(raw):
-        parts.append(f"⟨{broken.hex(' ').upper()}⟩" if broken else _visible_text(text))
+        parts.append(f"⟨{broken.hex(' ').upper()}⟩" if broken else visible_text(text))
     return "".join(parts)
 
 
 def plain(text: str) -> str:
     """Text with every character visible; for strings that are not tokens."""
     return visible(text.encode("utf-8", "surrogatepass"))
-
-
-def elide(text: str, most: int) -> str:
-    """At most `most` characters, the cut marked in the middle: both ends tell tokens apart."""
-    if len(text) <= most:
-        return text
-    head = most // 2
-    tail = most - 1 - head
-    return _cut_end(text[:head]) + _ELLIPSIS + _cut_start(text[len(text) - tail :] if tail else "")
-
-
-def _cut_end(text: str) -> str:
-    # A combining mark or a joiner left dangling would attach to the ellipsis.
-    while text and text[-1] == "\u200d":
-        text = text[:-1]
-    return text
-
-
-def _cut_start(text: str) -> str:
-    while text and (unicodedata.combining(text[0]) or text[0] in "\u200d\ufe0e\ufe0f"):
-        text = text[1:]
-    return text
-
-
-def _visible_text(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text.replace(" ", "␣")
-    return "".join(_character(text, i) for i in range(len(text)))
-
-
-def _character(text: str, i: int) -> str:
-    c = text[i]
-    if c in _PICTURES:
-        return _PICTURES[c]
-    if _belongs_to_neighbours(text, i):
-        return c
-    if c in _NAMES:
-        return f"⟨{_NAMES[c]}⟩"
-    category = unicodedata.category(c)
-    if category in _HIDDEN and not (category == "Cn" and ord(c) in _EMOJI):
-        return f"⟨U+{ord(c):04X}⟩"
-    if i == 0 and category in ("Mn", "Me"):
-        return "◌" + c
-    return c
-
-
-def _belongs_to_neighbours(text: str, i: int) -> bool:
-    """True for the joiners and selectors that make one picture of an emoji sequence."""
-    if i == 0:
-        return False
-    before = text[i - 1]
-    if text[i] in "\ufe0e\ufe0f":
-        return unicodedata.category(before) in ("So", "Sk", "Sm", "Nd", "Po", "Cn")
-    if text[i] == "\u200d":
-        pictured = unicodedata.category(before) in ("So", "Sk", "Cn") or before == "\ufe0f"
-        return pictured and i + 1 < len(text) and unicodedata.category(text[i + 1]) in ("So", "Cn")
-    return False
 
 
 def _decoded(raw: bytes) -> list[tuple[str, bytes]]:
@@ -233,7 +138,7 @@ def _may_join(token: Token) -> bool:
 
 
 def _joined(pieces: list[bytes]) -> list[tuple[int, int, str]]:
-    """Ranges of pieces that share characters, with those characters.
+    """Ranges of pieces that share characters, with those characters made visible.
 
     Characters are found over the whole run at once, so that a piece may end one and begin the
     next; ranges that touch in a piece become one.
@@ -258,7 +163,7 @@ def _joined(pieces: list[bytes]) -> list[tuple[int, int, str]]:
                 first, c = ranges[-1][0], ranges[-1][2] + c
                 ranges.pop()
             ranges.append((first, last, c))
-    return ranges
+    return [(first, last, visible_text(whole)) for first, last, whole in ranges]
 
 
 def decode(tokens: Sequence[Token]) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from explorer import disk
+from explorer import disk, places
 
 MAX_BYTES = 1 << 20
 
@@ -25,3 +25,8 @@ class RotatingLog:
             if self._path.exists() and self._path.stat().st_size + len(data) > self._max_bytes:
                 os.replace(self._path, self._path.with_name(self._path.name + ".1"))
             disk.append(self._path, data)
+
+
+def keep(text: str) -> None:
+    """Put a text that is too long to show into the program's log."""
+    RotatingLog(places.log_file()).write(f"{text}\n".encode("utf-8", "backslashreplace"))

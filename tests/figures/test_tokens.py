@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from explorer.figures import tokens as figures
-from explorer.figures.tokens import elide, labels, plain, visible, written
+from explorer.figures.characters import elide
+from explorer.figures.tokens import labels, plain, visible, written
 from explorer.trace.step import Token
 
 

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer.figures import tokens
 from explorer.figures.branches import Row
+from explorer.figures.characters import elide
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
@@ -123,7 +124,7 @@ class BranchTree(QWidget):
                 place = Place(i, row.fork + offset)
                 rect = self.rect_of(place)
                 if rect.intersects(seen):
-                    text = tokens.elide(tokens.written(token), 12)
+                    text = elide(tokens.written(token), 12)
                     self._paint_node(painter, place, rect, text, row.nats[offset], token.origin)
 
     def _paint_link(self, painter: QPainter, i: int, row: Row) -> None:

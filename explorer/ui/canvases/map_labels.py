@@ -10,7 +10,8 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPixmap
 
-from explorer.figures.tokens import Label, elide
+from explorer.figures.characters import elide
+from explorer.figures.tokens import Label
 from explorer.ui.canvases.cell_view import CellView
 from explorer.ui.theme import Theme
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
-from explorer.figures.tokens import Label, plain
+from explorer.figures.tokens import Label
 from explorer.trace.chat import Part
 from explorer.trace.step import Token
 from explorer.ui.colormaps import lut
@@ -106,7 +106,7 @@ def in_words(
         "message": _tr("of your message"),
         "opening": _tr("with which the chat template opens the answer"),
     }
-    spells = _tr("tokens {0} to {1} spell {2}").format(label.first, label.last, plain(label.whole))
+    spells = _tr("tokens {0} to {1} spell {2}").format(label.first, label.last, label.whole)
     said = [
         _tr("token {0} {1}").format(slot, label.quoted),
         _tr("special token") if token.special else "",

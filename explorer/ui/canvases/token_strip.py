@@ -28,7 +28,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from explorer.figures import tokens as figures
-from explorer.figures.tokens import Label, elide
+from explorer.figures.characters import elide
+from explorer.figures.tokens import Label
 from explorer.trace.chat import ChatParts, Part
 from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
@@ -161,7 +162,7 @@ class TokenStrip(QAbstractScrollArea):
         for slot, label in enumerate(self._labels[first:], first):
             text = elide(label.text, _MOST_CHARACTERS)
             if label.whole and slot == label.last:
-                text += f" {elide(label.whole, 8)}"
+                text += f" {elide(label.whole, 12)}"
             self._texts.append(text)
             self._widths.append(max(metrics.horizontalAdvance(text) + padding, padding * 1.5))
 

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from explorer.figures import branches as figures
 from explorer.figures import tokens
 from explorer.figures.branches import Cost, Pair, Row
+from explorer.figures.characters import elide
 from explorer.session.branches import Branch
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -226,7 +227,7 @@ class BranchesPanel(Panel):
             return
         pair = figures.pair(mine.trace, other.trace)
         self._pair = pair
-        nats, (first, second) = self.tr("nats"), (tokens.elide(b.name, 14) for b in (mine, other))
+        nats, (first, second) = self.tr("nats"), (elide(b.name, 14) for b in (mine, other))
         self._table.setHorizontalHeaderLabels(
             [self.tr("after the fork"), first, nats, second, nats]
         )
