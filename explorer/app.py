@@ -70,6 +70,7 @@ def compose(
     from explorer.session.remote import EngineProcess
     from explorer.session.session import Session
     from explorer.ui.bridge import Bridge
+    from explorer.ui.focus_ring import FocusRings
     from explorer.ui.garbage import Garbage
     from explorer.ui.keys import KeyGuard
     from explorer.ui.look import Look
@@ -83,6 +84,7 @@ def compose(
     assert isinstance(app, QApplication)
     app.setApplicationName("Decoder Explorer")
     KeyGuard(app)
+    FocusRings(app)
     garbage = Garbage(app)
     memory = Memory(settings)
     look = Look(app, memory, app, dressed=False)

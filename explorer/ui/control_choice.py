@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.vocabulary import Vocabulary
+from explorer.ui.calm import ComboBox
 from explorer.ui.elided import ElidedLabel
 
 
@@ -20,7 +21,7 @@ class ControlChoice(QWidget):
         self._names: tuple[str, ...] = ()
         self.which = ElidedLabel()
         self.which.setTextFormat(Qt.TextFormat.PlainText)
-        self.choice = QComboBox()
+        self.choice = ComboBox()
         self.choice.addItems([self.tr("as control token"), self.tr("as plain text")])
         self.choice.setAccessibleName(self.tr("How control tokens in the prompt are read"))
         self.choice.setToolTip(

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSizePolicy,
-    QSlider,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -23,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui.calm import DoubleSpinBox, Slider, SpinBox
 from explorer.ui.longspin import LongSpinBox
 
 _MOST_QT = 2**31 - 1  # of a QSpinBox
@@ -40,16 +40,16 @@ class Dial(QObject):
         self._ticks = 10**decimals
         self._most = most
         self.label = QLabel(name)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider = Slider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, round(slider_most * self._ticks))
         self.slider.setMinimumWidth(40)
         self.spin: QSpinBox | QDoubleSpinBox
         if decimals:
-            self.spin = QDoubleSpinBox()
+            self.spin = DoubleSpinBox()
             self.spin.setDecimals(decimals)
             self.spin.setSingleStep(0.05)
         else:
-            self.spin = QSpinBox()
+            self.spin = SpinBox()
         self.spin.setRange(0, most if decimals else int(most))  # type: ignore[arg-type]
         self.spin.setKeyboardTracking(False)
         self.spin.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, Q
 
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui.calm import leave_alone
 from explorer.ui.panel import Panel
 from explorer.ui.panel_dock import PanelDock
 from explorer.ui.panels import PANELS, Place
@@ -259,6 +260,7 @@ class Docks(QMainWindow):
         direct = Qt.FindChildOption.FindDirectChildrenOnly
         for bar in self.findChildren(QTabBar, options=direct):
             bar.setAccessibleName(self.tr("Panels that share this place"))
+            leave_alone(bar)
 
     def sizeHint(self) -> QSize:
         return QSize(960, 560)

@@ -17,10 +17,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.ui.calm import SpinBox
+
 
 def spin(name: str, least: int, most: int, value: int) -> QSpinBox:
     """A number, its name also its tool tip."""
-    spin = QSpinBox()
+    spin = SpinBox()
     spin.setRange(least, most)
     spin.setValue(value)
     spin.setAccessibleName(name)

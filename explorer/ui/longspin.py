@@ -6,10 +6,12 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 
+from explorer.ui.calm import AbstractSpinBox
+
 MAXIMUM = 2**63 - 1
 
 
-class LongSpinBox(QAbstractSpinBox):
+class LongSpinBox(AbstractSpinBox):
     """0 to 2^63 - 1; `changed` tells what the user set, as a Python int."""
 
     changed = Signal(object)

@@ -6,12 +6,13 @@ from bisect import bisect_right
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextLine
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
+from explorer.ui.calm import ComboBox
 from explorer.ui.control_choice import ControlChoice
 from explorer.ui.theme import Theme
 
@@ -152,7 +153,7 @@ class PromptBox(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         title = QLabel(self.tr("Prompt"))
         title.setProperty("look", "title")
-        self._mode = QComboBox()
+        self._mode = ComboBox()
         self._mode.addItems([self.tr("Raw text"), self.tr("Chat")])
         self._mode.setAccessibleName(self.tr("How the prompt is read"))
         self._mode.setFocusPolicy(Qt.FocusPolicy.TabFocus)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QDateTime, QLocale, Signal
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures import tokens
 from explorer.session.kept import Kept
+from explorer.ui.calm import ComboBox
 from explorer.ui.notices import Notice
 
 _PROMPT = 24  # characters of a prompt that tell it from others
@@ -22,7 +23,7 @@ class Recovery(Notice):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("warning-card", closable=True, parent=parent)
-        self.choice = QComboBox()
+        self.choice = ComboBox()
         self.choice.setAccessibleName(self.tr("Runs that were not saved"))
         self._row.insertWidget(1, self.choice)
         self.add_button(self.tr("Open it"), lambda: self.opened.emit(self._chosen), primary=True)

@@ -69,7 +69,7 @@ class CheckLight(QAbstractButton):
         theme, u = self._theme, unit(self)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        colour = {None: theme.disabled, True: theme.good, False: theme.danger}[self._passed]
+        colour = {None: theme.muted, True: theme.good, False: theme.danger}[self._passed]
         size = round(11 * u)
         top = (self.height() - size) // 2
         painter.setPen(Qt.PenStyle.NoPen)
@@ -79,7 +79,7 @@ class CheckLight(QAbstractButton):
         painter.setPen(QColor(theme.window))
         mark = {None: "", True: "✓", False: "✕"}[self._passed]
         painter.drawText(round(4 * u), top, size, size, int(Qt.AlignmentFlag.AlignCenter), mark)
-        painter.setPen(QColor(theme.accent if self.hasFocus() else theme.text))
+        painter.setPen(QColor(theme.text))
         area = self.rect().adjusted(round(20 * u), 0, 0, 0)
         painter.drawText(area, int(Qt.AlignmentFlag.AlignVCenter), self.text())
 

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QLabel,
     QLineEdit,
-    QSpinBox,
     QWidget,
 )
 
@@ -17,6 +16,7 @@ from explorer.figures import tokens
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Stops
+from explorer.ui.calm import SpinBox
 
 _PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 
@@ -35,7 +35,7 @@ class StopControls(QWidget):
         self._ends.setToolTip(self.tr("Any of the model's own end tokens ends a run"))
         self._ends.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._ends.clicked.connect(lambda on: self._wish(end_tokens=on))
-        self._most = QSpinBox()
+        self._most = SpinBox()
         self._most.setRange(0, 1_000_000)
         self._most.setSpecialValueText(self.tr("no limit"))
         self._most.setKeyboardTracking(False)

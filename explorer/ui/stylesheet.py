@@ -73,16 +73,15 @@ QLabel[look="pill"] {
 QFrame[look="line"] { color: @border@; }
 
 QPushButton, QToolButton {
-    background: @raised@; color: @text@; border: @line@ solid @border@; border-radius: @px6@;
+    background: @raised@; color: @text@; border: @line@ solid @strong_border@; border-radius: @px6@;
     padding: @px4@ @px10@; min-height: @px18@;
 }
 QToolButton { padding: @px4@ @px6@; }
-QPushButton:hover, QToolButton:hover { background: @hover@; border-color: @strong_border@; }
+QPushButton:hover, QToolButton:hover { background: @hover@; border-color: @text@; }
 QPushButton:pressed, QToolButton:pressed { background: @pressed@; }
 QPushButton:checked, QToolButton:checked {
     background: @selection@; color: @on_selection@; border-color: @accent@;
 }
-QPushButton:focus, QToolButton:focus { border: @line@ solid @accent@; }
 QPushButton:disabled, QToolButton:disabled {
     color: @disabled@; background: transparent; border-color: @off@;
 }
@@ -92,9 +91,6 @@ QPushButton[look="primary"], QToolButton[look="primary"] {
 QPushButton[look="primary"]:hover, QToolButton[look="primary"]:hover {
     background: @accent_hover@; border-color: @accent_hover@;
 }
-QPushButton[look="primary"]:focus, QToolButton[look="primary"]:focus {
-    border: @line@ solid @text@;
-}
 QPushButton[look="primary"]:disabled, QToolButton[look="primary"]:disabled {
     background: @off@; color: @disabled@; border-color: @off@;
 }
@@ -103,13 +99,11 @@ QPushButton[look="flat"], QToolButton[look="flat"] {
 }
 QPushButton[look="flat"]:hover, QToolButton[look="flat"]:hover { background: @hover@; }
 QPushButton[look="flat"]:checked, QToolButton[look="flat"]:checked { background: @selection@; }
-QPushButton[look="flat"]:focus, QToolButton[look="flat"]:focus { border-color: @accent@; }
 QToolButton[look="title-button"] {
     background: transparent; border: none; color: @muted@; padding: 0; min-height: @px20@;
     min-width: @px22@;
 }
 QToolButton[look="title-button"]:hover { background: @hover@; color: @text@; }
-QToolButton[look="title-button"]:focus { border: @line@ solid @accent@; }
 QToolButton::menu-indicator { image: none; }
 QToolButton[popupMode="2"], QToolButton[popupMode="1"] { padding-right: @px14@; }
 QToolButton[popupMode="2"]::menu-indicator {
@@ -118,14 +112,12 @@ QToolButton[popupMode="2"]::menu-indicator {
 }
 
 QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
-    background: @field@; color: @text@; border: @line@ solid @border@; border-radius: @px6@;
+    background: @field@; color: @text@; border: @line@ solid @strong_border@; border-radius: @px6@;
     padding: @px3@ @px6@; selection-background-color: @accent@;
     selection-color: @on_accent@; min-height: @px18@; placeholder-text-color: @muted@;
 }
 QLineEdit:hover, QPlainTextEdit:hover, QTextEdit:hover, QAbstractSpinBox:hover,
-QComboBox:hover { border-color: @strong_border@; }
-QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QAbstractSpinBox:focus,
-QComboBox:focus { border-color: @accent@; }
+QComboBox:hover { border-color: @text@; }
 QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled,
 QComboBox:disabled { color: @disabled@; background: transparent; border-color: @off@; }
 QComboBox { background: @raised@; padding-right: @px20@; }
@@ -133,7 +125,7 @@ QComboBox::drop-down { border: none; width: @px18@; }
 QComboBox::down-arrow { image: url(@arrows@/down.svg); width: @px9@; height: @px9@; }
 QComboBox QAbstractItemView {
     background: @raised@; color: @text@; border: 1px solid @strong_border@; padding: @px3@;
-    selection-background-color: @selection@; selection-color: @on_selection@; outline: none;
+    selection-background-color: @accent@; selection-color: @on_accent@; outline: none;
 }
 QComboBox QAbstractItemView::item { min-height: @px22@; padding: 0 @px6@; }
 QAbstractSpinBox { padding-right: @px18@; }
@@ -164,7 +156,6 @@ QCheckBox::indicator, QRadioButton::indicator {
 QCheckBox::indicator { border-radius: @px4@; }
 QRadioButton::indicator { border-radius: @px8@; }
 QCheckBox::indicator:hover, QRadioButton::indicator:hover { border-color: @accent@; }
-QCheckBox::indicator:focus, QRadioButton::indicator:focus { border: 2px solid @accent@; }
 QCheckBox::indicator:checked {
     background: @accent@; border-color: @accent@; image: url(@arrows@/check.svg);
 }
@@ -174,34 +165,32 @@ QRadioButton::indicator:checked {
 QCheckBox::indicator:disabled, QRadioButton::indicator:disabled {
     border-color: @off@; background: @off@;
 }
-QCheckBox:focus, QRadioButton:focus { color: @accent@; }
 
 QSlider { min-height: @px20@; }
-QSlider::groove:horizontal { height: @px4@; border-radius: @px2@; background: @border@; }
+QSlider::groove:horizontal { height: @px4@; border-radius: @px2@; background: @strong_border@; }
 QSlider::sub-page:horizontal { background: @accent@; border-radius: @px2@; }
 QSlider::handle:horizontal {
     width: @px12@; margin: -@px5@ 0; border-radius: @px7@; background: @raised@;
     border: 2px solid @accent@;
 }
 QSlider::handle:horizontal:hover { background: @selection@; }
-QSlider::handle:horizontal:focus { background: @accent@; }
 QSlider::groove:horizontal:disabled, QSlider::sub-page:horizontal:disabled {
     background: @off@;
 }
 QSlider::handle:horizontal:disabled { border-color: @off@; background: @window@; }
 
 QProgressBar {
-    background: @border@; border: none; border-radius: @px3@; min-height: @px6@;
+    background: @field@; border: 1px solid @strong_border@; border-radius: @px3@; min-height: @px6@;
     max-height: @px6@; text-align: center; color: transparent;
 }
 QProgressBar::chunk { background: @accent@; border-radius: @px3@; }
 
 QMenuBar { background: @window@; padding: 0; }
 QMenuBar::item { padding: @px4@ @px9@; background: transparent; border-radius: @px4@; }
-QMenuBar::item:selected { background: @hover@; color: @text@; }
+QMenuBar::item:selected { background: @accent@; color: @on_accent@; }
 QMenu { background: @raised@; color: @text@; border: 1px solid @strong_border@; padding: @px4@; }
 QMenu::item { padding: @px5@ @px24@ @px5@ @px24@; border-radius: @px4@; }
-QMenu::item:selected { background: @selection@; color: @on_selection@; }
+QMenu::item:selected { background: @accent@; color: @on_accent@; }
 QMenu::item:disabled { color: @disabled@; background: transparent; }
 QMenu::separator { height: 1px; background: @border@; margin: @px4@ @px8@; }
 QMenu::icon { padding-left: @px6@; }
@@ -227,7 +216,6 @@ QTabBar::tab {
 }
 QTabBar::tab:hover { color: @text@; background: @hover@; border-radius: @px4@; }
 QTabBar::tab:selected { color: @text@; font-weight: 600; border-bottom: 2px solid @accent@; }
-QTabBar::tab:focus { color: @accent@; }
 QTabWidget QListView, QTabWidget QTreeView { border: none; }
 QGroupBox {
     border: none; margin-top: @px20@; padding-top: @px2@; font-weight: 600;
@@ -235,9 +223,9 @@ QGroupBox {
 QGroupBox::title { subcontrol-origin: margin; left: 0; color: @text@; }
 
 QAbstractScrollArea { background: transparent; border: none; }
-QPlainTextEdit, QTextEdit { background: @field@; border: @line@ solid @border@; }
+QPlainTextEdit, QTextEdit { background: @field@; border: @line@ solid @strong_border@; }
 QListView, QTreeView, QTableView {
-    background: @field@; alternate-background-color: @card@; border: @line@ solid @border@;
+    background: @field@; alternate-background-color: @card@; border: @line@ solid @strong_border@;
     border-radius: @px6@; selection-background-color: @selection@;
     selection-color: @on_selection@; outline: none; gridline-color: @grid@;
 }
@@ -247,7 +235,9 @@ QListView::item:selected, QListView::item:selected:!active, QTreeView::item:sele
 QTreeView::item:selected:!active {
     background: @selection@; color: @on_selection@;
 }
-QListView:focus, QTreeView:focus, QTableView:focus { border-color: @accent@; }
+QListView::item:focus, QTreeView::item:focus, QTableView::item:focus {
+    background: @accent@; color: @on_accent@;
+}
 QHeaderView::section {
     background: @card@; color: @muted@; border: none; border-bottom: 1px solid @border@;
     padding: @px4@ @px6@;

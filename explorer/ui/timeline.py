@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QSlider, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.step import Phase
+from explorer.ui.calm import Slider
 from explorer.ui.elided import ElidedLabel
 
 
@@ -17,7 +18,7 @@ class Timeline(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider = Slider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName(self.tr("Selected step"))
         self.slider.setToolTip(self.tr("Drag to look at an earlier step"))
         self.slider.setPageStep(1)

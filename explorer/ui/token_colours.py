@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from explorer.figures import foreseen as figures
 from explorer.figures.foreseen import By, Foreseen
@@ -12,6 +12,7 @@ from explorer.figures.tokens import written
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
+from explorer.ui.calm import ComboBox
 from explorer.ui.colormaps import lut
 from explorer.ui.theme import unit
 from explorer.wording import exact_percent
@@ -28,7 +29,7 @@ class TokenColours(QWidget):
         super().__init__(parent)
         self._session = session
         self._asked: RunRequest | None = None  # the prompt that was asked for last
-        self.box = QComboBox()
+        self.box = ComboBox()
         self.box.addItems(
             [self.tr("origin"), self.tr("surprisal"), self.tr("entropy"), self.tr("probability")]
         )

@@ -8,18 +8,17 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QFrame,
     QHBoxLayout,
     QLabel,
     QMenu,
-    QSpinBox,
     QToolButton,
     QWidget,
 )
 
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui.calm import ComboBox, SpinBox
 from explorer.ui.files import BUNDLED
 from explorer.ui.icons import icon
 from explorer.ui.menus import Actions
@@ -90,13 +89,13 @@ class TopBar(QWidget):
         self.mask = self._switch("mask")
         self.cache = self._switch("cache")
         self._padding_label = QLabel(self.tr("Padding"))
-        self.side = QComboBox()
+        self.side = ComboBox()
         self.side.addItems([self.tr("none"), self.tr("left"), self.tr("right")])
         self.side.setAccessibleName(self.tr("Padding side"))
         self.side.setToolTip(self.tr("Put padding tokens before or after the prompt"))
         self.side.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._padding_label.setBuddy(self.side)
-        self.pad = QSpinBox()
+        self.pad = SpinBox()
         self.pad.setRange(1, 4096)
         self.pad.setValue(8)
         self.pad.setKeyboardTracking(False)

@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QEventLoop, QSize
 from PySide6.QtWidgets import QApplication
 
+from explorer.ui.focus_ring import FocusRings
 from explorer.ui.keys import KeyGuard
 from explorer.ui.look import Look
 from explorer.ui.memory import Memory
@@ -24,6 +25,7 @@ class WindowStage(Stage):
         self.memory = Memory(folder / "settings.ini")
         self.look = Look(app, self.memory, room=QSize(3840, 2160))
         self._guard = KeyGuard(app)
+        self._rings = FocusRings(app)
         self.window = Window(self.session, self.look, self.memory)
         show(self.window)
 
@@ -48,6 +50,7 @@ class WindowStage(Stage):
         self.window.close_at_once()
         super().close()
         self._guard.deleteLater()
+        self._rings.deleteLater()
         self.window.deleteLater()
         # Not by processEvents: windows that pile up make every later one slower.
         self.app.sendPostedEvents(None, QEvent.Type.DeferredDelete)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from explorer.trace.trace import Trace
 from explorer.ui.attention import words
 from explorer.ui.attention.wish import Beside
+from explorer.ui.calm import ComboBox
 
 
 class CompareBar(QWidget):
@@ -17,7 +18,7 @@ class CompareBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.choice = QComboBox()
+        self.choice = ComboBox()
         self.choice.setAccessibleName(self.tr("What stands beside the masked run"))
         for place, (name, value, tip) in enumerate(
             (

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer.figures.atlas import Atlas
 from explorer.figures.heads import HeadScores, Kind
 from explorer.ui.attention.go_to import GoTo
 from explorer.ui.attention.wish import Which
+from explorer.ui.calm import ComboBox
 from explorer.ui.canvases.atlas import AtlasView
 from explorer.ui.canvases.thumbnails import Sheet
 from explorer.ui.theme import Theme
@@ -26,7 +27,7 @@ class HeadsSide(QWidget):
         super().__init__()
         self.atlas = AtlasView(theme, read)
         self.go_to = GoTo()
-        self.order = QComboBox()
+        self.order = ComboBox()
         for place, (words, kind, tip) in enumerate(self._orders()):
             self.order.addItem(words, kind)
             self.order.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
@@ -34,7 +35,7 @@ class HeadsSide(QWidget):
         self.order.setToolTip(self.tr("Order of the heads"))
         self.order.setMinimumContentsLength(8)
         self.order.currentIndexChanged.connect(self.ordered)
-        self.side = QComboBox()
+        self.side = ComboBox()
         for words, which in (
             (self.tr("Difference"), "difference"),
             (self.tr("With mask"), "masked"),

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from explorer.figures.combined import Figure
 from explorer.figures.scale import Scale
 from explorer.ui.attention import scales
+from explorer.ui.calm import ComboBox
 from explorer.ui.colormaps import COLOUR_MAPS
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.icons import icon
@@ -101,7 +102,7 @@ class Tools(QWidget):
         ]
 
     def _chooser(self, name: str, items: list[tuple[str, str, str]]) -> QComboBox:
-        box = QComboBox()
+        box = ComboBox()
         box.setAccessibleName(name)
         box.setToolTip(name)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

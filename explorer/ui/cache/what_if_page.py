@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from PySide6.QtCore import QT_TRANSLATE_NOOP
-from PySide6.QtWidgets import QComboBox, QVBoxLayout
+from PySide6.QtWidgets import QVBoxLayout
 
 from explorer.figures.cache import bytes_text, short_bytes
 from explorer.figures.what_if import DTYPES, WhatIf, what_if
@@ -14,6 +14,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.card import ModelCard
 from explorer.ui import forms
+from explorer.ui.calm import ComboBox
 from explorer.ui.canvases.column_parts import Columns
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.elided import ElidedLabel
@@ -33,7 +34,7 @@ class WhatIfPage(Page):
         super().__init__()
         self._card: ModelCard | None = None
         self._layer_bytes: tuple[int, ...] = ()
-        self._dtype = QComboBox()
+        self._dtype = ComboBox()
         self._dtype.addItems(DTYPES)
         self._dtype.setAccessibleName(self.tr("Number format of the cache"))
         self._batch = forms.spin(self.tr("Sequences in the batch"), 1, _MOST_BATCH, 1)

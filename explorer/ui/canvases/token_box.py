@@ -9,9 +9,7 @@ from explorer.figures.tokens import Label
 from explorer.trace.chat import Part
 from explorer.trace.step import Token
 from explorer.ui.colormaps import lut
-from explorer.ui.theme import Ink, Theme
-
-_DARK_BELOW = 0.179  # luminance at which black and white text have the same contrast
+from explorer.ui.theme import Ink, Theme, contrast
 
 
 def paint_box(
@@ -24,20 +22,24 @@ def paint_box(
     unit: float,
     part: Part = "message",
     level: float | None = None,
+    faint: bool = False,
 ) -> None:
     """Prompt: a plain box; generated: a bar below; forced: a corner as well; padding: hatched.
 
     What a chat template put there has the accent's colour and a bar above.  A `level` of 0..1 fills
-    the box with its colour.
+    the box with its colour.  `faint`: no surface of its own, a dotted edge and grey text.
     """
     ink = theme.origin(token.origin)
     if level is not None:
-        ink = level_ink(level, ink)
+        ink = level_ink(level, ink, 7.0 if theme.name == "high_contrast" else 4.5)
     elif part != "message":
         ink = Ink(theme.selection, theme.accent, theme.on_selection)
+    if faint:
+        ink = Ink(theme.card, ink.edge, theme.muted)
     padding = token.origin == "padding"
     inner = rect.adjusted(0.5, 0.5, -0.5, -0.5)
     line = Qt.PenStyle.DashLine if padding else Qt.PenStyle.SolidLine
+    line = Qt.PenStyle.DotLine if faint else line
     painter.setPen(QPen(QColor(ink.edge), 1, line))
     painter.setBrush(QColor(ink.fill))
     painter.drawRoundedRect(inner, radius, radius)
@@ -66,12 +68,17 @@ def paint_box(
     painter.drawText(space, Qt.AlignmentFlag.AlignCenter, text)
 
 
-def level_ink(level: float, ink: Ink) -> Ink:
-    """The colour of a level, with text that can be read on it; the edge stays."""
+def level_ink(level: float, ink: Ink, least: float = 4.5) -> Ink:
+    """The colour of a level, with text that can be read on it; the edge stays.
+
+    Where neither black nor white reaches the contrast `least`, the colour gives way.
+    """
     fill = QColor(*(int(c) for c in lut("viridis")[round(255 * level)]))
-    red, green, blue = (part**2.2 for part in (fill.redF(), fill.greenF(), fill.blueF()))
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    return Ink(fill.name(), ink.edge, "#ffffff" if luminance < _DARK_BELOW else "#000000")
+    black, white = (contrast(fill.name(), text) for text in ("#000000", "#ffffff"))
+    text = "#000000" if black > white else "#ffffff"
+    while contrast(fill.name(), text) < least:
+        fill = fill.lighter(104) if black > white else fill.darker(104)
+    return Ink(fill.name(), ink.edge, text)
 
 
 def paint_joint(

@@ -41,7 +41,6 @@ from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
 _MOST_CHARACTERS = 40  # a longer token is cut in the middle; its tip shows it whole
-_DIMMED = 0.45
 _DRAWN_AFRESH = 12  # with more boxes in view than this, rows are kept as pictures
 
 
@@ -276,9 +275,7 @@ class TokenStrip(QAbstractScrollArea):
 
     def _paint_boxes(self, painter: QPainter, first: int, last: int) -> None:
         for slot in range(first, last):
-            painter.setOpacity(1.0 if slot < self._read or self._levels else _DIMMED)
             self._paint_box(painter, slot)
-        painter.setOpacity(1.0)
         painter.setBrush(Qt.BrushStyle.NoBrush)
 
     def _radius(self, slot: int) -> float:
@@ -295,6 +292,7 @@ class TokenStrip(QAbstractScrollArea):
             unit(self),
             self._part(slot) or "message",
             self._levels[slot] if slot < len(self._levels) else None,
+            faint=slot >= self._read and not self._levels,
         )
         if self._parts is not None and slot == self._parts.answer:
             paint_boundary(painter, self._rect(slot), self._theme, unit(self))

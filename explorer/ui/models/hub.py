@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QHBoxLayout,
     QLabel,
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import (
 from explorer.figures.cache import short_bytes
 from explorer.session.session import Session
 from explorer.session.state import Download, State
+from explorer.ui.calm import ComboBox
 from explorer.ui.elided import ElidedLabel
 from explorer.wording import progress_percent
 
@@ -56,7 +56,7 @@ class HubDialog(QDialog):
         self.results.setAccessibleName(self.tr("Models on the Hub that were found"))
         self.results.itemActivated.connect(lambda item: self._take(item.text()))
         self.results.itemClicked.connect(lambda item: self._take(item.text()))
-        self.form = QComboBox()
+        self.form = ComboBox()
         self.form.setAccessibleName(self.tr("Which of its files"))
         self.form.activated.connect(self._choose_form)
         self.fetch = self._button(self.tr("Download"), session.download)

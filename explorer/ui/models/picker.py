@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QFileDialog,
     QHBoxLayout,
@@ -25,6 +24,7 @@ from explorer.figures.cache import short_bytes
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.library import FoundModel, Library
+from explorer.ui.calm import ComboBox
 from explorer.ui.models import words
 from explorer.ui.models.table import ModelFilter, ModelTable
 
@@ -53,7 +53,7 @@ class ModelPicker(QDialog):
         self.view = self._build_view()
         self.note = self._label("muted")
         self.needs = self._label("")
-        self.dtype = QComboBox()
+        self.dtype = ComboBox()
         self.dtype.addItems(list(words.DTYPES))
         self.dtype.setAccessibleName(self.tr("Open as dtype"))
         self.dtype.currentIndexChanged.connect(self._weigh)

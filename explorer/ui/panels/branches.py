@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QRectF, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QHBoxLayout,
     QHeaderView,
     QInputDialog,
@@ -29,6 +28,7 @@ from explorer.figures.characters import elide
 from explorer.session.branches import Branch
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui.calm import ComboBox
 from explorer.ui.canvases.branch_tree import BranchTree, Place
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
@@ -96,7 +96,7 @@ class BranchesPanel(Panel):
         return row
 
     def _build_comparison(self) -> QWidget:
-        self._other = QComboBox()
+        self._other = ComboBox()
         self._other.setAccessibleName(self.tr("Compare the branch on screen with"))
         self._other.currentIndexChanged.connect(lambda _: self._compare())
         self._summary = QLabel()

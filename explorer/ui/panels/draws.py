@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
-from PySide6.QtWidgets import QPushButton, QTabWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer.figures import tokens
 from explorer.session.session import Session
 from explorer.session.state import Experiment, State
 from explorer.ui import forms
+from explorer.ui.calm import TabWidget
 from explorer.ui.canvases.bars import Bars, Row
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
@@ -43,7 +44,7 @@ class DrawsPanel(Panel):
         self._drawn_table = forms.table(self.tr("Continuations drawn"), 2)
         self._found_table = forms.table(self.tr("Greedy and the best sequence found"), 3)
         self._drawn_words, self._found_words = forms.words(), forms.words()
-        self._tabs = QTabWidget()
+        self._tabs = TabWidget()
         self._tabs.addTab(self._build_draws(), self.tr("Draw many"))
         self._tabs.addTab(self._build_search(), self.tr("Better than greedy?"))
         self.content.addWidget(self._tabs, 1)

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QSpinBox,
-    QTabWidget,
     QToolButton,
     QWidget,
 )
@@ -23,6 +22,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
+from explorer.ui.calm import SpinBox, TabWidget
 from explorer.ui.padding.mistakes import Mistakes
 from explorer.ui.padding.pages import GridPage
 from explorer.ui.padding.prompts import PromptList
@@ -68,7 +68,7 @@ class PaddingPanel(Panel):
         self.mistakes = Mistakes()
         self.mistakes.fedChanged.connect(self._on_changed)
         self.mistakes.lossChanged.connect(self._show_loss)
-        self.tabs = QTabWidget()
+        self.tabs = TabWidget()
         self.tabs.addTab(self.prompts, self.tr("Prompts"))
         self._batch, self._loss = self._build_batch(), self._build_loss()
         self.tabs.addTab(self._batch, self.tr("Batch"))
@@ -116,7 +116,7 @@ class PaddingPanel(Panel):
         return row
 
     def _spin(self, row: QHBoxLayout, words: str, least: int, most: int) -> QSpinBox:
-        label, spin = QLabel(words), QSpinBox()
+        label, spin = QLabel(words), SpinBox()
         spin.setRange(least, most)
         spin.setAccessibleName(words)
         spin.valueChanged.connect(self._on_changed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTabWidget, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from explorer.figures import sampling as figures
 from explorer.figures.next_token import FEW
@@ -15,6 +15,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Sampling
 from explorer.trace.step import Token
+from explorer.ui.calm import TabWidget
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.sampling import words
@@ -54,7 +55,7 @@ class SamplingPanel(Panel):
         self.chain_view.wished.connect(session.set_sampling)
         self.token_view = TokenView()
         self.token_view.forced.connect(session.force)
-        self._tabs = QTabWidget()
+        self._tabs = TabWidget()
         self._tabs.addTab(self.chain_view, self.tr("Stages"))
         self._tabs.addTab(self.token_view, self.tr("All tokens"))
         self._tabs.currentChanged.connect(lambda _: self._redraw())

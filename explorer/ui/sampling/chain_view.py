@@ -25,6 +25,7 @@ from explorer.figures import sampling as figures
 from explorer.figures.sampling import Chain, Orders
 from explorer.sampling import Stage
 from explorer.trace.request import ORDER, Sampling
+from explorer.ui.calm import DoubleSpinBox
 from explorer.ui.canvases.curves import CurvePair, Curves
 from explorer.ui.sampling import words
 from explorer.ui.theme import Theme
@@ -110,7 +111,7 @@ class ChainView(QWidget):
         return row
 
     def _spin(self, name: str, most: float, tip: str) -> QDoubleSpinBox:
-        spin = QDoubleSpinBox()
+        spin = DoubleSpinBox()
         spin.setRange(0, most)
         spin.setDecimals(2)
         spin.setSingleStep(0.05)

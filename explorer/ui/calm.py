@@ -1,0 +1,75 @@
+"""Controls that the wheel passes by unless they have the focus: it scrolls what they stand in.
+
+Qt's own take a new value from whatever wheel rolls over them, and the focus with it.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QSlider,
+    QSpinBox,
+    QTabBar,
+    QTabWidget,
+    QWidget,
+)
+
+
+class _Calm:
+    """In front of a Qt class: the wheel acts only with the focus, and does not give it."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # type: ignore[attr-defined]
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if self.hasFocus():  # type: ignore[attr-defined]
+            super().wheelEvent(event)  # type: ignore[misc]
+        else:
+            event.ignore()
+
+
+class ComboBox(_Calm, QComboBox):
+    """A list to choose from."""
+
+
+class SpinBox(_Calm, QSpinBox):
+    """A whole number."""
+
+
+class DoubleSpinBox(_Calm, QDoubleSpinBox):
+    """A number with a fraction."""
+
+
+class AbstractSpinBox(_Calm, QAbstractSpinBox):
+    """What a number of another kind is made from."""
+
+
+class Slider(_Calm, QSlider):
+    """A value along a line."""
+
+
+class TabWidget(QTabWidget):
+    """Pages behind tabs, which the wheel leaves as they are."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        leave_alone(self.tabBar())
+
+
+class _PassBy(QObject):
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Wheel and not watched.hasFocus():  # type: ignore[attr-defined]
+            event.ignore()
+            return True
+        return False
+
+
+def leave_alone(bar: QTabBar) -> None:
+    """The same for a bar of tabs, which Qt makes by itself."""
+    if bar.findChild(_PassBy) is None:
+        bar.installEventFilter(_PassBy(bar))
