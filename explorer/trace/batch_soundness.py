@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 from explorer.trace.batch import MISTAKES, BatchResult, BatchRow, Ranked
+from explorer.trace.bounds import require_bounded
 
 
 def require_sound_batch(result: BatchResult) -> None:
     """ValueError naming the first row that does not fit."""
+    require_bounded(result)
     _require(result.rows, "the batch has no rows")
     _require(len(result.rows) == len(result.request.prompts), "the batch has other rows")
-    _require(result.vocabulary >= 0 and not math.isnan(result.tolerance), "the batch is odd")
+    _require(result.request.extra < result.slots, "the batch asks for more padding than it has")
     for number, row in enumerate(result.rows, 1):
         _require(_fits(row, result.slots), f"row {number} of the batch does not fit the others")
 
@@ -30,7 +30,6 @@ def _fits(row: BatchRow, slots: int) -> bool:
         and all(len(part) == slots for part in per_slot)
         and set(row.real) <= {0, 1}
         and all(0 <= slot < slots for slot in read)
-        and all(0 <= one.probability <= 1 + 1e-6 for ranks in top for one in ranks)
         and all(top)
         and set(row.effects) == set(MISTAKES)
         and _scores_fit(row, slots)

@@ -34,6 +34,7 @@ from explorer.trace.soundness import require_sound
 from explorer.trace.trace import Trace
 
 KEY = "decoder_explorer"
+_MOST_FORMATS = 1000  # what a later program may have reached
 _MAX_HEADER_BYTES = 100_000_000  # safetensors' own limit
 _NAMES = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "<u2": "U16", "<i4": "I32", "<i8": "I64"}
 _NAMES |= {"|u1": "U8", "|i1": "I8", "|b1": "BOOL"}
@@ -144,6 +145,8 @@ def _decode(head: dict[str, msgspec.Raw], data: bytes) -> tuple[Trace, Beside]:
     if text is None:
         raise DxtError("holds no Decoder Explorer session (it may be model weights).")
     number = msgspec.json.decode(text, type=_Format).format
+    if not 0 <= number <= _MOST_FORMATS:
+        raise ValueError("its format has no such number")
     if number != FORMAT:
         raise DxtError(
             f"is written in format {number}, this program reads format {FORMAT}; "

@@ -19,6 +19,7 @@ import numpy as np
 from explorer import __version__
 from explorer.trace.batch import BatchResult
 from explorer.trace.beside import Beside, Sibling
+from explorer.trace.bounds import require_bounded
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.packing import LayerHeader, StepHeader, unpack_step
 from explorer.trace.request import RunRequest
@@ -124,6 +125,7 @@ def all_steps(trace: Trace, beside: Beside) -> tuple[Step, ...]:
 
 def read_steps(body: Body, arrays: Callable[[int], dict[str, np.ndarray]]) -> tuple[Step, ...]:
     """All steps of the file; `arrays` gives those of one step.  ValueError if parts don't fit."""
+    require_bounded((body.layers, body.tokens, body.steps, body.more_steps, body.branches))
     steps = []
     for i, part in enumerate((*body.steps, *body.more_steps)):
         if not 0 <= part.layers < len(body.layers):

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-import msgspec
 import numpy as np
 
 from explorer.trace.attention import LayerRecord, Mask
-from explorer.trace.card import ModelCard
-from explorer.trace.request import RunRequest
+from explorer.trace.bounds import require_bounded
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
 _FLOATS = {"float32", "float16", "bfloat16"}
-_MOST_LAYERS = 100_000  # a model of one more is none: figures make lists of that length
 _ORIGINS = {"prompt", "generated", "forced", "padding"}
 
 
 def require_sound(trace: Trace) -> None:
     """ValueError naming the first thing that does not fit."""
     _require(len(trace.chosen) == len(trace.steps), "steps and chosen tokens differ in number")
-    _require_numbers(trace.request)
-    _require_numbers(trace.card)
+    require_bounded((trace.request, trace.card, trace.self_check, trace.prompt, trace.chosen))
+    if trace.prompt:
+        _require(trace.request.pad <= len(trace.prompt), "more padding is asked for than there is")
     for token in trace.tokens:
-        _require(token.id >= 0 and token.origin in _ORIGINS, "a token is odd")
+        _require(token.origin in _ORIGINS, "a token is odd")
     for i, (step, chosen) in enumerate(zip(trace.steps, trace.chosen, strict=True)):
         try:
             _require(step.index == i, "is out of order")
@@ -42,14 +40,6 @@ def _require(true: object, words: str) -> None:
         raise ValueError(words)
 
 
-def _require_numbers(part: RunRequest | ModelCard) -> None:
-    """Counts and sizes as a window can show them; only parameters may be more than 32 bits."""
-    for name, value in msgspec.structs.asdict(part).items():
-        most = {"parameters": 2**63, "layers": _MOST_LAYERS}.get(name, 2**31)
-        for number in value if isinstance(value, tuple) else (value,):
-            _require(not isinstance(number, int) or 0 <= number < most, f"{name} is {number}")
-
-
 def _require_step(step: Step, trace: Trace) -> None:
     rows = step.positions_processed
     end = step.first_slot + rows
@@ -61,6 +51,7 @@ def _require_step(step: Step, trace: Trace) -> None:
     _require(0 <= step.keys_from <= step.index, "reads keys of a later step")
     _require(logits.ndim == 1 and logits.dtype == np.float32, "has odd logits")
     _require(len(logits) == len(trace.steps[0].logits), "has another vocabulary")
+    _require(len(logits) and np.isfinite(logits.max()), "has logits that are no numbers")
     _require(0 <= step.draw.token_id < len(logits), "picked no token of the vocabulary")
     _require(all(0 <= token.id < len(logits) for token in step.top), "has odd top tokens")
     times = [step.layer_ms, step.attention_ms, step.mlp_ms]

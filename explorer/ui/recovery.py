@@ -58,7 +58,8 @@ class Recovery(Notice):
     def _name(self, one: Kept) -> str:
         time = QDateTime.fromSecsSinceEpoch(int(one.saved_at))
         when = QLocale().toString(time, QLocale.FormatType.ShortFormat)
-        prompt = tokens.elide(tokens.plain(one.prompt), _PROMPT)
+        words = " ".join(map(tokens.plain, one.prompt.split()))
+        prompt = tokens.elide(words, _PROMPT)
         return self.tr("{0}, {1}, “{2}”, {3} tokens").format(when, one.model, prompt, one.tokens)
 
     @property
