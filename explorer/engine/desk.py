@@ -54,6 +54,7 @@ class Desk:
         self._sampling: dict[int, Sampling] = {}
         self._stopping = False
         self._runner: Runner | None = None
+        self._held: tuple[str, ...] = ()  # model, dtype, device and mode of the runner
         self._batches: Memory | None = None  # of the loaded model
         self._aside = Aside(self._answer)
 
@@ -162,7 +163,10 @@ class Desk:
 
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
         torch.set_num_threads(threads)
-        self._runner = self._batches = None  # free the old model before the new one takes memory
+        what = request.model, request.dtype, request.device
+        if request.keep and self._runner is not None and self._held == (*what, request.mode):
+            self._say(messages.Loaded(run=request.run, card=self._runner.loaded.card))
+            return
 
         def progress(text: str, fraction: float | None = None) -> None:
             self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
@@ -170,14 +174,28 @@ class Desk:
         def stop() -> bool:
             return self._cancel_asked(request.run)
 
+        def make_room() -> None:
+            """Free the old model, which works, no sooner than the new one takes its memory."""
+            self._runner = self._batches = None
+
         with self._aside.building:
-            what = request.model, request.dtype, request.device
-            loaded = loading.load(*what, progress, stop, request.allow_code)
+            loaded = loading.load(
+                *what, progress, stop, request.allow_code, make_room, self._held_bytes(request)
+            )
         runner = Runner(loaded)
         findings.find(runner, stop, request.test_again, progress)
         modes.switch(runner, request.mode, progress, stop, request.test_again)
-        self._runner = runner
+        self._runner, self._held = runner, (*what, runner.loaded.card.mode)
         self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
+
+    def _held_bytes(self, request: messages.Load) -> int:
+        """What the model that is open gives back on the device of the one to be opened."""
+        from explorer.engine.memory import BYTES_OF
+
+        card = None if self._runner is None else self._runner.loaded.card
+        if card is None or card.device != request.device:
+            return 0
+        return card.parameters * BYTES_OF.get(card.dtype, 0)
 
     def _tokenize(self, request: messages.Tokenize) -> None:
         tokenizer = self._loaded().loaded.tokenizer

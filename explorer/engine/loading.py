@@ -17,7 +17,7 @@ from explorer.engine.configs import causal_class, read_config
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.libraries import no_compiler
 from explorer.engine.memory import check_fits
-from explorer.engine.progress import Progress, library_bars, never, nobody
+from explorer.engine.progress import Progress, library_bars, never, nobody, nothing
 from explorer.engine.shape import shape_of
 from explorer.engine.skeleton import count, kept_per_token, latent_width, skeleton
 from explorer.engine.tokenizers import Tokenizer, load_tokenizer
@@ -49,9 +49,12 @@ def load(
     progress: Progress = nobody,
     cancelled: Callable[[], bool] = never,
     allow_code: bool = False,
+    make_room: Callable[[], None] = nothing,
+    room_bytes: int = 0,
 ) -> LoadedModel:
     """Open `model` (see `catalog.resolve`).
 
+    `make_room` is called once all looks well, before the weights are read; it frees `room_bytes`.
     BadInput or EngineError with one sentence if it cannot be opened (NeedsCode if it brings code of
     its own, without `allow_code`), Cancelled if `cancelled` turned true.
     """
@@ -64,7 +67,7 @@ def load(
     if source.kind == "gguf":
         if not gguf.is_converted(source.path):  # else the folder's own files tell
             held = contents.of_gguf(source.path)
-            check_fits(source.name, held.parameters, held.shape, dtype, device)
+            check_fits(source.name, held.parameters, held.shape, dtype, device, room_bytes)
         folder, converted = gguf.as_folder(source.path, progress, cancelled)
         origin = converted.origin
         warnings += converted.notes
@@ -85,7 +88,8 @@ def load(
             "The weights are pickle files (.bin), a form that can hide programs; they are read in "
             "torch's restricted mode, which runs none."
         )
-    kept = _check_size(source.name, config, files, dtype, device)
+    kept = _check_size(source.name, config, files, dtype, device, room_bytes)
+    make_room()
     loaded = _load_weights(folder, config, dtype, progress, cancelled, warnings)
     loaded = _to_device(loaded, device)
     card = model_card(
@@ -120,7 +124,9 @@ def _whole_files(folder: Path) -> list[Path]:
     return files
 
 
-def _check_size(name: str, config: Any, files: list[Path], dtype: str, device: str) -> int:
+def _check_size(
+    name: str, config: Any, files: list[Path], dtype: str, device: str, room_bytes: int
+) -> int:
     """Numbers the cache will keep for each token.
 
     BadInput if config and files cannot belong together, or the model does not fit in memory.
@@ -133,7 +139,7 @@ def _check_size(name: str, config: Any, files: list[Path], dtype: str, device: s
             f"The config.json of {name} asks for {asked:,} parameters and the files hold {held:,}; "
             "they do not belong together."
         )
-    check_fits(name, asked, shape, dtype, device)
+    check_fits(name, asked, shape, dtype, device, room_bytes)
     return kept_per_token(config, model, shape)
 
 

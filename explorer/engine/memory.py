@@ -43,11 +43,24 @@ def estimate(parameters: int, shape: Shape, dtype: str) -> Estimate:
     )
 
 
-def check_fits(name: str, parameters: int, shape: Shape, dtype: str, device: str = "cpu") -> None:
-    """BadInput with the figures if the model cannot fit; nothing has been loaded yet."""
+def check_fits(
+    name: str,
+    parameters: int,
+    shape: Shape,
+    dtype: str,
+    device: str = "cpu",
+    room_bytes: int = 0,
+) -> None:
+    """BadInput with the figures if the model cannot fit; nothing has been loaded yet.
+
+    `room_bytes` are held by a model that goes before this one is read.
+    """
     available = available_bytes(device)
     needed = estimate(parameters, shape, dtype)
-    if available is None or needed.total <= available:
+    if available is None:
+        return
+    available += room_bytes
+    if needed.total <= available:
         return
     half = estimate(parameters, shape, "bfloat16").total
     advice = "choose a smaller model or close other programs"

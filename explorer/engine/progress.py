@@ -19,6 +19,10 @@ def nobody(text: str, fraction: float | None) -> None:
     """Progress that nobody watches."""
 
 
+def nothing() -> None:
+    """Room that nobody has to make."""
+
+
 def never() -> bool:
     """A load that nobody cancels."""
     return False

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from explorer.session import budget
 from explorer.session.background import Background
 from explorer.session.batches import Batches
 from explorer.session.downloads import Downloads
 from explorer.session.experiments import Experiments
-from explorer.session.history import History
-from explorer.session.job import Desk, Job, as_loaded, model_key
+from explorer.session.history import Entry, History
+from explorer.session.job import Desk, Job, as_loaded, model_key, with_key
 from explorer.session.link import Link, Post
 from explorer.session.models import Models
 from explorer.session.ports import Engine
@@ -31,6 +34,22 @@ from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 
 ENDLESS = 1_000_000  # passes; the engine stops earlier by itself
+CANCELLED: dict[str, str] = {
+    "load": "Cancelled: the model was not opened.",
+    "advance": "Cancelled: the run keeps its finished steps.",
+    "recapture": "Cancelled: the attention of this step was not computed again.",
+    "check": "Cancelled: the self-check did not finish.",
+    "compare": "Cancelled: the comparison was not computed.",
+    "prefix": "Cancelled: the test did not finish.",
+    "batch": "Cancelled: the batch did not finish.",
+    "draws": "Cancelled: the samples drawn so far are kept.",
+    "search": "Cancelled: the search did not finish.",
+    "cache runs": "Cancelled: the cache comparison did not finish.",
+    "slot": "Cancelled: the values were not read.",
+    "scores": "Cancelled: the prompt was not scored.",
+}
+UNREAD = "Cancelled before the prompt was read."
+UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run is back on screen."
 _AHEAD = 5  # quick taps that are remembered while a step runs; a held key must stop soon
 
 
@@ -41,7 +60,7 @@ class Driver:
         self, store: Store, history: History, factory: Callable[[], Engine], post: Post
     ) -> None:
         self._history = history
-        self._desk = Desk(store, Link(factory, post, self._receive))
+        self._desk = Desk(store, Link(factory, post, self._receive), dropped=self._on_dropped)
         self.background = Background(self._desk)
         self.experiments = Experiments(self._desk)
         self.batches = Batches(self._desk, self.background)
@@ -49,11 +68,12 @@ class Driver:
         self.downloads = Downloads(self._desk)
         self.stopwatch = Stopwatch()
         self._wanted = False  # a model was asked for, and nothing spoke against it since
+        self._works: tuple[str, ...] | None = None  # what was opened last without a fault
         self._after_load: int | None = None  # steps to run once the model is there
         self._planned = 0  # steps of the run that waits for the user's word
         self._agreed: RunRequest | None = None  # the large run that was agreed to
-        self._how: dict[str, bool] = {}  # fields of the next Load, beside what the request says
         self._spelling = 0  # run number of the newest question for the vocabulary
+        self._said = ""  # what was cancelled, to be said once the model of before is back
         self.prompt = LiveTokens(store, self._desk.link)
 
     # -- the engine's life
@@ -68,7 +88,7 @@ class Driver:
         )
         self._desk.link.start()
         if self._wanted and self._desk.link.alive:
-            self.load()
+            self.load(self._desk.store.state.request)
 
     @property
     def running(self) -> bool:
@@ -80,6 +100,8 @@ class Driver:
         self._desk.link.close()
 
     def _forget_engine(self) -> None:
+        if self._desk.job is not None and self._desk.job.begun is not None:
+            self._bring_back(self._desk.job.begun, self._desk.job)
         self._desk.job = None
         self._desk.loaded = None
         self._after_load = None
@@ -90,41 +112,61 @@ class Driver:
 
     # -- wishes
 
-    def open(self, **how: bool) -> None:
-        """Open the model that the request names, with a new engine if there is none.
+    def open(self, request: RunRequest, **how: bool) -> None:
+        """Open the model that `request` names, with a new engine if there is none.
 
         `how` are fields of `messages.Load` for this one time.
         """
-        self._wanted = True
-        self._how = how
-        if self.running:
-            self.load()
-        else:
+        if self._works is None:  # nothing that could keep its place until then
+            self._desk.store.set(request=request, card=None)
+        if not self.running:
+            self._wanted = False
             self.start()
+        if self.running:
+            self.load(request, **how)
+        else:
+            self._wanted = True
 
-    def load(self) -> None:
-        """Open the model that the request names."""
+    def load(self, request: RunRequest, keep: bool = False, **how: bool) -> None:
+        """Open the model that `request` names; `keep` it as it is if it is loaded still."""
+        job = self._desk.job
+        held = self._desk.loaded is not None or (job is not None and job.held)
         self.cancel()
-        request = self._desk.store.state.request
         run = self._desk.link.ask(
             m.Load(
                 model=request.model,
                 dtype=request.dtype,
                 device=request.device,
                 mode=request.mode,
-                **self._how,
+                keep=keep,
+                **how,
             )
         )
-        self._how = {}
-        self._desk.job = Job("load", run, request)
+        self._desk.job = Job("load", run, request, keep=keep, held=held)
         self._desk.loaded = None
-        self._spelling = 0
         self._wanted = True
-        self.models.opening()
         self.prompt.stop()
-        self._desk.store.set(
-            status=Status(activity="loading", text=f"Opening {request.model}…"), vocabulary=None
-        )
+        name = Path(request.model).name
+        self._desk.store.set(status=Status(activity="loading", text=f"Opening {name}…"))
+
+    def _fall_back(self, job: Job, reopen: bool) -> str:
+        """In place of a model that was not opened, the one before; its name, "" if none is open.
+
+        `reopen` it at once, for the engine may hold it no longer; else the next step does.
+        """
+        store, works = self._desk.store, self._works
+        self._wanted = False
+        if works is None:
+            trace = store.state.trace
+            opened_once = job.keep or (trace and trace.request.model == job.request.model)
+            left = "" if not opened_once else store.state.request.model
+            request = msgspec.structs.replace(store.state.request, model=left)
+            store.set(card=None, request=request)
+            return ""
+        store.set(request=with_key(store.state.request, works))
+        if reopen:
+            self.load(store.state.request, keep=True)
+        return "" if store.state.card is None else store.state.card.name
 
     def advance(self, steps: int) -> None:
         """Run `steps` passes; a lost engine is started first, a missing model opened first."""
@@ -148,7 +190,7 @@ class Driver:
             if self._desk.loaded == model_key(state.request):
                 self._begin(steps)
                 return
-            self.load()
+            self.load(state.request)
         self._after_load = steps
 
     def _begin(self, steps: int) -> None:
@@ -168,7 +210,14 @@ class Driver:
             )
         )
         self._planned = steps
-        self._desk.job = Job("advance", run, state.request, fresh=fresh, endless=steps >= ENDLESS)
+        self._desk.job = Job(
+            "advance",
+            run,
+            state.request,
+            fresh=fresh,
+            endless=steps >= ENDLESS,
+            selection=state.selection,
+        )
         self._history.end_gesture()
         latest = replace(state.selection, step=None, query=None, key=None)
         self._desk.store.set(
@@ -195,10 +244,10 @@ class Driver:
     def pause(self) -> None:
         """End the run, keeping its finished steps."""
         self._after_load = None
-        kind = self._desk.job.kind if self._desk.job else ""
+        kind, reading = self._desk.job.kind if self._desk.job else "", self.reading is not None
         if kind in ("advance", "draws", "search", "cache runs", "scores"):
             self.cancel()
-        if kind == "advance":
+        if kind == "advance" and not reading:
             self.background.check()
         elif self._desk.job and self._desk.job.kind == "batch":
             self.cancel()
@@ -210,6 +259,38 @@ class Driver:
         job = self._desk.drop_job()
         if job is not None and job.kind == "load":
             self._wanted = False
+
+    def give_up(self) -> None:
+        """End whatever has the engine because the user says so, and tell what was ended."""
+        job, reading = self._desk.job, self.reading is not None
+        self.cancel()
+        if job is None or reading:  # that has its own words
+            return
+        words = CANCELLED[job.kind]
+        if job.kind == "load":
+            name = self._fall_back(job, reopen=job.held and not job.keep)
+            words = f"{words} {name} is still open." if name and self._desk.job else words
+        self._said = words
+        if self._desk.job is None:
+            self._desk.store.set(status=Status(activity="idle", text=words))
+
+    @property
+    def reading(self) -> Entry | None:
+        """What undo knows a new run by while its prompt is read and no step of it is there."""
+        return None if self._desk.job is None else self._desk.job.begun
+
+    def _on_dropped(self, job: Job) -> None:
+        if job.begun is not None:
+            self._bring_back(job.begun, job)
+            earlier = self._desk.store.state.trace is not None
+            text = UNREAD_EARLIER if earlier else UNREAD
+            self._desk.store.set(status=Status(activity="idle", text=text))
+
+    def _bring_back(self, begun: Entry, job: Job) -> None:
+        """The run that `job` was to take the place of is on screen again."""
+        job.begun = None
+        self._history.forget(begun)
+        self._desk.store.set(**begun.fields, selection=job.selection, **self._history.shown)
 
     def stop(self) -> None:
         """End anything but a load: the user acts."""
@@ -285,24 +366,31 @@ class Driver:
 
     def _on_loaded(self, event: m.Loaded, job: Job) -> None:
         self._desk.job = None
-        self._desk.loaded = model_key(as_loaded(job.request, event.card))
+        self._works = self._desk.loaded = model_key(as_loaded(job.request, event.card))
         after, self._after_load = self._after_load, None
         store = self._desk.store
-        store.set(
-            card=event.card,
-            status=Status(activity="idle"),
-            request=as_loaded(store.state.request, event.card),
-            error=event.card.mode_refused or store.state.error,
-        )
+        said, self._said = self._said, ""
+        changes: dict[str, Any] = {
+            "status": Status(activity="idle", text=said if job.keep else ""),
+            "request": with_key(store.state.request, self._works),
+        }
+        same = job.keep and event.card == store.state.card
+        if not same:
+            changes |= self.models.opened()
+            changes |= {"card": event.card, "vocabulary": None, "batch": None}
+            changes |= {"prompt_tokens": (), "prompt_parts": None}
+            changes["error"] = event.card.mode_refused or store.state.error
+        store.set(**changes)
         waited_for = after is not None and after < ENDLESS
-        if not waited_for:
+        if not waited_for and store.state.vocabulary is None:
             self._spelling = self._desk.link.ask(m.ListVocabulary())
         self.prompt.start()
         if after is not None and self._desk.job is None:
             self.advance(after)
         else:
             self.models.measure()
-        if waited_for:  # the vocabulary takes a while: the first token goes before it
+        # The vocabulary takes a while: a first token that is waited for goes before it.
+        if waited_for and store.state.vocabulary is None:
             self._spelling = self._desk.link.ask(m.ListVocabulary())
 
     def _on_prompted(self, event: m.Prompted, job: Job) -> None:
@@ -317,12 +405,10 @@ class Driver:
                     "holds; press reset to begin a new run."
                 )
             return
-        if state.trace is not None:
-            self._history.push("run", state, "trace")
+        job.begun = self._history.push(_act(job), state, "trace")
         self._desk.store.set(
             trace=Trace(request=job.request, card=state.card, prompt=event.tokens),
-            can_undo=self._history.can_undo,
-            can_redo=self._history.can_redo,
+            **self._history.shown,
         )
         job.fresh = False
 
@@ -335,9 +421,10 @@ class Driver:
             self.background.on_stepped(event.step, job, trace)
         elif job.kind == "advance" and event.step.index == len(trace.steps):
             self.stopwatch.arrived(event.step, self._desk.link.arrived_at)
+            self._note_longer(job, len(trace.steps))
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
             keep = budget.looked_at(state.selection.step)
-            changes: dict[str, Any] = {}
+            changes: dict[str, Any] = self._history.shown
             if state.status.fraction is not None:  # the prompt has been read
                 changes["status"] = Status(activity="running", text="Running…")
             limit = self.background.budget_bytes
@@ -348,7 +435,15 @@ class Driver:
                 error="The engine answered with a step out of order; press step to go on from here."
             )
 
+    def _note_longer(self, job: Job, steps: int) -> None:
+        """Undo takes back a step by itself, and a run as a whole."""
+        if job.begun is None and not (job.endless and job.noted):
+            self._history.push_longer(_act(job), steps)
+        job.begun, job.noted = None, True
+
     def _on_finished(self, event: m.Finished, job: Job) -> None:
+        if job.begun is not None and event.reason == "cancelled":
+            self._bring_back(job.begun, job)
         self._desk.job = None
         trace = self._desk.store.state.trace
         if event.reason == "plan":
@@ -381,6 +476,8 @@ class Driver:
         job = self._desk.job
         if job is None or event.run != job.run:
             return
+        if job.begun is not None:
+            self._bring_back(job.begun, job)
         self._desk.job = None
         self._after_load = None
         quiet = job.kind == "check" and not job.asked
@@ -388,9 +485,19 @@ class Driver:
             {} if quiet else {"error": event.sentence, "error_details": event.details}
         )
         if job.kind == "load":
-            self._wanted = False
-            changes["card"] = None
+            if model_key(job.request) == self._works:
+                job.keep, self._works = True, None  # it works no longer
+            name = self._fall_back(job, reopen=True)
             if event.own_code:
                 asked = CodeQuestion(job.request.model, event.own_code, event.sentence)
-                changes = {"card": None, "code_question": asked}
-        self._desk.store.set(status=Status(activity="idle"), **changes)
+                changes = {"code_question": asked}
+            elif name:
+                changes["error"] = f"{event.sentence} {name} is still open."
+        if self._desk.job is None:
+            changes["status"] = Status(activity="idle")
+        self._desk.store.set(**changes)
+
+
+def _act(job: Job) -> str:
+    """What undo calls it."""
+    return "run" if job.endless else "step"

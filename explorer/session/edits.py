@@ -28,7 +28,11 @@ class Edits:
         self._show(changes)
 
     def undo(self) -> None:
-        self._restore(self._history.undo)
+        """Take back the last act; a run whose prompt is still being read is only ended."""
+        if self._driver.reading is not None and self._driver.reading is self._history.newest:
+            self._driver.stop()
+        else:
+            self._restore(self._history.undo)
 
     def redo(self) -> None:
         self._restore(self._history.redo)
@@ -38,7 +42,7 @@ class Edits:
         if self._history.grown or new.branches.let_go != old.branches.let_go:
             held = self._history.within(branch.trace for branch in new.branches.all)
             if (held, self._history.can_undo) != (new.undo_bytes, new.can_undo):
-                self._store.set(undo_bytes=held, can_undo=self._history.can_undo)
+                self._store.set(undo_bytes=held, **self._history.shown)
 
     def _restore(self, swap: Callable[[State], dict[str, Any]]) -> None:
         state = self._store.state
@@ -55,4 +59,4 @@ class Edits:
             self._driver.resample()
 
     def _show(self, changes: dict[str, Any]) -> None:
-        self._store.set(**changes, can_undo=self._history.can_undo, can_redo=self._history.can_redo)
+        self._store.set(**changes, **self._history.shown)

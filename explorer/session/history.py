@@ -1,32 +1,41 @@
-"""Undo and redo of what the user changed.
+"""Undo and redo of what the user did, the last act first: settings, typing, steps, runs.
 
-An entry holds the fields of State as they were before one change.  Undoing swaps them with what is
-there now, so that steps run since then come back with redo: nothing is ever lost by looking back.
+An entry holds the fields of State as they were before one act.  Undoing swaps them with what is
+there now, so that redo brings them back: nothing is ever lost by looking back.  Of an act that only
+made the run longer the entry holds how long it was: old traces would keep what was let go since.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from explorer.session.branches import arrays_of, bytes_beyond
 from explorer.session.state import State
+from explorer.trace.card import SelfCheck
 from explorer.trace.trace import Trace
 
-LIMIT = 100  # entries
-LIMIT_BYTES = 256 << 20  # of steps that nothing else holds
+LIMIT = 1000  # entries
+LIMIT_BYTES = 256 << 20  # of steps and prompts that nothing else holds
 GESTURE_SECONDS = 1.0  # edits of one kind that follow each other faster are one
 
 
 @dataclass(slots=True)
 class Entry:
-    """One change: which kind, and the fields it replaced."""
+    """One act: which kind, and the fields it replaced."""
 
     kind: str
     fields: dict[str, Any]
     at: float
+    steps: int | None = None  # the act made the run longer; so many steps were there before
+
+    @property
+    def text_bytes(self) -> int:
+        """What the prompt of the replaced request holds."""
+        request = self.fields.get("request")
+        return 0 if request is None else len(request.prompt.encode("utf-8", "surrogatepass"))
 
 
 class History:
@@ -36,6 +45,7 @@ class History:
         self._clock = clock
         self._undo: list[Entry] = []
         self._redo: list[Entry] = []
+        self._cleared: list[Entry] = []  # what the newest entry made impossible to redo
         self.grown = False  # since `within` was asked last
 
     @property
@@ -46,17 +56,47 @@ class History:
     def can_redo(self) -> bool:
         return bool(self._redo)
 
-    def push(self, kind: str, state: State, *fields: str, merge: bool = False) -> None:
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The fields of State that say what undo and redo would do."""
+        return {
+            "can_undo": self.can_undo,
+            "can_redo": self.can_redo,
+            "undo_kind": self._undo[-1].kind if self._undo else "",
+            "redo_kind": self._redo[-1].kind if self._redo else "",
+        }
+
+    def push(self, kind: str, state: State, *fields: str, merge: bool = False) -> Entry:
         """Remember `fields` of `state` before they change; `merge` edits of one gesture."""
         now = self._clock()
         last = self._undo[-1] if self._undo else None
-        self._redo.clear()
         self.grown = True
         if merge and last and last.kind == kind and now - last.at <= GESTURE_SECONDS:
+            self._redo = []
             last.at = now
-            return
-        self._undo.append(Entry(kind, {name: getattr(state, name) for name in fields}, now))
+            return last
+        return self._add(Entry(kind, {name: getattr(state, name) for name in fields}, now))
+
+    def push_longer(self, kind: str, steps: int) -> None:
+        """Remember that the run had so many steps before it is made longer."""
+        self._add(Entry(kind, {}, float("-inf"), steps))
+
+    def _add(self, entry: Entry) -> Entry:
+        self._cleared, self._redo = self._redo, []
+        self._undo.append(entry)
         del self._undo[:-LIMIT]
+        return entry
+
+    @property
+    def newest(self) -> Entry | None:
+        """What undo would take back."""
+        return self._undo[-1] if self._undo else None
+
+    def forget(self, entry: Entry) -> None:
+        """The act came to nothing; what could be redone before it can be redone again."""
+        if entry is self.newest:
+            self._redo, self._cleared = self._cleared, []
+        self._undo = [kept for kept in self._undo if kept is not entry]
 
     def end_gesture(self) -> None:
         """The next edit is one of its own, however soon it comes."""
@@ -73,7 +113,10 @@ class History:
         total = 0
         for place, entry in enumerate([*self._redo, *reversed(self._undo)]):
             trace = entry.fields.get("trace")
-            more, known = (0, known) if trace is None else bytes_beyond(trace, known)
+            more = entry.text_bytes
+            if trace is not None:
+                beyond, known = bytes_beyond(trace, known)
+                more += beyond
             if total + more > limit and place >= len(self._redo):
                 del self._undo[: len(self._undo) - (place - len(self._redo))]
                 return total
@@ -88,11 +131,16 @@ class History:
         """The fields to put back; empty if there is nothing to redo."""
         return self._swap(self._redo, self._undo, state)
 
-    @staticmethod
-    def _swap(source: list[Entry], target: list[Entry], state: State) -> dict[str, Any]:
+    def _swap(self, source: list[Entry], target: list[Entry], state: State) -> dict[str, Any]:
         if not source:
             return {}
         entry = source.pop()
-        now = {name: getattr(state, name) for name in entry.fields}
-        target.append(Entry(entry.kind, now, float("-inf")))
-        return entry.fields
+        fields, steps = entry.fields, entry.steps
+        if steps is not None and not fields:  # the act made the run longer
+            assert state.trace is not None
+            fields = {"trace": replace(state.trace.truncated(steps), self_check=SelfCheck())}
+        now = {name: getattr(state, name) for name in fields}
+        if steps is not None and target is self._undo:
+            now = {}
+        target.append(Entry(entry.kind, now, float("-inf"), steps))
+        return fields

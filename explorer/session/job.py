@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
+from explorer.session.history import Entry
 from explorer.session.link import Link
-from explorer.session.state import Status
+from explorer.session.state import Selection, Status
 from explorer.session.store import Store
 from explorer.trace import messages as m
 from explorer.trace.card import ModelCard
@@ -38,6 +40,11 @@ class Job:
     run: int
     request: RunRequest
     fresh: bool = False  # advance: a new trace takes the place of the one on screen
+    begun: Entry | None = None  # advance: the same as undo knows it, until its first step comes
+    selection: Selection = field(default_factory=Selection)  # advance: what was looked at before
+    noted: bool = False  # advance: what undo takes back is remembered
+    keep: bool = False  # load: the model that worked before, which may still be loaded
+    held: bool = False  # load: the engine had a model when it began
     endless: bool = False  # advance: until something stops it
     queued: int = 0  # advance: steps wished for meanwhile
     step: int = 0  # recapture, compare: index of the step
@@ -54,6 +61,7 @@ class Desk:
     link: Link
     job: Job | None = None
     loaded: tuple[str, ...] | None = None  # model, dtype, device and mode that the engine holds
+    dropped: Callable[[Job], None] = lambda job: None  # told of each job that is ended early
 
     def drop_job(self) -> Job | None:
         """End what has the engine; whatever it still says is stale."""
@@ -61,6 +69,7 @@ class Desk:
         if job is not None:
             self.link.send(m.Cancel(run=job.run))
             self.store.set(status=Status(activity="idle"))
+            self.dropped(job)
         return job
 
     def can_continue(self, trace: Trace) -> bool:
@@ -76,6 +85,13 @@ class Desk:
 def model_key(request: RunRequest) -> tuple[str, ...]:
     """What must be loaded for this request."""
     return (request.model, request.dtype, request.device, request.mode)
+
+
+def with_key(request: RunRequest, key: tuple[str, ...]) -> RunRequest:
+    """The request for the model of this key."""
+    return msgspec.structs.replace(
+        request, **dict(zip(("model", "dtype", "device", "mode"), key, strict=True))
+    )
 
 
 def as_loaded(request: RunRequest, card: ModelCard) -> RunRequest:

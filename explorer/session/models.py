@@ -31,11 +31,11 @@ class Models:
         if self._desk.store.state.finding:
             self._desk.store.set(finding=False)
 
-    def opening(self) -> None:
-        """Another model is being opened: what is known of the last one is not of this one."""
+    def opened(self) -> dict[str, Any]:
+        """Another model is open: the changes that drop what is known of the last one."""
         self._describing = self._measuring = 0
         self._described = ""
-        self._desk.store.set(recipe=None, recipe_problem="", traffic=None)
+        return {"recipe": None, "recipe_problem": "", "traffic": None}
 
     def find(self, **wishes: Any) -> None:
         """Look for models; `wishes` are fields of `messages.FindModels`."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from explorer.session.link import Link
+from explorer.session.state import Reading, reading
 from explorer.session.store import Store
+from explorer.trace.chat import ChatParts
 from explorer.trace.messages import Failed, Tokenize, Tokens
 
+_PROMPTS = 16  # whose parts are remembered
 Wanted = tuple[str, bool, bool]  # text, chat, special tokens read as text
 
 
@@ -62,7 +67,10 @@ class LiveTokens:
         if about == self._wanted():
             self._known = about
             self._store.set(
-                prompt_tokens=event.tokens, prompt_parts=event.parts, prompt_problem=event.problem
+                prompt_tokens=event.tokens,
+                prompt_parts=event.parts,
+                prompt_problem=event.problem,
+                chat_parts=self._remembered(event.parts),
             )
         else:
             self.refresh()
@@ -74,6 +82,14 @@ class LiveTokens:
         self._asked = None
         self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem=event.sentence)
         return True
+
+    def _remembered(self, parts: ChatParts | None) -> Mapping[Reading, ChatParts]:
+        """A run keeps the marks of its prompt when another is typed: those of the last prompts."""
+        known = self._store.state.chat_parts
+        if parts is None:
+            return known
+        kept = list({**known, reading(self._store.state.request): parts}.items())
+        return dict(kept[-_PROMPTS:])
 
     def _wanted(self) -> Wanted:
         request = self._store.state.request

@@ -102,14 +102,15 @@ class Session:
     ) -> None:
         """Open a model; the trace on screen stays until the next step.
 
+        The model that is open stays in its place until the new one is there: if that can't be
+        opened, or is cancelled, it is used as before.
         None = as before; but another model or dtype begins in exact mode.
 
         `how` are fields of `messages.Load` for this one time.
         """
         opened = views.opened(self.state.request, name, dtype, device, mode)
-        self._driver.cancel()
-        self._store.set(**opened)
-        self._driver.open(**how)
+        self._store.set(plan=None, code_question=None, error="", error_details="")
+        self._driver.open(opened, **how)
 
     def answer_code(self, run_it: bool) -> None:
         """Open the model that `code_question` is about with its own code, this once; or don't."""
@@ -245,8 +246,8 @@ class Session:
         self._driver.pause()
 
     def cancel(self) -> None:
-        """End whatever the engine is doing: a load, a run or a check."""
-        self._driver.cancel()
+        """End whatever the engine is doing, a load, a run or a check, and say that it ended."""
+        self._driver.give_up()
 
     def back(self, steps: int = 1) -> None:
         """Drop the last steps of the view; stepping again is a real new pass."""

@@ -22,6 +22,7 @@ from explorer.trace.trace import Trace
 from explorer.trace.traffic import Traffic
 from explorer.trace.vocabulary import Vocabulary
 
+Reading = tuple[str, str, bool, bool]  # what decides a prompt's tokens: see `reading`
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
 
@@ -153,6 +154,11 @@ class CodeQuestion:
     refused: str  # the sentence to show if it may not
 
 
+def reading(request: RunRequest) -> Reading:
+    """What decides a prompt's tokens: model, text, chat, special tokens read as text."""
+    return request.model, request.prompt, request.chat, request.special_as_text
+
+
 def other_side(request: RunRequest) -> RunRequest:
     """The same run with the causal mask switched, every pass over the whole sequence."""
     return msgspec.structs.replace(request, causal_mask=not request.causal_mask, cache=False)
@@ -186,6 +192,7 @@ class State:
     error_details: str = ""
     prompt_tokens: tuple[Token, ...] = ()  # live tokens of request.prompt
     prompt_parts: ChatParts | None = None  # of the live tokens, in a chat
+    chat_parts: Mapping[Reading, ChatParts] = field(default_factory=dict)  # of prompts read lately
     prompt_problem: str = ""
     comparing: bool = False  # masked beside unmasked is wished for
     comparison: Comparison | None = None  # the other side of the last step compared
@@ -202,6 +209,8 @@ class State:
     saved: Saved | None = None
     can_undo: bool = False
     can_redo: bool = False
+    undo_kind: str = ""  # of act that undo takes back; empty = there is none
+    redo_kind: str = ""
 
     @property
     def step_index(self) -> int | None:

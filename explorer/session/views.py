@@ -51,23 +51,13 @@ def known_token(token_id: int, state: State) -> Token | None:
 
 def opened(
     before: RunRequest, name: str, dtype: str | None, device: str | None, mode: str | None
-) -> dict[str, Any]:
-    """The changes with which a model is opened; another model or dtype begins in exact mode."""
+) -> RunRequest:
+    """The request with another model; another model or dtype begins in exact mode."""
     if (name, dtype or before.dtype) != (before.model, before.dtype):
         mode = mode or "exact"
     given = {"dtype": dtype, "device": device, "mode": mode}
     changes = {field: value for field, value in given.items() if value is not None}
-    return {
-        "request": msgspec.structs.replace(before, model=name, **changes),
-        "plan": None,
-        "card": None,
-        "prompt_tokens": (),
-        "prompt_parts": None,
-        "batch": None,
-        "code_question": None,
-        "error": "",
-        "error_details": "",
-    }
+    return msgspec.structs.replace(before, model=name, **changes)
 
 
 def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:

@@ -39,6 +39,7 @@ class Load(Request, frozen=True, kw_only=True):
     threads: int = 0  # 0 = max(1, cores - 1)
     allow_code: bool = False  # the user said yes to the model's own program code, this once
     test_again: bool = False  # even if what works on this model is known from an earlier time
+    keep: bool = False  # answer at once if this very model is loaded still
 
 
 class Tokenize(Request, frozen=True, kw_only=True):

@@ -31,5 +31,6 @@ class Action:
     checked: Callable[[State], bool] | None = None
     checked_text: str = ""  # what it is called and looks like while it is checked, if otherwise
     checked_icon: str = ""
+    named: Callable[[State], str] | None = None  # a text that depends on the state, if any does
     locked_when_presenting: bool = False  # could be hit by accident in front of a class
     line_before: bool = False

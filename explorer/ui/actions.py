@@ -7,6 +7,7 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP
 from explorer.session.state import State
 from explorer.ui.action import Action
 from explorer.ui.mode_actions import MODES
+from explorer.ui.undo_words import redo_text, undo_text
 
 
 def _can_step(state: State) -> bool:
@@ -117,7 +118,8 @@ ACTIONS: tuple[Action, ...] = (
         id="undo",
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Undo"),
-        tip=QT_TRANSLATE_NOOP("actions", "Take back the last change"),
+        tip=QT_TRANSLATE_NOOP("actions", "Take back the last act: a change, a step or a run"),
+        named=undo_text,
         keys=("Ctrl+Z",),
         icon="undo",
         wish=lambda w: w.session.undo(),
@@ -128,6 +130,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Redo"),
         tip=QT_TRANSLATE_NOOP("actions", "Do again what was taken back"),
+        named=redo_text,
         keys=("Ctrl+Shift+Z", "Ctrl+Y"),
         icon="redo",
         wish=lambda w: w.session.redo(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -22,6 +22,7 @@ _TEXT = (QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox, QAbs
 _ARROWS = {Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Home}
 # No shortcut is one of these alone; the list of a combo box takes its choice by asking first.
 _NEVER = {Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape}
+LEAVES_UNDO = "leavesUndo"  # a dynamic property: this field has no undo of its own
 KEEPS_ARROWS = "keepsArrows"  # a dynamic property: this widget moves a cursor with the arrows
 
 
@@ -47,6 +48,9 @@ class KeyGuard(QObject):
             if _plain(event) and keeps(watched, Qt.Key(event.key())):
                 event.accept()
                 return True
+            if leaves_undo(watched) and _is_undo(event):
+                event.ignore()  # the field would take it for its own; this way the shortcut gets it
+                return True
         return False
 
 
@@ -63,6 +67,17 @@ def keeps(widget: QWidget, key: Qt.Key) -> bool:
     if isinstance(widget, QAbstractSlider) or widget.property(KEEPS_ARROWS):
         return key in _ARROWS
     return False
+
+
+def leaves_undo(widget: QWidget) -> bool:
+    """True if what is changed in this widget is the session's to undo and redo."""
+    return isinstance(widget, QAbstractSpinBox) or bool(widget.property(LEAVES_UNDO))
+
+
+def _is_undo(event: QKeyEvent) -> bool:
+    return event.matches(QKeySequence.StandardKey.Undo) or event.matches(
+        QKeySequence.StandardKey.Redo
+    )
 
 
 def _plain(event: QKeyEvent) -> bool:

@@ -76,6 +76,8 @@ class Actions(QObject):
         action = self.by_id[row.id]
         on = self._presenting if row.id == "presenter" else action.isChecked()
         text = row.checked_text if on and row.checked_text else row.text
+        if row.named is not None and self._state is not None:
+            text = row.named(self._state)
         picture = self._icons.get(row.checked_icon if on and row.checked_icon else row.icon)
         # Each change of an action goes to every menu and button that shows it.
         if self._looks.get(row.id) != (text, picture):

@@ -138,33 +138,46 @@ class Notices(QWidget):
 
     def _mask_words(self) -> str:
         return self.tr(
-            "The causal mask is off: every token sees later ones too, each step computes the "
-            "whole text again, and the KV cache is off."
+            "Causal mask off: tokens also attend to later ones. No KV cache: each step recomputes "
+            "the whole text."
         )
 
     def _stale_words(self, state: State) -> str:
-        """What else made the run on screen than what the controls say now; the prompt is seen."""
+        """What else made the run on screen than what the controls say now."""
         trace, request = state.trace, state.request
-        if trace is None:
+        if trace is None or trace.request == request:
             return ""
-        if trace.request.model != request.model:
+        made = trace.request
+        if made.model != request.model:
             name = request.model if state.card is None else state.card.name
-            text = self.tr("On screen is still the run of {0}; Step starts anew with {1}.")
+            text = self.tr("This is still the {0} run. Press Step to start over with {1}.")
             return text.format(trace.card.name, name)
-        if trace.request.mode != request.mode:
-            text = self.tr("On screen is still the run in mode {0}; Step starts anew in mode {1}.")
-            return text.format(trace.request.mode, request.mode)
-        if trace.request.causal_mask != request.causal_mask:
+        if made.mode != request.mode:
+            text = self.tr("This run was made in mode {0}. Press Step to run again in mode {1}.")
+            return text.format(made.mode, request.mode)
+        if made.causal_mask != request.causal_mask:
             if request.causal_mask:
-                return self.tr("On screen is still the run without the mask; Step starts anew.")
-            return self.tr("On screen is still the run with the mask; Step starts anew.")
-        if trace.request.uses_cache != request.uses_cache:
+                return self.tr("This run used no causal mask. Press Step to run again with it.")
+            return self.tr("This run used the mask. Press Step to run again without it.")
+        if made.chat != request.chat:
+            if request.chat:
+                return self.tr(
+                    "This run read the prompt as raw text. Press Step to read it as a chat."
+                )
+            return self.tr("This run read the prompt as a chat. Press Step to read it as raw text.")
+        if made.prompt != request.prompt:
+            return self.tr(
+                "This run used another prompt. Press Step to start over with the new one."
+            )
+        if made.special_as_text != request.special_as_text:
+            return self.tr("This run read the control tokens differently. Press Step to run again.")
+        if made.uses_cache != request.uses_cache:
             if request.uses_cache:
-                return self.tr("On screen is still the run without the cache; Step starts anew.")
-            return self.tr("On screen is still the run with the cache; Step starts anew.")
-        if (trace.request.padding, trace.request.pad) != (request.padding, request.pad):
-            return self.tr("On screen is still the run with other padding; Step starts anew.")
-        return ""
+                return self.tr("This run used no KV cache. Press Step to run again with it.")
+            return self.tr("This run used the KV cache. Press Step to run again without it.")
+        if (made.padding, made.pad) != (request.padding, request.pad):
+            return self.tr("This run used different padding. Press Step to run again.")
+        return self.tr("This run used other settings. Press Step to run again.")
 
     def _plan_words(self, plan: Plan) -> str:
         text = self.tr(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextLine
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextCursor, QTextLine
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
 from explorer.session.session import Session
@@ -14,6 +14,7 @@ from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.ui.calm import ComboBox
 from explorer.ui.control_choice import ControlChoice
+from explorer.ui.keys import LEAVES_UNDO
 from explorer.ui.theme import Theme
 
 
@@ -53,6 +54,17 @@ def spans(text: str, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
     return found
 
 
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _units(text: str) -> int:
+    """Its length as Qt counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 class TokenEdit(QPlainTextEdit):
     """A text field that paints a tint behind each token of its text."""
 
@@ -65,11 +77,25 @@ class TokenEdit(QPlainTextEdit):
         self._spans: list[tuple[int, int]] = []
         self._ends: list[int] = []
         self.setTabChangesFocus(True)
+        # Typing is one act among steps and settings: the session takes back whichever was last.
+        self.setUndoRedoEnabled(False)
+        self.setProperty(LEAVES_UNDO, True)
         self.textChanged.connect(self._measure)
 
     def text(self) -> str:
         """The text exactly; `toPlainText` would turn no-break spaces into spaces."""
         return self.document().toRawText().replace("\u2029", "\n").replace("\u2028", "\n")
+
+    def show_text(self, text: str) -> None:
+        """Take another text in place of the part that differs; the cursor goes to its end."""
+        had = self.text()
+        same = _alike(had, text)
+        rest = _alike(had[same:][::-1], text[same:][::-1])
+        cursor = self.textCursor()
+        cursor.setPosition(_units(had[:same]))
+        cursor.setPosition(_units(had[: len(had) - rest]), QTextCursor.MoveMode.KeepAnchor)
+        cursor.insertText(text[same : len(text) - rest])
+        self.setTextCursor(cursor)
 
     def set_tokens(self, tokens: tuple[Token, ...]) -> None:
         if tokens == self._tokens:
@@ -197,7 +223,7 @@ class PromptBox(QWidget):
     def show_state(self, old: State | None, new: State) -> None:
         if new.request.prompt != self.edit.text():
             blocked = self.edit.blockSignals(True)
-            self.edit.setPlainText(new.request.prompt)
+            self.edit.show_text(new.request.prompt)
             self.edit.blockSignals(blocked)
         if old is not None and not _differs(old, new):
             return

@@ -13,9 +13,8 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.session.session import Session
-from explorer.session.state import State
+from explorer.session.state import State, reading
 from explorer.trace.chat import ChatParts
-from explorer.trace.request import RunRequest
 from explorer.ui.canvases.token_strip import TokenStrip
 from explorer.ui.theme import Theme
 from explorer.ui.timeline import Timeline
@@ -116,10 +115,11 @@ class Sequence(QWidget):
 
 def chat_parts(state: State) -> ChatParts | None:
     """The parts of the chat prompt that is shown, padding counted in; None if not known of it."""
-    parts, trace = state.prompt_parts, state.trace
-    if parts is None or trace is None:
-        return parts
-    if _reading(trace.request) != _reading(state.request):
+    trace = state.trace
+    if trace is None:
+        return state.prompt_parts
+    parts = state.chat_parts.get(reading(trace.request))
+    if parts is None:
         return None
     before = next((i for i, t in enumerate(trace.prompt) if t.origin != "padding"), 0)
     return ChatParts(
@@ -129,17 +129,13 @@ def chat_parts(state: State) -> ChatParts | None:
     )
 
 
-def _reading(request: RunRequest) -> tuple[str, str, bool, bool]:
-    """What decides a prompt's tokens."""
-    return request.model, request.prompt, request.chat, request.special_as_text
-
-
 def _differs(old: State, new: State) -> bool:
     return (
         old.trace is not new.trace
         or old.step_index != new.step_index
         or old.prompt_tokens != new.prompt_tokens
         or old.prompt_parts != new.prompt_parts
+        or old.chat_parts is not new.chat_parts
         or old.request is not new.request
         or (old.status != new.status and "loading" in (old.status.activity, new.status.activity))
     )

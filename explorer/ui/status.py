@@ -186,7 +186,7 @@ class StatusBar(QWidget):
 
     def _idle_words(self, state: State) -> str:
         if state.trace is not None and state.request_changed:
-            return self.tr("Something that changes the computation was changed: Step starts anew")
+            return self.tr("The prompt or settings have changed. Step will start a new run.")
         reason = "" if state.trace is None else state.trace.stop_reason
         ended = {
             "end token": self.tr("Stopped: the model gave an end token") + _last_token(state),

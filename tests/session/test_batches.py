@@ -90,6 +90,8 @@ def test_another_model_has_no_batch_yet(stage: Stage) -> None:
     stage.loaded()
     stage.say(m.Batched(run=run(stage), result=DONE))
     stage.session.open_model("other")
+    assert stage.state.batch is DONE  # until the other is open
+    stage.answer_load(name="other")
     assert stage.state.batch is None
 
 

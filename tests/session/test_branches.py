@@ -163,6 +163,8 @@ def test_steps_run_since_a_branch_was_renamed_stay_when_that_is_undone() -> None
     stage.prompted()
     stage.steps(1)
     stage.finish()
+    stage.session.undo()  # the step
+    assert [(b.name, len(b.trace.steps)) for b in stage.state.tree] == [("first", 3)]
     stage.session.undo()
     assert [(b.name, len(b.trace.steps)) for b in stage.state.tree] == [("A", 3)]
 

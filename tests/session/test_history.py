@@ -67,16 +67,51 @@ def test_a_chain_of_changes_unwinds_in_order(stage: Stage) -> None:
         assert seen(stage.state) == expected
 
 
-def test_undoing_a_setting_keeps_the_steps_run_since(stage: Stage) -> None:
-    stage.loaded().ran(1).session.set_sampling(Sampling(greedy=False))
-    stage.session.step(2)
-    stage.prompted()
-    stage.steps(2)
-    stage.finish()
-    trace = stage.state.trace
+def test_steps_are_taken_back_one_by_one_and_before_any_typing(stage: Stage) -> None:
+    stage.loaded("hello")
+    for _ in range(6):
+        stage.session.step()
+        stage.prompted()
+        stage.steps(1)
+        stage.finish()
+    whole = stage.state.trace
+    assert whole is not None
+    for left in (5, 4, 3, 2, 1):
+        assert stage.state.undo_kind == "step"
+        stage.session.undo()
+        assert stage.state.trace is not None
+        assert len(stage.state.trace.steps) == left
+        assert stage.state.request.prompt == "hello"
     stage.session.undo()
-    assert stage.state.trace is trace
+    assert stage.state.trace is None
+    assert (stage.state.undo_kind, stage.state.redo_kind) == ("prompt", "step")
+    for _ in range(6):
+        stage.session.redo()
+    assert stage.state.trace is not None
+    assert stage.state.trace.chosen_ids == whole.chosen_ids
+    assert stage.state.trace.steps[-1] is whole.steps[-1]
+
+
+def test_a_setting_and_the_steps_after_it_unwind_in_order(stage: Stage) -> None:
+    stage.loaded().ran(1).session.set_sampling(Sampling(greedy=False))
+    stage.ran(2)
+    kinds = []
+    while stage.state.can_undo:
+        kinds.append(stage.state.undo_kind)
+        stage.session.undo()
+    assert kinds == ["step", "step", "sampling", "step", "prompt"]
     assert stage.state.sampling == Sampling()
+
+
+def test_a_run_is_one_act(stage: Stage) -> None:
+    stage.loaded().ran(1).session.run()
+    stage.prompted()
+    stage.steps(5)
+    stage.finish("length")
+    assert stage.state.undo_kind == "run"
+    stage.session.undo()
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 1
 
 
 def test_steps_run_after_a_cut_come_back_with_redo(stage: Stage) -> None:
@@ -87,8 +122,10 @@ def test_steps_run_after_a_cut_come_back_with_redo(stage: Stage) -> None:
     stage.finish()
     branch = stage.state.trace
     stage.session.undo()
+    stage.session.undo()
     assert stage.state.trace is not None
     assert len(stage.state.trace.steps) == 3
+    stage.session.redo()
     stage.session.redo()
     assert stage.state.trace is branch
 
@@ -96,15 +133,47 @@ def test_steps_run_after_a_cut_come_back_with_redo(stage: Stage) -> None:
 def test_undo_during_a_run_ends_it(stage: Stage) -> None:
     stage.loaded().ran(3).session.back()
     stage.session.run()
-    run = stage.engine.last(m.Advance).run
+    run = stage.prompted()
+    stage.steps(2)
     stage.session.undo()
     assert m.Cancel(run=run) in stage.engine.asked
     assert stage.state.trace is not None
-    assert len(stage.state.trace.steps) == 3
+    assert len(stage.state.trace.steps) == 2
+
+
+def test_undo_while_a_prompt_is_read_only_ends_that(stage: Stage) -> None:
+    stage.loaded().ran(3).session.set_prompt("another")
+    trace, kind = stage.state.trace, stage.state.undo_kind
+    stage.session.step()
+    run = stage.prompted()
+    assert stage.state.undo_kind == "step"
+    stage.session.undo()
+    assert m.Cancel(run=run) in stage.engine.asked
+    assert stage.state.trace is trace
+    assert (stage.state.request.prompt, stage.state.undo_kind) == ("another", kind)
+
+
+def test_what_could_be_redone_still_can_if_a_run_came_to_nothing(stage: Stage) -> None:
+    stage.loaded().ran(3)
+    stage.session.set_sampling(Sampling(greedy=False))
+    stage.session.undo()
+    stage.session.set_prompt("hello")
+    stage.session.reset()
+    stage.session.undo()
+    assert stage.state.redo_kind == "reset"
+    stage.session.set_causal_mask(False)
+    stage.session.undo()
+    stage.session.set_causal_mask(False)
+    redo = stage.state.redo_kind
+    stage.session.step()
+    stage.prompted()
+    stage.session.cancel()
+    assert stage.state.redo_kind == redo
 
 
 def test_undo_keeps_the_model_that_is_open(stage: Stage) -> None:
     stage.loaded("a").session.open_model("other")
+    stage.answer_load(name="other")
     stage.session.undo()
     assert stage.state.request.prompt == ""
     assert stage.state.request.model == "other"

@@ -61,6 +61,7 @@ def test_a_recipe_is_asked_for_once_and_belongs_to_the_open_model(stage: Stage) 
     assert stage.state.recipe.recipe == ("2 layers.",)
     late = stage.engine.last(m.Inspect).run
     stage.session.open_model("other")
+    stage.answer_load(name="other")
     stage.say(m.Facts(run=late, facts=RECIPE))
     assert stage.state.recipe is None
 

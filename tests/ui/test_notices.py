@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
+from explorer.session.session import Session
 from tests.ui.stage import WindowStage
 
 
@@ -11,11 +16,11 @@ def test_the_run_of_the_model_before_is_named_until_the_next_step(stage: WindowS
     assert not bar.isVisible()
     stage.session.open_model("second")
     stage.paint()
-    assert "still the run of tiny" in bar.text
+    assert not bar.isVisible()  # tiny is what Step runs until the second is open
     stage.answer_load(name="second")
     stage.paint()
     assert bar.isVisible()
-    assert bar.text.endswith("Step starts anew with second.")
+    assert bar.text == "This is still the tiny run. Press Step to start over with second."
     stage.ran(1)
     assert not bar.isVisible()
 
@@ -25,29 +30,45 @@ def test_a_map_with_the_mask_is_not_taken_for_one_without(stage: WindowStage) ->
     bars = stage.window.notices
     stage.session.set_causal_mask(False)
     stage.paint()
-    assert "still the run with the mask" in bars.mask.text
+    assert "This run used the mask." in bars.mask.text
     assert not bars.stale.isVisible()  # one bar says both
-    assert "Step starts anew" in stage.window.status._text.text()
+    assert "have changed" in stage.window.status._text.text()
     stage.session.set_causal_mask(True)
     stage.paint()
     assert not bars.mask.isVisible()
     assert not bars.stale.isVisible()
-    assert "Step starts anew" not in stage.window.status._text.text()
+    assert "have changed" not in stage.window.status._text.text()
 
 
 def test_a_run_with_a_cache_is_not_taken_for_one_without(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     stage.session.set_cache(False)
     stage.paint()
-    assert "still the run with the cache" in stage.window.notices.stale.text
+    assert "This run used the KV cache." in stage.window.notices.stale.text
 
 
-def test_a_changed_prompt_is_seen_without_a_bar(stage: WindowStage) -> None:
+CHANGES: dict[str, Callable[[Session], None]] = {
+    "prompt": lambda s: s.set_prompt("another"),
+    "chat": lambda s: s.set_chat(True),
+    "control tokens": lambda s: s.set_special_as_text(True),
+    "cache": lambda s: s.set_cache(False),
+    "padding": lambda s: s.set_padding("left", 2),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_whatever_makes_step_start_over_is_said_in_a_bar(stage: WindowStage, kind: str) -> None:
     stage.loaded().ran(1)
-    stage.session.set_prompt("another")
+    bar = stage.window.notices.stale
+    assert not bar.isVisible()
+    CHANGES[kind](stage.session)
     stage.paint()
     assert stage.state.request_changed
-    assert not stage.window.notices.stale.isVisible()
+    assert bar.isVisible()
+    assert "Press Step" in bar.text
+    stage.session.undo()
+    stage.paint()
+    assert not bar.isVisible()
 
 
 def test_a_run_is_not_taken_for_one_in_the_mode_that_is_open_now(stage: WindowStage) -> None:
@@ -58,7 +79,7 @@ def test_a_run_is_not_taken_for_one_in_the_mode_that_is_open_now(stage: WindowSt
     stage.answer_load(mode="rounded")
     stage.paint()
     bar = stage.window.notices.stale
-    assert bar.text == "On screen is still the run in mode exact; Step starts anew in mode rounded."
+    assert bar.text == "This run was made in mode exact. Press Step to run again in mode rounded."
     assert words.text().endswith("run made in mode exact, now in mode rounded")
     stage.ran(1)
     assert not bar.isVisible()

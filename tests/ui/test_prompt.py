@@ -215,14 +215,17 @@ def test_padding_before_a_chat_shifts_its_parts(stage: WindowStage) -> None:
     assert "opens the answer" in strip.words(7)
 
 
-def test_parts_of_a_prompt_read_otherwise_are_not_taken_for_those_on_screen(
-    stage: WindowStage,
-) -> None:
+def test_a_run_keeps_its_marks_when_the_prompt_is_read_otherwise(stage: WindowStage) -> None:
     chatting(stage)
     stage.session.step()
     stage.say(m.Prompted(run=stage.engine.last(m.Advance).run, tokens=CHAT))
+    stage.steps(1)
+    stage.finish()
     strip = stage.window.sequence.strip
     assert "put there by the chat template" in strip.words(0)
     stage.session.set_special_as_text(True)
+    stage.session.set_chat(False)
+    stage.say(m.Tokens(run=stage.engine.last(m.Tokenize).run, text="hi", tokens=()))
     stage.paint()
-    assert "template" not in strip.words(0)
+    assert "put there by the chat template" in strip.words(0)
+    assert stage.window.notices.stale.isVisible()

@@ -83,6 +83,7 @@ def test_what_a_model_warns_of_is_said_when_it_opens_and_can_be_dismissed(
     stage.answer_load(name="old", warnings=("Again.",))
     assert notice.text == "Again."
     stage.session.open_model("other")
+    stage.answer_load(name="other")
     assert not notice.isVisible()
 
 
@@ -135,7 +136,7 @@ def test_a_mask_that_is_off_cannot_be_overlooked(stage: WindowStage) -> None:
     stage.session.set_causal_mask(False)
     notice = stage.window.notices.mask
     assert notice.isVisible()
-    assert "KV cache is off" in notice.text
+    assert "No KV cache" in notice.text
     assert not stage.window.topbar.cache.isEnabled()
     assert not stage.window.topbar.cache.isChecked()
     button(notice, "Turn the mask on").click()

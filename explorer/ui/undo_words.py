@@ -1,0 +1,60 @@
+"""What undo and redo are called in the menu: by the act that they would take back or do again."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+
+from explorer.session.state import State
+
+UNDO = {
+    "": QT_TRANSLATE_NOOP("actions", "Undo"),
+    "prompt": QT_TRANSLATE_NOOP("actions", "Undo typing"),
+    "chat": QT_TRANSLATE_NOOP("actions", "Undo raw text or chat"),
+    "special tokens": QT_TRANSLATE_NOOP("actions", "Undo reading of control tokens"),
+    "causal mask": QT_TRANSLATE_NOOP("actions", "Undo causal mask"),
+    "cache": QT_TRANSLATE_NOOP("actions", "Undo KV cache"),
+    "padding": QT_TRANSLATE_NOOP("actions", "Undo padding"),
+    "capture": QT_TRANSLATE_NOOP("actions", "Undo layers to record"),
+    "sampling": QT_TRANSLATE_NOOP("actions", "Undo sampling settings"),
+    "stops": QT_TRANSLATE_NOOP("actions", "Undo stop rules"),
+    "step": QT_TRANSLATE_NOOP("actions", "Undo step"),
+    "run": QT_TRANSLATE_NOOP("actions", "Undo run"),
+    "back": QT_TRANSLATE_NOOP("actions", "Undo step back"),
+    "reset": QT_TRANSLATE_NOOP("actions", "Undo reset"),
+    "force": QT_TRANSLATE_NOOP("actions", "Undo forced token"),
+    "branch": QT_TRANSLATE_NOOP("actions", "Undo change of branch"),
+    "rename": QT_TRANSLATE_NOOP("actions", "Undo name of branch"),
+    "forget": QT_TRANSLATE_NOOP("actions", "Undo deleting a branch"),
+    "open": QT_TRANSLATE_NOOP("actions", "Undo opening a session"),
+}
+REDO = {
+    "": QT_TRANSLATE_NOOP("actions", "Redo"),
+    "prompt": QT_TRANSLATE_NOOP("actions", "Redo typing"),
+    "chat": QT_TRANSLATE_NOOP("actions", "Redo raw text or chat"),
+    "special tokens": QT_TRANSLATE_NOOP("actions", "Redo reading of control tokens"),
+    "causal mask": QT_TRANSLATE_NOOP("actions", "Redo causal mask"),
+    "cache": QT_TRANSLATE_NOOP("actions", "Redo KV cache"),
+    "padding": QT_TRANSLATE_NOOP("actions", "Redo padding"),
+    "capture": QT_TRANSLATE_NOOP("actions", "Redo layers to record"),
+    "sampling": QT_TRANSLATE_NOOP("actions", "Redo sampling settings"),
+    "stops": QT_TRANSLATE_NOOP("actions", "Redo stop rules"),
+    "step": QT_TRANSLATE_NOOP("actions", "Redo step"),
+    "run": QT_TRANSLATE_NOOP("actions", "Redo run"),
+    "back": QT_TRANSLATE_NOOP("actions", "Redo step back"),
+    "reset": QT_TRANSLATE_NOOP("actions", "Redo reset"),
+    "force": QT_TRANSLATE_NOOP("actions", "Redo forced token"),
+    "branch": QT_TRANSLATE_NOOP("actions", "Redo change of branch"),
+    "rename": QT_TRANSLATE_NOOP("actions", "Redo name of branch"),
+    "forget": QT_TRANSLATE_NOOP("actions", "Redo deleting a branch"),
+    "open": QT_TRANSLATE_NOOP("actions", "Redo opening a session"),
+}
+
+
+def undo_text(state: State) -> str:
+    """In English, as the table of actions has it."""
+    return UNDO[state.undo_kind]
+
+
+def redo_text(state: State) -> str:
+    """In English, as the table of actions has it."""
+    return REDO[state.redo_kind]
