@@ -8,13 +8,15 @@ from __future__ import annotations
 import csv
 import io
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from html import escape
+from itertools import chain, islice
 from typing import Literal, TextIO
 
 import numpy as np
 
 Form = Literal["csv", "tab", "html"]
+_ROWS_AT_ONCE, _CELLS = 2000, 300_000  # of a table that is copied in every form
 
 
 def write(rows: Iterable[Sequence[object]], out: TextIO, form: Form = "csv") -> Generator[int]:
@@ -32,6 +34,20 @@ def text(rows: Iterable[Sequence[object]], form: Form = "csv") -> str:
 def write_all(rows: Iterable[Sequence[object]], out: TextIO, form: Form = "csv") -> None:
     """Write a table in one go."""
     deque(write(rows, out, form), maxlen=0)
+
+
+def write_forms(rows: Iterable[Sequence[object]], outs: Mapping[Form, TextIO]) -> Generator[int]:
+    """The same table in several forms at once; a long one in its plainest form alone.
+
+    A form that was given up is left empty: programs that paste take the richest they find, and a
+    million cells of HTML are more than they can hold.
+    """
+    rest = iter(rows)
+    head = list(islice(rest, _ROWS_AT_ONCE))
+    short = not (more := list(islice(rest, 1))) and sum(map(len, head)) <= _CELLS
+    for form, out in outs.items():
+        if short or form == "tab":
+            yield from write(chain(head, more, rest) if form == "tab" else head, out, form)
 
 
 def exact(figures: np.ndarray) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from explorer.session.state import State
+from explorer.ui.preferences import Preference
 
 if TYPE_CHECKING:
     from explorer.ui.window import Window
@@ -29,6 +30,7 @@ class Action:
     icon: str = ""
     enabled: Callable[[State], bool] = _always
     checked: Callable[[State], bool] | None = None
+    preference: Preference | None = None  # checked while it is on; the wish is to switch it
     checked_text: str = ""  # what it is called and looks like while it is checked, if otherwise
     checked_icon: str = ""
     named: Callable[[State], str] | None = None  # a text that depends on the state, if any does

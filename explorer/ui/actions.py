@@ -105,6 +105,28 @@ ACTIONS: tuple[Action, ...] = (
         line_before=True,
     ),
     Action(
+        id="export-view",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Copy, save or print a panel…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "What the panel with the focus shows: picture, drawing, page or table"
+        ),
+        keys=("Ctrl+P",),
+        icon="copy",
+        wish=lambda w: w.docks.export(),
+        enabled=_can_save,
+    ),
+    Action(
+        id="close",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Close"),
+        tip=QT_TRANSLATE_NOOP("actions", "The run on screen; if there is none, the window"),
+        keys=("Ctrl+W",),
+        wish=lambda w: w.close_run(),
+        locked_when_presenting=True,
+        line_before=True,
+    ),
+    Action(
         id="quit",
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Quit"),
@@ -112,7 +134,6 @@ ACTIONS: tuple[Action, ...] = (
         keys=("Ctrl+Q",),
         wish=lambda w: w.close(),
         locked_when_presenting=True,
-        line_before=True,
     ),
     Action(
         id="undo",
@@ -137,6 +158,19 @@ ACTIONS: tuple[Action, ...] = (
         enabled=lambda s: s.can_redo,
     ),
     Action(
+        id="copy-view",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Copy picture and table"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Of the map or chart that has the focus: programs paste what they can"
+        ),
+        keys=("Ctrl+C",),
+        icon="copy",
+        wish=lambda w: w.docks.copy(),
+        enabled=_can_save,
+        line_before=True,
+    ),
+    Action(
         id="copy-text",
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Copy generated text"),
@@ -145,7 +179,25 @@ ACTIONS: tuple[Action, ...] = (
         icon="copy",
         wish=lambda w: w.files.copy_generated(),
         enabled=_has_steps,
+    ),
+    Action(
+        id="captions",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Caption under pictures"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Copied and saved pictures say what they show, of which model and prompt"
+        ),
+        wish=lambda w: w.preferences.toggle("captions"),
+        preference="captions",
         line_before=True,
+    ),
+    Action(
+        id="letter-keys",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Single letters are shortcuts"),
+        tip=QT_TRANSLATE_NOOP("actions", "Off: a letter alone (R, M, C, E) does nothing"),
+        wish=lambda w: w.preferences.toggle("letter_keys"),
+        preference="letter_keys",
     ),
     Action(
         id="reset",
@@ -289,8 +341,11 @@ ACTIONS: tuple[Action, ...] = (
         id="go-to-token",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Go to token…"),
-        tip=QT_TRANSLATE_NOOP("actions", "Find a token in the map by its number or its text"),
-        keys=("Ctrl+G",),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Find a token by its number or its text, or which heads look from one to another",
+        ),
+        keys=("Ctrl+G", "Ctrl+F"),
         wish=lambda w: w.go_to_token(),
         enabled=_has_steps,
     ),
@@ -326,7 +381,9 @@ ACTIONS: tuple[Action, ...] = (
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Enlarge panel, or back"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "The panel under the mouse in place of all; again: all as they were"
+            "actions",
+            "The panel with the focus, or under the mouse, in place of all; again or Esc: all as "
+            "they were",
         ),
         keys=("F10", "E"),
         wish=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),
@@ -344,7 +401,7 @@ ACTIONS: tuple[Action, ...] = (
         id="presenter",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Presenter mode"),
-        tip=QT_TRANSLATE_NOOP("actions", "Full screen and larger, for a projector"),
+        tip=QT_TRANSLATE_NOOP("actions", "Full screen and larger, for a projector; Esc leaves"),
         keys=("F11",),
         icon="presenter",
         wish=lambda w: w.presenter.toggle(),
@@ -358,6 +415,15 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Put all panels back where they belong"),
         icon="layout",
         wish=lambda w: w.reset_layout(),
+    ),
+    Action(
+        id="help",
+        menu="help",
+        text=QT_TRANSLATE_NOOP("actions", "What is on screen, and the keys"),
+        tip=QT_TRANSLATE_NOOP("actions", "What each panel shows, and every key of the program"),
+        keys=("F1",),
+        icon="help",
+        wish=lambda w: w.show_help(),
     ),
     Action(
         id="open-log",

@@ -14,6 +14,7 @@ from explorer.ui.calm import leave_alone
 from explorer.ui.panel import Panel
 from explorer.ui.panel_dock import PanelDock
 from explorer.ui.panels import PANELS, Place
+from explorer.ui.preferences import Preferences
 from explorer.ui.theme import Theme
 
 LAYOUT_VERSION = 1
@@ -25,12 +26,15 @@ class Docks(QMainWindow):
 
     failed = Signal(str)
     saved = Signal(str)  # the name of a file
+    copied = Signal()
 
-    def __init__(self, session: Session, theme: Theme, parent: QWidget) -> None:
+    def __init__(
+        self, session: Session, theme: Theme, preferences: Preferences, parent: QWidget
+    ) -> None:
         super().__init__(parent, Qt.WindowType.Widget)
         self.setDockNestingEnabled(True)
         self.docks: list[PanelDock] = []
-        self._session, self._theme = session, theme
+        self._session, self._theme, self._preferences = session, theme, preferences
         self._enlarged: PanelDock | None = None
         self._before = QByteArray()  # the layout that comes back after it
         self._spread = QByteArray()  # the layout that comes back after presenter mode
@@ -51,7 +55,9 @@ class Docks(QMainWindow):
     def _make(self, place: Place) -> Panel:
         panel = place.load()(self._session, self._theme)
         panel.failed.connect(self.failed)
+        panel.preferences = self._preferences
         panel.saving.saved.connect(self.saved)
+        panel.saving.copied.connect(self.copied)
         return panel
 
     @property
@@ -83,8 +89,8 @@ class Docks(QMainWindow):
         return self._enlarged
 
     def at_hand(self) -> PanelDock:
-        """The panel under the mouse; else the one with the focus; else the first that is seen."""
-        for widget in (QApplication.widgetAt(QCursor.pos()), QApplication.focusWidget()):
+        """The panel with the focus; else the one under the mouse; else the first that is seen."""
+        for widget in (QApplication.focusWidget(), QApplication.widgetAt(QCursor.pos())):
             for dock in self.docks if widget is not None else ():
                 if dock.isAncestorOf(widget):
                     return dock
@@ -170,6 +176,19 @@ class Docks(QMainWindow):
     def _beside(self) -> list[PanelDock]:
         """Those that open as a tab beside another."""
         return [dock for dock in self.docks if dock.place.beside]
+
+    def copy(self) -> None:
+        """Picture and figures of the view with the focus, of the panel at hand."""
+        panel = self.at_hand().panel
+        found = None if panel.empty else panel.view_of(QApplication.focusWidget())
+        if found is not None:
+            panel.copy(*found)
+
+    def export(self) -> None:
+        """Offer to copy, save or print the panel at hand."""
+        panel = self.at_hand().panel
+        if not panel.empty:
+            panel.show_menu()
 
     def show_state(self, old: State | None, new: State) -> None:
         running = new.status.activity == "running"

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 import numpy as np
-from PySide6.QtCore import QBuffer, QIODevice, QPoint, QRect, QSize
-from PySide6.QtGui import QImage, QPainter, QRegion
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QPoint, QRect, QSize, QSizeF
+from PySide6.QtGui import QImage, QPageSize, QPainter, QPdfWriter, QRegion
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QWidget
 
 from explorer import disk
 from explorer.figures import table_text
+from explorer.ui import caption as captions
 from explorer.ui.canvases.embedded import apart
 
-Kind = Literal["png", "svg", "csv", "npy"]
+Kind = Literal["png", "svg", "pdf", "csv", "npy"]
 PICTURE_SCALE = 2  # pixels per screen pixel in a PNG, so that it stays sharp in a document
 
 
@@ -32,13 +33,15 @@ class View:
     `table` gives rows of plain values, the first row being the header; `array` what works out the
     same figures in full, for numpy.  Both are asked in the window's thread and hold on to what
     was on screen then; what they give is used in any thread.  `of` says what of the model it
-    shows, such as a layer and head, so that files are told apart by their names.
+    shows, such as a layer and head, so that files are told apart by their names; `about` is the
+    same for the caption, which names the step itself.
     """
 
     widget: QWidget
     table: Callable[[], Iterable[Sequence[object]]] | None = None
     array: Callable[[], Callable[[], np.ndarray]] | None = None
     of: str = ""
+    about: str = ""
 
 
 def file_stem(*parts: str) -> str:
@@ -47,27 +50,53 @@ def file_stem(*parts: str) -> str:
     return "-".join(filter(None, words))[:_LONGEST_STEM]
 
 
-def picture(widget: QWidget, scale: int = PICTURE_SCALE) -> QImage:
-    """The widget as it is on screen, `scale` times as many pixels."""
-    image = QImage(widget.size() * scale, QImage.Format.Format_ARGB32)
+def picture(widget: QWidget, scale: int = PICTURE_SCALE, caption: str = "") -> QImage:
+    """The widget as it is on screen, over its caption, `scale` times as many pixels."""
+    image = QImage(_size(widget, caption) * scale, QImage.Format.Format_ARGB32)
     image.setDevicePixelRatio(scale)
     image.fill(widget.palette().window().color())
-    widget.render(image, QPoint(), QRegion(), _FLAGS)
+    painter = QPainter(image)
+    widget.render(painter, QPoint(), QRegion(), _FLAGS)
+    captions.draw(painter, widget, caption)
+    painter.end()
     return image
 
 
-def svg(widget: QWidget, title: str) -> bytes:
-    """The widget drawn once more as vectors, UTF-8."""
-    return _drawing(widget, title)()
+def svg(widget: QWidget, title: str, caption: str = "") -> bytes:
+    """The widget drawn once more as vectors, over its caption, UTF-8."""
+    return _drawing(widget, title, caption)()
 
 
-def _drawing(widget: QWidget, title: str) -> Callable[[], bytes]:
+def pdf(widget: QWidget, title: str, caption: str = "") -> bytes:
+    """The same as one page, just as large."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setTitle(title)
+    size = _size(widget, caption)
+    writer.setResolution(widget.logicalDpiX())
+    points = QSizeF(size) * 72 / widget.logicalDpiX()
+    writer.setPageSize(QPageSize(points, QPageSize.Unit.Point))
+    writer.setPageMargins(QMarginsF())
+    painter = QPainter(writer)
+    painter.fillRect(QRect(QPoint(), size), widget.palette().window())
+    widget.render(painter, QPoint(), QRegion(), _FLAGS)
+    captions.draw(painter, widget, caption)
+    painter.end()
+    return buffer.data().data()
+
+
+def _size(widget: QWidget, caption: str) -> QSize:
+    return widget.size() + QSize(0, captions.height(widget, caption))
+
+
+def _drawing(widget: QWidget, title: str, caption: str) -> Callable[[], bytes]:
     """Draws now; what comes back packs the large pictures in it, in any thread."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     generator = QSvgGenerator()
     generator.setOutputDevice(buffer)
-    size: QSize = widget.size()
+    size = _size(widget, caption)
     generator.setSize(size)
     generator.setViewBox(QRect(QPoint(), size))
     generator.setResolution(widget.logicalDpiX())
@@ -76,6 +105,7 @@ def _drawing(widget: QWidget, title: str) -> Callable[[], bytes]:
         painter = QPainter(generator)
         painter.fillRect(QRect(QPoint(), size), widget.palette().window())
         widget.render(painter, QPoint(), QRegion(), _FLAGS)
+        captions.draw(painter, widget, caption)
         painter.end()
     drawn = buffer.data().data()
     return lambda: pictures.put_in(drawn)
@@ -97,14 +127,17 @@ def begun(rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
     return chain(ready, rest)
 
 
-def writing(view: View, title: str, path: Path, kind: Kind) -> Generator[int]:
+def writing(view: View, title: str, path: Path, kind: Kind, caption: str = "") -> Generator[int]:
     """Draw a view now; what comes back writes it, in any thread, and says how many rows it has.
 
     Ended early it leaves no file, and one that was there as it was.  OSError if it can't write.
     """
     if kind == "svg":
-        drawing = _drawing(view.widget, title)
+        drawing = _drawing(view.widget, title, caption)
         return _put(path, lambda file: _whole(file.write(drawing())))
+    if kind == "pdf":
+        page = pdf(view.widget, title, caption)
+        return _put(path, lambda file: _whole(file.write(page)))
     if kind == "csv":
         assert view.table is not None
         rows = begun(view.table())
@@ -113,7 +146,7 @@ def writing(view: View, title: str, path: Path, kind: Kind) -> Generator[int]:
         assert view.array is not None
         array = view.array()
         return _put(path, lambda file: _whole(np.save(file, array(), allow_pickle=False)))
-    image = picture(view.widget)
+    image = picture(view.widget, caption=caption)
     return _put(path, lambda file: _whole(file.write(png(image))))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QObject
@@ -9,6 +10,7 @@ from PySide6.QtGui import QAction, QIcon, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from explorer.session.state import State
+from explorer.ui import mnemonics
 from explorer.ui.actions import ACTIONS, MENUS, Action
 from explorer.ui.icons import icon
 from explorer.ui.theme import Theme
@@ -23,6 +25,7 @@ class Actions(QObject):
     def __init__(self, window: Window, theme: Theme) -> None:
         super().__init__(window)
         self._presenting = False
+        self._preferences = window.preferences
         self._state: State | None = None
         self._icons: dict[str, QIcon] = {}
         self._looks: dict[str, tuple[str, QIcon | None]] = {}
@@ -30,13 +33,30 @@ class Actions(QObject):
         for row in ACTIONS:
             action = QAction(window)
             action.setObjectName(row.id)
-            action.setShortcuts([QKeySequence(key) for key in row.keys])
             action.setStatusTip(_text(row.tip))
-            action.setCheckable(row.checked is not None)
+            action.setCheckable(row.checked is not None or row.preference is not None)
             action.triggered.connect(lambda _=False, row=row: self._carry_out(row, window))
             window.addAction(action)
             self.by_id[row.id] = action
         self.set_theme(theme)
+        self._bind()
+        self._preferences.changed.connect(self._follow_preferences)
+
+    def _bind(self) -> None:
+        """The keys of each row, with or without single letters."""
+        for row in ACTIONS:
+            keys = self._keys(row)
+            self.by_id[row.id].setShortcuts([QKeySequence(key) for key in keys])
+            self.by_id[row.id].setToolTip(_tip(row, keys))
+
+    def _keys(self, row: Action) -> list[str]:
+        letters = self._preferences.on("letter_keys")
+        return [key for key in row.keys if letters or not (len(key) == 1 and key.isalnum())]
+
+    def _follow_preferences(self) -> None:
+        self._bind()
+        if self._state is not None:
+            self.follow(self._state)
 
     def _carry_out(self, row: Action, window: Window) -> None:
         row.wish(window)
@@ -69,6 +89,8 @@ class Actions(QObject):
             action.setEnabled(row.enabled(state) and not locked)
             if row.checked is not None:
                 action.setChecked(row.checked(state))
+            elif row.preference is not None:
+                action.setChecked(self._preferences.on(row.preference))
             self._dress(row)
 
     def _dress(self, row: Action) -> None:
@@ -83,7 +105,7 @@ class Actions(QObject):
         if self._looks.get(row.id) != (text, picture):
             self._looks[row.id] = (text, picture)
             action.setText(_text(text))
-            action.setToolTip(_tip(row))
+            action.setToolTip(_tip(row, self._keys(row)))
             if picture is not None:
                 action.setIcon(picture)
 
@@ -92,11 +114,11 @@ def _text(source: str) -> str:
     return QCoreApplication.translate("actions", source)
 
 
-def _tip(row: Action) -> str:
-    keys = " / ".join(
-        QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in row.keys
+def _tip(row: Action, keys: Iterable[str]) -> str:
+    named = " / ".join(
+        QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText) for key in keys
     )
-    return f"{_text(row.tip)} ({keys})" if keys else _text(row.tip)
+    return f"{_text(row.tip)} ({named})" if named else _text(row.tip)
 
 
 def fill(bar: QMenuBar, actions: Actions) -> dict[str, QMenu]:
@@ -104,6 +126,7 @@ def fill(bar: QMenuBar, actions: Actions) -> dict[str, QMenu]:
     menus = {}
     for name, title in MENUS.items():
         menus[name] = bar.addMenu(_text(title))
+        mnemonics.follow(menus[name])
         for row in (row for row in ACTIONS if row.menu == name):
             if row.line_before:
                 menus[name].addSeparator()

@@ -9,6 +9,7 @@ from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QMenu, QStackedWidget, QToolButton, QWidget
 
 from explorer.session.state import State
+from explorer.ui import mnemonics
 from explorer.ui.panel import Panel, View
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class PagedPanel(Panel):
         self._chooser.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._chooser.setToolTip(self.tr("What this panel shows"))
         self._menu = QMenu(self._chooser)
+        mnemonics.follow(self._menu)
         self._chooser.setMenu(self._menu)
         self._choices = QActionGroup(self)
         self.content.addWidget(self._stack, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QStandardPaths, Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -19,9 +19,10 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.session.state import State
-from explorer.ui import export, save_as
+from explorer.ui import caption, export, mnemonics, save_as
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.export import Kind, View
+from explorer.ui.preferences import Preferences
 from explorer.ui.saving import Saving
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Panel(QWidget):
         super().__init__(parent)
         self.session = session
         self.theme = theme
+        self.preferences = Preferences()  # a window gives all panels its own
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr(self.TITLE))
@@ -107,6 +109,11 @@ class Panel(QWidget):
         self._pages.setCurrentIndex(1)
         self._more.setVisible(bool(self.views()))
 
+    @property
+    def explanation(self) -> str:
+        """The line on top."""
+        return self._explanation.text()
+
     def set_explanation(self, text: str) -> None:
         """Replace the line on top, where what is drawn depends on a mode."""
         self._explanation.setText(text)
@@ -118,15 +125,21 @@ class Panel(QWidget):
         views = self.views()
         for name, view in views.items():
             part = menu if len(views) == 1 else menu.addMenu(name)
-            part.addAction(self.tr("Copy picture"), lambda v=view: self._copy_picture(v))
+            part.addAction(self.tr("Copy picture"), lambda n=name, v=view: self._copy_picture(n, v))
             part.addAction(
                 self.tr("Save picture (PNG)…"), lambda n=name, v=view: self._save(n, v, "png")
             )
             part.addAction(
                 self.tr("Save drawing (SVG)…"), lambda n=name, v=view: self._save(n, v, "svg")
             )
+            part.addAction(
+                self.tr("Save page to print (PDF)…"), lambda n=name, v=view: self._save(n, v, "pdf")
+            )
             if view.table is not None:
                 part.addAction(self.tr("Copy table"), lambda v=view: self._copy_table(v))
+                part.addAction(
+                    self.tr("Copy picture and table"), lambda n=name, v=view: self.copy(n, v)
+                )
                 part.addAction(
                     self.tr("Save table (CSV)…"), lambda n=name, v=view: self._save(n, v, "csv")
                 )
@@ -134,6 +147,13 @@ class Panel(QWidget):
                 part.addAction(
                     self.tr("Save array (NPY)…"), lambda n=name, v=view: self._save(n, v, "npy")
                 )
+        menu.addSeparator()
+        for part in {menu, *(action.menu() for action in menu.actions() if action.menu())}:
+            mnemonics.follow(part)
+        captioned = menu.addAction(self.tr("Caption under pictures"))
+        captioned.setCheckable(True)
+        captioned.setChecked(self.preferences.on("captions"))
+        captioned.triggered.connect(lambda: self.preferences.toggle("captions"))
         return menu
 
     def _build_header(self) -> QWidget:
@@ -147,7 +167,7 @@ class Panel(QWidget):
         self._more.setProperty("look", "title-button")
         self._more.setToolTip(self.tr("Copy or save what this panel shows"))
         self._more.setAccessibleName(self.tr("Copy or save: {0}").format(self.tr(self.TITLE)))
-        self._more.clicked.connect(self._show_menu)
+        self._more.clicked.connect(self.show_menu)
         self.saving = Saving(self)
         self.saving.failed.connect(self.failed)
         header = QWidget()
@@ -160,15 +180,44 @@ class Panel(QWidget):
         row.addWidget(self._more)
         return header
 
-    def _show_menu(self) -> None:
+    def show_menu(self) -> None:
+        """Offer to copy, save or print, under the ⋯ button."""
         self.build_menu().popup(self._more.mapToGlobal(self._more.rect().bottomLeft()))
 
-    def _copy_picture(self, view: View) -> None:
-        QGuiApplication.clipboard().setImage(export.picture(view.widget))
+    def view_of(self, widget: QWidget | None) -> tuple[str, View] | None:
+        """The view that a widget is in, by its name; else the first; None if there is none."""
+        views = list(self.views().items())
+        for name, view in views if widget is not None else ():
+            if view.widget is widget or view.widget.isAncestorOf(widget):
+                return name, view
+        return views[0] if views else None
+
+    def copy(self, name: str, view: View) -> None:
+        """Picture and figures of a view together: each program pastes what it can."""
+        self.saving.copy(() if view.table is None else view.table(), self._picture(name, view))
+
+    def caption_of(self, name: str, view: View) -> str:
+        """What stands under an exported picture of a view."""
+        state = self.session.state
+        shown = [name, view.about or view.of]
+        if state.trace is None:
+            model = Path(state.request.model).name if state.card is None else state.card.name
+            return caption.words(model, shown, None, "")
+        request = state.trace.request
+        return caption.words(state.trace.card.name, shown, state.step_index, request.prompt)
+
+    def _caption(self, name: str, view: View) -> str:
+        return self.caption_of(name, view) if self.preferences.on("captions") else ""
+
+    def _picture(self, name: str, view: View) -> QImage:
+        return export.picture(view.widget, caption=self._caption(name, view))
+
+    def _copy_picture(self, name: str, view: View) -> None:
+        QGuiApplication.clipboard().setImage(self._picture(name, view))
 
     def _copy_table(self, view: View) -> None:
         assert view.table is not None
-        self.saving.copy_table(view.table())
+        self.saving.copy(view.table())
 
     def _save(self, name: str, view: View, kind: Kind) -> None:
         folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
@@ -180,5 +229,5 @@ class Panel(QWidget):
             self.tr("Save {0}").format(name),
             start,
             f"{kind.upper()} (*.{kind})",
-            lambda path: self.saving.save(view, name, path, kind),
+            lambda path: self.saving.save(view, name, path, kind, self._caption(name, view)),
         )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QMimeData, QObject, Signal
+from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QToolButton
 
 from explorer.figures import table_text
@@ -18,6 +18,7 @@ from explorer.ui.worker import TURN, Worker
 
 _PORTION = 0.02  # seconds of one turn
 _TOLD_EVERY = 0.2  # seconds
+_MIME: dict[table_text.Form, str] = {"tab": "text/plain", "html": "text/html", "csv": "text/csv"}
 
 
 class Saving(QObject):
@@ -25,6 +26,7 @@ class Saving(QObject):
 
     failed = Signal(str)  # one sentence
     saved = Signal(str)  # the name of a file
+    copied = Signal()
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -41,9 +43,9 @@ class Saving(QObject):
         """True while something is being written."""
         return bool(self._open)
 
-    def save(self, view: View, title: str, path: Path, kind: Kind) -> None:
+    def save(self, view: View, title: str, path: Path, kind: Kind, caption: str = "") -> None:
         """Write a view as it is on screen now."""
-        rows = export.writing(view, title, path, kind)
+        rows = export.writing(view, title, path, kind, caption)
         self._start(
             str(path),
             path.name,
@@ -52,16 +54,29 @@ class Saving(QObject):
             lambda: self.saved.emit(path.name),
         )
 
-    def copy_table(self, rows: Iterable[Sequence[object]]) -> None:
-        """Put a table on the clipboard."""
-        out, ready = io.StringIO(newline=""), export.begun(rows)
+    def copy(self, rows: Iterable[Sequence[object]], picture: QImage | None = None) -> None:
+        """Put a table on the clipboard as tab-separated text, HTML and CSV, with its picture."""
+        ready = export.begun(rows)
+        forms = {form: io.StringIO(newline="") for form in _MIME}
         self._start(
             "table",
             self.tr("table"),
-            lambda: _told(table_text.write(ready, out)),
+            lambda: _told(table_text.write_forms(ready, forms)),
             None,
-            lambda: QGuiApplication.clipboard().setText(out.getvalue()),
+            lambda: self._put_on_clipboard(forms, picture),
         )
+
+    def _put_on_clipboard(
+        self, forms: Mapping[table_text.Form, io.StringIO], picture: QImage | None
+    ) -> None:
+        data = QMimeData()
+        for form, out in forms.items():
+            if out.tell():
+                data.setData(_MIME[form], out.getvalue().encode("utf-8", "replace"))
+        if picture is not None:
+            data.setImageData(picture)
+        QGuiApplication.clipboard().setMimeData(data)
+        self.copied.emit()
 
     def cancel(self) -> None:
         """End what is being written; nothing of it stays."""

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui import mnemonics
 from explorer.ui.calm import ComboBox, SpinBox
 from explorer.ui.files import BUNDLED
 from explorer.ui.icons import icon
@@ -83,6 +84,7 @@ class TopBar(QWidget):
         self._model.setAccessibleName(self.tr("Model"))
         self._menu = QMenu(self._model)
         self._menu.aboutToShow.connect(self._fill_menu)
+        mnemonics.follow(self._menu)
         self._model.setMenu(self._menu)
 
     def _build_switches(self) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QDragEnterEvent,
     QDropEvent,
     QGuiApplication,
+    QKeyEvent,
     QShowEvent,
 )
 from PySide6.QtWidgets import (
@@ -27,7 +28,7 @@ from PySide6.QtWidgets import (
 from explorer import __version__, places
 from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
-from explorer.ui import samples
+from explorer.ui import mnemonics, samples
 from explorer.ui.controls import SamplingControls
 from explorer.ui.docks import Docks
 from explorer.ui.files import Files
@@ -37,6 +38,7 @@ from explorer.ui.menus import Actions, fill
 from explorer.ui.models.code import CodeDialog
 from explorer.ui.notices import Notices
 from explorer.ui.paint_watch import PaintWatch
+from explorer.ui.preferences import Preferences
 from explorer.ui.presenter import Presenter
 from explorer.ui.prompt import PromptBox
 from explorer.ui.recovery import Recovery
@@ -47,6 +49,7 @@ from explorer.ui.theme import THEMES
 from explorer.ui.topbar import TopBar, title_of
 
 if TYPE_CHECKING:
+    from explorer.ui.help import Help
     from explorer.ui.models.hub import HubDialog
     from explorer.ui.models.picker import ModelPicker
 
@@ -62,8 +65,10 @@ class Window(QMainWindow):
         self.session = session
         self.look = look
         self._memory = memory
+        self.preferences = Preferences(memory, self)
         self._picker: ModelPicker | None = None  # made when it is first asked for
         self._hub: HubDialog | None = None
+        self._help: Help | None = None
         self._closing = False  # for good: the user was asked, or can't be
         self.files = Files(session, memory, self)
         self.setWindowTitle(self.tr("Decoder Explorer"))
@@ -78,7 +83,7 @@ class Window(QMainWindow):
         self.sampling = SamplingControls(session)
         self.stops = StopControls(session)
         self.sequence = Sequence(session, theme)
-        self.docks = Docks(session, theme, self)
+        self.docks = Docks(session, theme, self.preferences, self)
         self.status = StatusBar(theme)
         self._paint_watch = PaintWatch(session, self.docks)
         self._build_menus()
@@ -103,6 +108,8 @@ class Window(QMainWindow):
             view.addAction(dock.toggleViewAction())
             self.topbar.panels.menu().addAction(dock.toggleViewAction())
         themes = self._menus["view"].addMenu(self.tr("Theme"))
+        for menu in (prompts, themes, self.topbar.panels.menu()):
+            mnemonics.follow(menu)
         for theme in THEMES.values():
             action = themes.addAction(
                 self.tr(theme.title), lambda name=theme.name: self.look.set_theme(name)
@@ -157,6 +164,7 @@ class Window(QMainWindow):
         self.status.cancel.connect(self.session.cancel)
         self.docks.failed.connect(self.notices.error.say)
         self.docks.saved.connect(self._confirm)
+        self.docks.copied.connect(lambda: self.status.say(self.tr("Copied")))
         self.files.saved.connect(self._confirm)
         self.recovery.opened.connect(self.files.recover)
         self.recovery.deleted.connect(self.files.discard_kept)
@@ -263,6 +271,21 @@ class Window(QMainWindow):
     def go_to_token(self) -> None:
         self.docks.bring_up("attention").begin_go_to()  # type: ignore[attr-defined]
 
+    def close_run(self) -> None:
+        """Close the run on screen, which is asked about if it is in no file; else the window."""
+        if self.session.state.trace is None:
+            self.close()
+        else:
+            self.files.unsaved.before(self.session.reset)
+
+    def show_help(self) -> None:
+        """What is on screen, and the keys, beside the window."""
+        if self._help is None:
+            from explorer.ui.help import Help
+
+            self._help = Help(self)
+        self._help.show_for(dock.panel for dock in self.docks.docks if dock.in_front)
+
     def compare_mask(self) -> None:
         self.docks.bring_up("attention").compare()  # type: ignore[attr-defined]
 
@@ -308,6 +331,15 @@ class Window(QMainWindow):
             self._paint_watch.on_painted()
         return done
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape that nothing inside needs leaves one panel alone, then presenter mode."""
+        if event.key() != Qt.Key.Key_Escape:
+            super().keyPressEvent(event)
+        elif self.docks.enlarged is not None:
+            self.docks.enlarge(None)
+        elif self.look.presenting:
+            self.presenter.toggle()
+
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if self.files.droppable(event.mimeData()):
             event.acceptProposedAction()
@@ -346,7 +378,7 @@ class Window(QMainWindow):
         self._memory.put("split", self._split.saveState())
         self.files.keep_last()
         self._memory.sync()
-        for dialog in filter(None, (self._picker, self._hub)):
+        for dialog in filter(None, (self._picker, self._hub, self._help)):
             dialog.close()
         self._unsubscribe()
         self.look.needs = None

@@ -27,6 +27,13 @@ def test_html_holds_the_cells_as_text_and_a_header_for_each_block() -> None:
     assert found.endswith("<td>1</td></tr></table>")
 
 
+def test_several_forms_are_written_at_once() -> None:
+    outs: dict[table_text.Form, io.StringIO] = {f: io.StringIO() for f in ("tab", "html", "csv")}
+    list(table_text.write_forms(iter(ROWS), outs))
+    for form, out in outs.items():
+        assert out.getvalue() == table_text.text(ROWS, form)
+
+
 def test_every_float32_reads_back_as_it_was() -> None:
     bits = np.random.default_rng(1).integers(0, 0x7F800000, 4000, dtype=np.uint32)
     figures = bits.view(np.float32)

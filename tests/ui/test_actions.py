@@ -6,15 +6,28 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QMessageBox
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QLabel,
+    QMenu,
+    QMessageBox,
+    QTreeWidget,
+)
 
 from explorer.trace import messages as m
 from explorer.trace.card import Capability
 from explorer.ui.actions import ACTIONS, MENUS
+from explorer.ui.help import keys_of
 from explorer.ui.models.hub import HubDialog
+from explorer.ui.panel import Panel
+from explorer.ui.preferences import Preferences
 from explorer.ui.theme import THEMES
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
 
 
 def trigger(stage: WindowStage, name: str) -> None:
@@ -265,6 +278,98 @@ def try_go_to_token(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pat
     field = stage.window.docks.bring_up("attention").heads.go_to.query  # type: ignore[attr-defined]
     assert field.isVisible()
     assert stage.window.focusWidget() is field
+
+
+def try_export_view(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    panel = focus_on_bars(stage)
+    trigger(stage, "export-view")
+    stage.paint()
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    assert menu.parent() is panel
+    assert "Save page to print (PDF)…" in [row.text().replace("&", "") for row in menu.actions()]
+    menu.close()
+
+
+def try_copy_view(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    panel = focus_on_bars(stage)
+    trigger(stage, "copy-view")
+    wait_until(lambda: not panel.saving.busy)
+    data = QApplication.clipboard().mimeData()
+    assert data.hasImage()
+    assert data.text().startswith("id\ttext")
+    stage.window.prompt.edit.setFocus()
+    stage.window.prompt.edit.selectAll()
+    QTest.keyClick(stage.window.prompt.edit, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.clipboard().text() == stage.state.request.prompt
+
+
+def focus_on_bars(stage: WindowStage) -> Panel:
+    (panel,) = (panel for panel in stage.window.docks.panels if panel.ID == "next-token")
+    panel.views()["Next token"].widget.setFocus()
+    stage.paint()
+    return panel
+
+
+def try_close(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    trigger(stage, "close")
+    (question,) = stage.window.findChildren(QMessageBox, "unsaved")
+    question.button(QMessageBox.StandardButton.Discard).click()
+    stage.paint()
+    assert stage.state.trace is None
+    assert stage.window.isVisible()
+    trigger(stage, "close")
+    assert not stage.window.isVisible()
+
+
+def try_captions(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert stage.window.actions_table.by_id["captions"].isChecked()
+    trigger(stage, "captions")
+    assert not stage.window.actions_table.by_id["captions"].isChecked()
+    assert not any(panel.preferences.on("captions") for panel in stage.window.docks.panels)
+    assert not Preferences(stage.memory).on("captions"), "it is remembered"
+
+
+def try_letter_keys(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    by_id = stage.window.actions_table.by_id
+    assert by_id["run"].toolTip().endswith("(R)")
+    trigger(stage, "letter-keys")
+    stage.window.setFocus()
+    for key in (Qt.Key.Key_R, Qt.Key.Key_M, Qt.Key.Key_C, Qt.Key.Key_E):
+        QTest.keyClick(stage.window, key)
+    stage.drain()
+    assert stage.engine.count(m.Advance) == 0
+    assert stage.state.request.causal_mask
+    assert stage.window.docks.enlarged is None
+    assert not by_id["run"].toolTip().endswith(")")
+    assert not by_id["letter-keys"].isChecked()
+    assert "Space" in by_id["step"].toolTip(), "no letter"
+    trigger(stage, "letter-keys")
+    QTest.keyClick(stage.window, Qt.Key.Key_R)
+    stage.drain()
+    assert stage.engine.count(m.Advance) == 1
+
+
+def try_help(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "help")
+    tree = stage.window.findChild(QTreeWidget)
+    assert tree is not None
+    texts = [
+        (part.child(row).text(0), part.child(row).text(1))
+        for part in map(tree.topLevelItem, range(tree.topLevelItemCount()))
+        for row in range(part.childCount())
+    ]
+    assert ("Next token", stage.window.docks.bring_up("next-token").explanation) in texts
+    assert ("Step", "Space, Right, Ctrl+Return") in texts
+    told = {text for _, text in texts}
+    assert all(keys_of(row.keys) in told for row in ACTIONS if row.keys)
 
 
 def try_zoom_in(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
+from explorer import __version__
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
-from explorer.ui import export
+from explorer.ui import caption, export
 from explorer.ui.export import View
 from explorer.ui.panel import Panel
 from explorer.ui.theme import THEMES
@@ -92,14 +93,72 @@ def test_the_menu_copies_and_saves(
     entries["Copy table"].trigger()
     wait_until(lambda: not panel.saving.busy)
     assert qapp.clipboard().text() == "a\r\n1\r\n"
+    assert "<td>1</td>" in qapp.clipboard().mimeData().html()
+    assert bytes(qapp.clipboard().mimeData().data("text/csv").data()) == b"a\r\n1\r\n"
     entries["Copy picture"].trigger()
     assert not qapp.clipboard().image().isNull()
     chosen = str(tmp_path / "out")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (chosen, "")))
-    for kind in ("Save picture (PNG)…", "Save drawing (SVG)…", "Save table (CSV)…"):
+    for kind in (
+        "Save picture (PNG)…", "Save drawing (SVG)…", "Save page to print (PDF)…",
+        "Save table (CSV)…",
+    ):  # fmt: skip
         entries[kind].trigger()
     wait_until(lambda: not panel.saving.busy)
-    assert sorted(f.name for f in tmp_path.iterdir()) == ["out.csv", "out.png", "out.svg"]
+    made = sorted(f.name for f in tmp_path.iterdir())
+    assert made == ["out.csv", "out.pdf", "out.png", "out.svg"]
+    assert (tmp_path / "out.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_picture_and_figures_are_copied_together(qapp: QApplication) -> None:
+    panel = _panel()
+    found = panel.view_of(None)
+    assert found is not None
+    panel.copy(*found)
+    wait_until(lambda: not panel.saving.busy)
+    data = qapp.clipboard().mimeData()
+    assert data.hasImage()
+    assert data.text() == "a\r\n1\r\n"
+    assert "<td>1</td>" in data.html()
+
+
+def test_a_long_table_is_copied_in_its_plainest_form_alone(qapp: QApplication) -> None:
+    panel = _panel()
+    panel.saving.copy([number] * 1000 for number in range(400))
+    wait_until(lambda: not panel.saving.busy)
+    data = qapp.clipboard().mimeData()
+    assert len(data.text().splitlines()) == 400
+    assert data.formats() == ["text/plain"]
+
+
+def _shown_words(drawing: bytes) -> str:
+    return " ".join("".join(xml.fromstring(drawing).itertext()).split())
+
+
+def test_a_caption_says_what_a_picture_shows_until_it_is_switched_off(
+    qapp: QApplication, label: QLabel
+) -> None:
+    panel = _panel()
+    view = View(label, of="Layer 3 · head 5")
+    said = panel._caption("Map", view)
+    assert said == f"My Model.gguf · Map · Layer 3 · head 5 · Decoder Explorer {__version__}"
+    picture = export.picture(label, caption=said)
+    bare = export.picture(label)
+    assert picture.height() > bare.height()
+    assert picture.copy(bare.rect()) == bare, "the picture itself is as it was"
+    assert "Layer 3" in _shown_words(export.svg(label, "t", said))
+    (switch,) = (a for a in panel.build_menu().actions() if a.text() == "Caption under pictures")
+    assert switch.isChecked()
+    switch.trigger()
+    assert panel._caption("Map", view) == ""
+    assert export.picture(label, caption="") == bare
+
+
+def test_a_caption_names_model_step_and_the_beginning_of_the_prompt(qapp: QApplication) -> None:
+    said = caption.words("tiny", ["Map", ""], 2, "<b>one</b>\n two " + "long " * 40)
+    assert said.startswith("tiny · Map · step 2 · “<b>one</b> two long long")
+    assert "…" in said
+    assert len(said) < 140
 
 
 def test_a_file_is_named_by_its_model_and_what_it_shows(

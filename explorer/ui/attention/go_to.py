@@ -22,6 +22,7 @@ from explorer.figures import attention as figures
 from explorer.figures.pair import Ranking
 from explorer.figures.tokens import Label
 from explorer.ui.theme import unit
+from explorer.wording import exact_percent
 
 _ROWS = 6  # of the list that are seen at once
 _AT = Qt.ItemDataRole.UserRole
@@ -49,6 +50,7 @@ class GoTo(QWidget):
         self._said.setProperty("look", "small")
         self.heads = QListWidget()
         self.heads.setAccessibleName(self.tr("Heads with most weight from the query on the key"))
+        self.heads.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.heads.itemClicked.connect(self._pick)
         self.heads.itemActivated.connect(self._pick)
         self._said.setBuddy(self.heads)
@@ -109,7 +111,7 @@ class GoTo(QWidget):
         self.say(self.tr("Most weight from {0} on {1}:").format(*pair))
         self.ranking = found
         for one in found.heads:
-            share = figures.percent(one.weight)
+            share = exact_percent(one.weight)
             item = QListWidgetItem(self.tr("L{0} H{1}   {2}").format(one.layer, one.head, share))
             words = self.tr("layer {0} head {1}: {2}").format(one.layer, one.head, share)
             item.setToolTip(words)

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from explorer.figures.combined import Figure
 from explorer.figures.scale import Scale
+from explorer.ui import mnemonics
 from explorer.ui.attention import scales
 from explorer.ui.calm import ComboBox
 from explorer.ui.colormaps import COLOUR_MAPS
@@ -133,6 +134,7 @@ class Tools(QWidget):
         names: list[tuple[str, object]] = [(name.capitalize(), name) for name in COLOUR_MAPS]
         self._colours = self._group(menu, names, lambda: None)
         self._colours.triggered.connect(lambda _: self.coloured.emit())
+        mnemonics.follow(menu)
         return menu
 
     def _group(

@@ -36,13 +36,13 @@ def title(figure: Figure, layer: int, head: int) -> str:
     }[figure].format(layer, head)
 
 
-def shown(drawn: Drawn, query: int | None) -> str:
+def shown(drawn: Drawn, query: int | None, *, step: bool = True) -> str:
     """Everything that tells one picture of the same prompt from another; `query`: of one row."""
     wish = drawn.wish
     parts = [title(wish.figure, wish.look.layer, wish.look.head)]
     if wish.figure == "sinkless":
         parts.append(_tr("no first token"))
-    if wish.look.step:
+    if step and wish.look.step:
         parts.append(_tr("step {0}").format(wish.look.step))
     if query is not None:
         parts.append(_tr("token {0}").format(query))

@@ -396,7 +396,9 @@ class AttentionPanel(Panel):
         names = {"maps": self.tr("Attention map"), "arcs": self.tr("Arcs"), "row": self.tr("Row")}
         view = self.tools.chosen_view
         shown = {
-            names[view]: View(self.pages.by_view[view], self._table, self._array, self._shown()),
+            names[view]: View(
+                self.pages.by_view[view], self._table, self._array, self._shown(), self._about()
+            ),
             self.tr("All heads"): View(self.heads.atlas),
         }
         if self.heads.go_to.ranking is not None:
@@ -413,6 +415,15 @@ class AttentionPanel(Panel):
             return ""
         row = self._query if self.tools.chosen_view == "row" else None
         return words.shown(self._drawn, row)
+
+    def _about(self) -> str:
+        """The same for the caption, with the scale of the colours."""
+        if self._drawn is None:
+            return ""
+        view = self.tools.chosen_view
+        said = words.shown(self._drawn, self._query if view == "row" else None, step=False)
+        scale = scales.name(self._drawn.wish.scale)
+        return said if view == "row" else self.tr("{0} · colours: {1}").format(said, scale)
 
     def _array(self) -> Callable[[], np.ndarray]:
         """The whole map, or with, without and difference; of the row view its row alone."""

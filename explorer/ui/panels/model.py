@@ -11,6 +11,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.card import ModelCard
 from explorer.trace.library import Recipe
+from explorer.ui import caption
 from explorer.ui.models import card_text
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
@@ -98,6 +99,10 @@ class ModelPanel(Panel):
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self._draw()
+
+    def caption_of(self, name: str, view: View) -> str:
+        card = self._card
+        return caption.words("" if card is None else card.name, [name], None, "")
 
     def views(self) -> Mapping[str, View]:
         if self._card is None:

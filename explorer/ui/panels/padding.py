@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QTimer
 from PySide6.QtWidgets import (
@@ -22,6 +23,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
+from explorer.ui import caption
 from explorer.ui.calm import SpinBox, TabWidget
 from explorer.ui.padding.mistakes import Mistakes
 from explorer.ui.padding.pages import GridPage
@@ -335,6 +337,15 @@ class PaddingPanel(Panel):
         self._narrow()
         self._batch.grid.set_theme(theme)
         self._loss.grid.set_theme(theme)
+
+    def caption_of(self, name: str, view: View) -> str:
+        result = self._result
+        if result is None:
+            return super().caption_of(name, view)
+        sides = {"left": self.tr("padded left"), "right": self.tr("padded right")}
+        side = sides[result.request.padding]
+        model = Path(result.model).name
+        return caption.words(model, [name, side], None, " / ".join(result.request.prompts))
 
     def views(self) -> Mapping[str, View]:
         if self._result is None:
