@@ -7,7 +7,8 @@ from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QWidget
 
 from explorer import __version__
-from explorer.figures.tokens import elide
+from explorer.figures.characters import printable
+from explorer.figures.sentences import name
 from explorer.ui.theme import unit
 
 _PROMPT = 60  # letters of its beginning
@@ -17,15 +18,17 @@ _WRAPPED = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft)
 
 def words(model: str, shown: list[str], step: int | None, prompt: str) -> str:
     """One line of plain text; what is empty or None is left out."""
-    beginning = " ".join(prompt.split())
+    beginning = printable(" ".join(prompt[: 4 * _PROMPT].split()))
+    if len(beginning) > _PROMPT:
+        beginning = beginning[:_PROMPT].rstrip() + "…"
     return " · ".join(
         filter(
             None,
             [
-                model,
+                name(model),
                 *shown,
                 "" if step is None else _tr("step {0}").format(step),
-                _tr("“{0}”").format(elide(beginning, _PROMPT)) if beginning else "",
+                _tr("“{0}”").format(beginning) if beginning else "",
                 _tr("Decoder Explorer {0}").format(__version__),
             ],
         )
