@@ -15,6 +15,7 @@ from explorer.trace.messages import AnyRequest
 Progress = Callable[[str, float | None], None]
 Errand = messages.SearchHub | messages.LookOnHub | messages.Download
 Question = messages.Inspect | messages.FindModels | Errand
+LEAVE_SECONDS = 10.0  # at most; a tokenizer may never return
 _ERRANDS = {messages.SearchHub: "search", messages.LookOnHub: "look", messages.Download: "get"}
 
 
@@ -34,11 +35,15 @@ class Aside:
         """True if the question is answered here; then its thread has been started."""
         if not isinstance(request, Question):
             return False
+        self.start(self._work, request)
+        return True
+
+    def start(self, work: Callable[[AnyRequest], None], request: AnyRequest) -> None:
+        """Do `work` about a request in a thread of its own."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        thread = threading.Thread(target=self._work, args=(request,), name="aside", daemon=True)
+        thread = threading.Thread(target=work, args=(request,), name="aside", daemon=True)
         self._threads.append(thread)
         thread.start()
-        return True
 
     def _work(self, request: AnyRequest) -> None:
         if type(request) in _ERRANDS:  # in a process of its own, and it may take hours
@@ -52,7 +57,7 @@ class Aside:
         """Wait until nothing is answered any more."""
         self.ready.set()
         for thread in self._threads:
-            thread.join()
+            thread.join(LEAVE_SECONDS)
 
     def facts(
         self, request: Question, progress: Progress, cancelled: Callable[[], bool]

@@ -18,7 +18,6 @@ from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.layout import BatchLayout, lay_out_batch
 from explorer.engine.loss import Scores, ranked, score
 from explorer.engine.runner import Runner
-from explorer.engine.selftest import logit_tolerance
 from explorer.trace.batch import (
     MISTAKES,
     MOST_ROWS,
@@ -32,6 +31,7 @@ from explorer.trace.batch import (
 )
 from explorer.trace.card import ModelCard
 from explorer.trace.request import Side
+from explorer.trace.rounding import logit_tolerance
 from explorer.trace.step import Token
 
 TOP = 10

@@ -12,9 +12,9 @@ import tokenizers
 import torch
 import transformers
 
+from explorer.engine.identity import fingerprint
 from explorer.engine.shape import shape_of, text_config
 from explorer.engine.tokenizers import Tokenizer
-from explorer.engine.weights import fingerprint
 from explorer.trace.card import ModelCard
 
 _DEFAULTS = ("do_sample", "temperature", "top_k", "top_p", "min_p", "repetition_penalty")

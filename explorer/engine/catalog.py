@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from explorer import places
-from explorer.engine import contents, memory, stores
+from explorer.engine import contents, memory, stores, whereabouts
 from explorer.engine.errors import BadInput
 from explorer.engine.stores import Source
+from explorer.trace.fingerprint import Fingerprint
 
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}$")
 _NO_LANGUAGE = ("clip", "mmproj")  # GGUF files that hold the eyes of a model, not the model
 
 
-def resolve(name: str) -> Source:
-    """The model that `name` means; BadInput with a next step if there is none."""
+def resolve(name: str, like: Fingerprint | None = None) -> Source:
+    """The model that `name` means; BadInput with a next step if there is none.
+
+    `like`: where several have this name, the one of this fingerprint if it was opened before.
+    """
     if name == "copycat":
         return _copycat()
     if name == "smollm2":
@@ -26,11 +30,14 @@ def resolve(name: str) -> Source:
     if not name.strip() or "\0" in name:
         raise BadInput("No model was named; give a folder, a .gguf file, copycat or smollm2.")
     path = Path(name).expanduser()
-    if _exists(path):
-        return _from_path(path)
+    seen = whereabouts.find(name, like) if like else None
+    if seen is not None or _exists(path):
+        return _from_path(seen or path)
     for source in _sources():
         if name == source.name:
             return source
+    if (seen := whereabouts.find(name)) is not None:
+        return _from_path(seen)
     if path.is_absolute() or name[0] in ".~" or path.suffix.lower() == ".gguf":
         raise BadInput(f"There is no file or folder {name[:200]}; check the path.")
     raise BadInput(

@@ -12,10 +12,10 @@ from explorer.engine import scrutiny
 from explorer.engine.layout import Layout
 from explorer.engine.passes import Pass
 from explorer.engine.runner import Runner
-from explorer.engine.selftest import logit_tolerance, tolerance
 from explorer.trace.card import Check
 from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.rounding import logit_tolerance, tolerance
 
 MOST_SLOTS = 256  # eager attention keeps H·T² numbers a layer: longer runs are checked this far
 CACHED_STEPS = 3

@@ -1,7 +1,8 @@
 """Where the engine's requests land, and what is done about each.
 
-One thread runs the model; the thread that reads requests answers at once what must not wait for
-a pass: cancel, new sampling, tokenising what is being typed.
+One thread runs the model.  The thread that reads requests does at once what must not wait for a
+pass: cancel, new sampling.  What is typed is tokenised in a thread of its own, for a tokenizer or a
+chat template is the model's: it may take long, or never return.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from explorer.engine import ceiling
 from explorer.engine.aside import Aside, Question
-from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.errors import BadInput, Cancelled, EngineError, FilesChanged
 from explorer.engine.peak import give_back
 from explorer.trace import messages
 from explorer.trace.messages import AnyRequest, Event
@@ -46,8 +48,12 @@ Experiment = (
 class Desk:
     """Where requests land: answered at once, or queued for the thread that runs the model."""
 
-    def __init__(self, say: Callable[[Event], None]) -> None:
+    def __init__(
+        self, say: Callable[[Event], None], before: Callable[[], None] = lambda: None
+    ) -> None:
+        """`before` is called ahead of each piece of work."""
         self._say = say
+        self._before = before
         self._waiting: queue.SimpleQueue[AnyRequest] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._cancelled: set[int] = set()
@@ -67,7 +73,7 @@ class Desk:
             with self._lock:
                 self._sampling[request.run] = request.sampling
         elif isinstance(request, messages.Tokenize) and self._runner is not None:
-            self._answer(request)
+            self._aside.start(self._answer, request)
         elif not self._aside.takes(request):
             if isinstance(request, messages.Quit):
                 self._stopping = True
@@ -80,6 +86,7 @@ class Desk:
             if self._stopping:
                 continue
             began = time.monotonic()
+            self._before()
             self._answer(request)
             if time.monotonic() - began > LONG_SECONDS:
                 give_back()
@@ -107,13 +114,14 @@ class Desk:
                     bad_input=bad,
                     details=error.details,
                     own_code=code,
+                    files_changed=isinstance(error, FilesChanged),
                 )
             )
-        except MemoryError:
-            sentence = "Not enough memory: shorten the prompt or choose a smaller model or dtype."
-            self._say(messages.Failed(run=run, sentence=sentence, bad_input=True))
         except Exception as error:
             _log.exception("a request failed")
+            if ceiling.is_reached(error):
+                self._say(messages.Failed(run=run, sentence=ceiling.SENTENCE, bad_input=True))
+                return
             sentence = f"The engine hit a fault it did not expect ({type(error).__name__}): {error}"
             self._say(
                 messages.Failed(
@@ -158,14 +166,15 @@ class Desk:
     def _load(self, request: messages.Load) -> None:
         import torch
 
-        from explorer.engine import findings, loading, modes
+        from explorer.engine import findings, loading, modes, whereabouts
         from explorer.engine.runner import Runner
 
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
         torch.set_num_threads(threads)
         what = request.model, request.dtype, request.device
-        if request.keep and self._runner is not None and self._held == (*what, request.mode):
-            self._say(messages.Loaded(run=request.run, card=self._runner.loaded.card))
+        held = self._runner if self._held == (*what, request.mode) else None
+        if request.keep and held is not None and held.loaded.watched.changed is None:
+            self._say(messages.Loaded(run=request.run, card=held.loaded.card))
             return
 
         def progress(text: str, fraction: float | None = None) -> None:
@@ -180,12 +189,19 @@ class Desk:
 
         with self._aside.building:
             loaded = loading.load(
-                *what, progress, stop, request.allow_code, make_room, self._held_bytes(request)
+                *what,
+                progress,
+                stop,
+                request.allow_code,
+                make_room,
+                self._held_bytes(request),
+                request.like,
             )
         runner = Runner(loaded)
         findings.find(runner, stop, request.test_again, progress)
         modes.switch(runner, request.mode, progress, stop, request.test_again)
         self._runner, self._held = runner, (*what, runner.loaded.card.mode)
+        whereabouts.remember(runner.loaded.card)
         self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
 
     def _held_bytes(self, request: messages.Load) -> int:
@@ -198,7 +214,7 @@ class Desk:
         return card.parameters * BYTES_OF.get(card.dtype, 0)
 
     def _tokenize(self, request: messages.Tokenize) -> None:
-        tokenizer = self._loaded().loaded.tokenizer
+        tokenizer = self._open().loaded.tokenizer
         answer = messages.Tokens(run=request.run, text=request.text, tokens=())
         try:
             found = tokenizer.live(request.text, request.chat, request.special_as_text)
@@ -220,6 +236,7 @@ class Desk:
                 return self._sampling.get(request.run, request.sampling)
 
         def emit(step: Step, token: Token) -> None:
+            self._loaded()  # the pass just done may have read other weights half-way
             self._say(messages.Stepped(run=request.run, step=step, token=token))
 
         with self._reporting(runner, request.run):
@@ -252,7 +269,7 @@ class Desk:
             runner.report = before
 
     def _list_vocabulary(self, run: int) -> None:
-        loaded = self._loaded().loaded
+        loaded = self._open().loaded
         tokens = [loaded.tokenizer.token(i, "generated") for i in range(loaded.card.vocab_size)]
         self._say(messages.Spelled(run=run, vocabulary=Vocabulary.of(tokens)))
 
@@ -273,6 +290,7 @@ class Desk:
         self._refuse_unfit(runner, request.request)
         watch = self._progress(request.run), self._stop(request)
         facts = work[type(request)](runner, request, *watch)
+        self._loaded()
         self._say(messages.Facts(run=request.run, facts=facts))
 
     def _traffic(self, run: int) -> None:
@@ -306,6 +324,7 @@ class Desk:
             step = runner.step(
                 request.request, layout, len(request.chosen), Sampling(), self._stop(request)
             )
+        self._loaded()
         token = runner.loaded.tokenizer.token(step.draw.token_id, "generated")
         self._say(messages.Stepped(run=request.run, step=step, token=token))
         return "steps"
@@ -319,6 +338,7 @@ class Desk:
             return self._cancel_asked(request.run)
 
         for found in checks.check(runner, request.request, request.chosen, stop):
+            self._loaded()
             self._say(messages.Checked(run=request.run, check=found))
             if stop():
                 return "cancelled"
@@ -337,6 +357,7 @@ class Desk:
         self._batches = self._batches or Memory()
         watch = self._progress(request.run), self._stop(request)
         result = batch.run(self._loaded(), request.batch, *watch, self._batches)
+        self._loaded()
         self._say(messages.Batched(run=request.run, result=result))
 
     def _prefix(self, request: messages.PrefixExperiment) -> None:
@@ -348,12 +369,28 @@ class Desk:
             request.chosen,
             lambda: self._cancel_asked(request.run),
         )
+        self._loaded()
         self._say(messages.Facts(run=request.run, facts=facts))
 
-    def _loaded(self) -> Runner:
+    def _open(self) -> Runner:
         if self._runner is None:
             raise BadInput("No model is loaded: choose one first.")
         return self._runner
+
+    def _loaded(self) -> Runner:
+        """The open model; FilesChanged once its weights on disk are no longer those opened.
+
+        Weights that need no conversion are never copied: what is written over their file is what
+        the next pass computes with.
+        """
+        runner = self._open()
+        changed = runner.loaded.watched.changed
+        if changed is not None:
+            raise FilesChanged(
+                f"{changed.name} was changed on the disk while {runner.loaded.card.name} was open; "
+                "open the model again."
+            )
+        return runner
 
     def join(self) -> None:
         """Wait for what is answered beside the queue."""

@@ -24,5 +24,9 @@ class NeedsCode(BadInput):
         self.files = files
 
 
+class FilesChanged(BadInput):
+    """The weight files of the open model were written since; its numbers may be of both."""
+
+
 class Cancelled(Exception):
     """The request was cancelled; nothing of it is kept."""

@@ -1,9 +1,9 @@
 """What the self-test found, kept for the next time the same model is opened.
 
-An entry counts only for exactly the same thing: config, weight files (names, sizes, headers and
-times of change), dtype, device, kind of processor, versions of the libraries, and the very source
-of the engine and of the code that rebuilds maps.  Whatever else is found in its place is ignored,
-and the test runs again.
+An entry counts only for exactly the same thing: config, weight files (names, sizes, headers,
+blocks of their data, times of change), dtype, device, kind of processor, versions of the
+libraries, and the very source of the engine and of the code that rebuilds maps.  Whatever else is
+found in its place is ignored, and the test runs again.
 """
 
 from __future__ import annotations
@@ -80,11 +80,9 @@ def find(
 def identity(runner: Runner) -> str:
     """A hash of all that the findings depend on."""
     card = runner.loaded.card
-    files = [path.stat() for path in runner.loaded.files]
     parts = {
         "code": _code(),
         "model": card.fingerprint,
-        "changed": [(stat.st_size, stat.st_mtime_ns) for stat in files],
         "versions": {**card.versions, "python": platform.python_version()},
         "machine": (platform.system(), platform.machine(), _processor(card)),
         "as": (card.dtype, card.device, card.pad_id, card.eos_ids, card.vocab_size),

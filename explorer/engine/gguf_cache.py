@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer import disk, places
+from explorer.engine.identity import blocks_sha256
 
 FORMAT = 2  # of the converted folder; a newer program converts again
 LIMIT_BYTES = 60 * 10**9  # for all but the bundled model; the longest unused go first
@@ -51,6 +52,7 @@ def opened(path: Path, folder: Path) -> Conversion | None:
     if known is None or not _unchanged(path, folder, known):
         return None
     with contextlib.suppress(OSError):  # a read-only folder is as good to read from
+        _complete(path, folder, known)
         os.utime(folder / _MANIFEST)  # the longest unused conversion is removed first
     return Conversion(str(known.get("origin", "")), tuple(map(str, known.get("notes", ()))))
 
@@ -126,7 +128,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def _unchanged(path: Path, folder: Path, known: dict[str, Any]) -> bool:
-    """Size and time decide; where only the time differs (a copied folder), the hash does."""
+    """Size, time and blocks decide; where only the time differs (a copy), the whole hash does."""
     files = known.get("files")
     if not isinstance(files, dict) or not files:
         return False
@@ -140,14 +142,34 @@ def _same(file: Path, entry: Any) -> bool:
         found = file.stat()
         if found.st_size != entry["size"]:
             return False
-        return found.st_mtime_ns == entry["mtime_ns"] or _sha256(file) == entry["sha256"]
+        if found.st_mtime_ns != entry["mtime_ns"]:
+            return bool(_sha256(file) == entry["sha256"])
+        # A file may have kept the time of the one it replaced (cp -p, rsync -t, unpacking).
+        if "blocks_sha256" not in entry:
+            return bool(_sha256(file) == entry["sha256"])
+        return bool(blocks_sha256(file) == entry["blocks_sha256"])
     except (OSError, KeyError, TypeError):
         return False
 
 
+def _complete(path: Path, folder: Path, known: dict[str, Any]) -> None:
+    """Add the blocks to what an earlier version wrote of files just found to be unchanged."""
+    pairs = [(path, known["source"]), *((folder / n, e) for n, e in known["files"].items())]
+    lacking = [(file, entry) for file, entry in pairs if "blocks_sha256" not in entry]
+    for file, entry in lacking:
+        entry["blocks_sha256"] = blocks_sha256(file)
+    if lacking:
+        disk.write(folder / _MANIFEST, json.dumps(known, indent=1).encode())
+
+
 def _identity(file: Path) -> dict[str, Any]:
     found = file.stat()
-    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns, "sha256": _sha256(file)}
+    return {
+        "size": found.st_size,
+        "mtime_ns": found.st_mtime_ns,
+        "sha256": _sha256(file),
+        "blocks_sha256": blocks_sha256(file),
+    }
 
 
 def _sha256(file: Path) -> str:

@@ -15,6 +15,7 @@ from explorer.engine import catalog, contents, gguf, own_code
 from explorer.engine.card import model_card
 from explorer.engine.configs import causal_class, read_config
 from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.identity import Watched
 from explorer.engine.libraries import no_compiler
 from explorer.engine.memory import check_fits
 from explorer.engine.progress import Progress, library_bars, never, nobody, nothing
@@ -23,6 +24,7 @@ from explorer.engine.skeleton import count, kept_per_token, latent_width, skelet
 from explorer.engine.tokenizers import Tokenizer, load_tokenizer
 from explorer.engine.weights import safetensors_header, stored_numbers, weight_files
 from explorer.trace.card import ModelCard
+from explorer.trace.fingerprint import Fingerprint
 
 _DTYPES = {
     "float32": torch.float32,
@@ -39,7 +41,7 @@ class LoadedModel:
     config: Any
     tokenizer: Tokenizer
     card: ModelCard
-    files: tuple[Path, ...] = ()  # that hold the weights
+    watched: Watched = Watched(())  # noqa: RUF009 - frozen
 
 
 def load(
@@ -51,6 +53,7 @@ def load(
     allow_code: bool = False,
     make_room: Callable[[], None] = nothing,
     room_bytes: int = 0,
+    like: Fingerprint | None = None,
 ) -> LoadedModel:
     """Open `model` (see `catalog.resolve`).
 
@@ -61,7 +64,7 @@ def load(
     if dtype not in _DTYPES:
         raise BadInput(f"There is no dtype {dtype}; choose float32, bfloat16 or float16.")
     check_device(device)
-    source = catalog.resolve(model)
+    source = catalog.resolve(model, like)
     folder, origin = source.path, "safetensors"
     warnings: list[str] = []
     if source.kind == "gguf":
@@ -80,6 +83,7 @@ def load(
         )
     tokenizer = load_tokenizer(folder, plain=brings_code)
     files = _whole_files(folder)
+    watched = Watched.of([*files, source.path] if source.kind == "gguf" else files)
     if tokenizer.assumption:
         warnings.append(tokenizer.assumption)
     if files[0].suffix == ".bin":
@@ -99,7 +103,7 @@ def load(
     card = msgspec.structs.replace(
         card, kv_bytes_per_token=kept * size, latent_width=latent_width(loaded.config, kept)
     )
-    return LoadedModel(loaded, loaded.config, tokenizer, card, tuple(files))
+    return LoadedModel(loaded, loaded.config, tokenizer, card, watched)
 
 
 def check_device(device: str) -> None:

@@ -30,6 +30,7 @@ from explorer.engine.traffic import machine_key
 from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.modes import MODES, Mode
 from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.rounding import logit_tolerance
 
 PROMPT, STEPS = 32, 20  # tokens read, and cached steps after them
 Stop = Callable[[], bool]
@@ -119,7 +120,7 @@ def try_out(
         progress(f"Measuring mode {mode}", None)
         ours, _ = _logits(runner, read, stop)
         figures = _figures(mode, exact, ours, _seconds(runner, read, entered, stop), warm_up)
-        limit = selftest.logit_tolerance("float32", np.stack(exact))
+        limit = logit_tolerance("float32", np.stack(exact))
         if mode == "fast" and not figures.max_logit_difference <= limit:
             raise BadInput(
                 f"Mode fast is not offered on {runner.loaded.card.name}: its logits differ from "

@@ -25,6 +25,7 @@ from explorer.engine.sites import sites
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.request import RunRequest
+from explorer.trace.rounding import largest as largest
 
 Stop = Callable[[], bool]
 
@@ -33,13 +34,6 @@ def with_last_changed(layout: Layout, vocabulary: int) -> Layout:
     """The same slots with another last token."""
     other = (layout.ids[-1] + 1) % vocabulary
     return Layout((*layout.ids[:-1], other), layout.attention_mask, layout.position_ids)
-
-
-def largest(difference: np.ndarray) -> float:
-    """The largest absolute entry; inf where anything is not a number."""
-    if difference.size == 0:
-        return 0.0
-    return float(np.abs(difference).max()) if np.isfinite(difference).all() else float("inf")
 
 
 @dataclass(frozen=True, slots=True)

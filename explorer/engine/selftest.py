@@ -26,12 +26,11 @@ from explorer.engine.steady import Steadiness
 from explorer.engine.trial import Trial, choose
 from explorer.trace.card import Capability
 from explorer.trace.request import RunRequest, Side
+from explorer.trace.rounding import logit_tolerance, tolerance
 
 LENGTH = 12
 PADS = 3
 CACHED_STEPS = 2
-USUAL_LOGITS = 10.0
-TOLERANCE = {"float32": 1e-4, "float16": 5e-2, "bfloat16": 0.5}
 # Largest difference in weights, or in keys relative to them, that counts as the same.
 MAP_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 Stop = Callable[[], bool]
@@ -41,16 +40,6 @@ FAULTS = (  # what a model may raise on input that it was not made for
     EngineError, RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError,
     AssertionError,
 )  # fmt: skip
-
-
-def tolerance(dtype: str) -> float:
-    """Largest difference in logits that counts as equal, by dtype."""
-    return TOLERANCE.get(dtype, 1e-4)
-
-
-def logit_tolerance(dtype: str, logits: np.ndarray) -> float:
-    """The same for these logits: rounding grows with them, a part in 100,000 in float32."""
-    return tolerance(dtype) * max(1.0, scrutiny.largest(logits) / USUAL_LOGITS)
 
 
 def sample_ids(vocabulary: int, avoid: set[int], length: int = LENGTH) -> tuple[int, ...]:

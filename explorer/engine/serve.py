@@ -12,7 +12,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from explorer.engine import ceiling, parent
 from explorer.engine.desk import Desk
+from explorer.engine.errors import EngineError
 from explorer.trace import messages, wire
 from explorer.trace.messages import AnyRequest, Event
 
@@ -64,6 +66,7 @@ class LocalEngine:
 
 def main() -> NoReturn:
     """Serve one client over stdin and stdout until it says Quit or goes away."""
+    parent.end_with()
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     # Set before torch is imported: idle worker threads must not spin while sharing cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -77,11 +80,16 @@ def main() -> NoReturn:
         with lock:
             try:
                 wire.write_event(frames_out, event)
+            except wire.WireError as error:
+                raise EngineError(
+                    f"The answer is too large to be sent ({error}); shorten the prompt, or record "
+                    "every fourth layer only."
+                ) from error
             except (BrokenPipeError, ValueError, OSError):
                 os._exit(0)  # the client is gone, and nothing here is worth keeping
 
     say(messages.Hello(versions=versions()))
-    desk = Desk(say)
+    desk = Desk(say, ceiling.set_here)
     threading.Thread(target=_read, args=(frames_in, desk), name="requests", daemon=True).start()
     _preload()
     desk.run()

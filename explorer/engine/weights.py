@@ -1,8 +1,7 @@
-"""The weight files of a model folder: which, whether whole, and what identifies them."""
+"""The weight files of a model folder: which, and whether whole."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import struct
 from math import prod
@@ -99,19 +98,3 @@ def stored_numbers(files: list[Path]) -> int:
         else:
             total += path.stat().st_size // 2  # no weights of ours are narrower than 16 bits
     return total
-
-
-def fingerprint(folder: Path, files: list[Path]) -> dict[str, Any]:
-    """What identifies a model without reading its weights: hashes of config and file headers."""
-    config = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
-    return {"config": config, "weights": [_identity(path) for path in files]}
-
-
-def _identity(path: Path) -> dict[str, Any]:
-    if path.suffix == ".safetensors":
-        head, _ = safetensors_header(path)
-    else:
-        with path.open("rb") as file:
-            head = file.read(65536)
-    digest = hashlib.sha256(head).hexdigest()
-    return {"name": path.name, "size": path.stat().st_size, "header_sha256": digest}

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from explorer.session import budget
 from explorer.session.job import Desk, Job
+from explorer.session.proof import Proof
 from explorer.session.state import Comparison, Experiment, Status, other_side
 from explorer.trace import messages as m
 from explorer.trace.card import SelfCheck
@@ -20,9 +21,10 @@ from explorer.trace.trace import Trace
 class Background:
     """Starts them when the engine is free, and puts their answers into the state."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, proof: Proof) -> None:
         self.budget_bytes = budget.DEFAULT_BYTES
         self._desk = desk
+        self._proof = proof
         self._recapture: int | None = None  # step to run again once nothing else runs
 
     def forget(self) -> None:
@@ -51,7 +53,8 @@ class Background:
     def _unfit(self, trace: Trace | None) -> str:
         """Why the trace on screen cannot be checked now."""
         opened = self._desk.store.state.request.mode
-        if trace is not None and self._desk.same_model(trace) and trace.request.mode != opened:
+        model = self._desk.store.state.request.model
+        if trace is not None and trace.request.model == model and trace.request.mode != opened:
             return (
                 f"The run on screen was made in mode {trace.request.mode}, and the model is open "
                 f"in mode {opened}: change the mode back, or step to start anew."
@@ -72,6 +75,11 @@ class Background:
             self.go_on()
 
     def go_on(self) -> None:
+        """What was put off, once the model is proven to be that of the run on screen."""
+        if self._recapture is not None or self._other_side_missing():
+            self._proof.first(self._go_on, quiet=True)
+
+    def _go_on(self) -> None:
         step, self._recapture = self._recapture, None
         trace = self._desk.store.state.trace
         if trace is None:
@@ -126,7 +134,7 @@ class Background:
         """A pass run again, for its own attention or for the other side of a comparison."""
         if job.kind == "compare":
             chosen = trace.chosen_ids[: job.step]
-            self._desk.store.set(comparison=Comparison(chosen, job.request, step))
+            self._desk.store.set(comparison=Comparison(chosen, job.request, step, trace.card))
         else:
             self._swap_in(trace, job.step, step)
 
@@ -144,7 +152,8 @@ class Background:
         self._desk.job = None
         trace = self._desk.store.state.trace
         chosen = () if trace is None else trace.chosen_ids[: job.step]
-        found = Experiment(job.request, chosen, job.sampling, event.facts)
+        card = None if trace is None else trace.card
+        found = Experiment(job.request, chosen, job.sampling, event.facts, card)
         self._desk.store.set(prefix=found, status=Status(activity="idle"))
         self.go_on()
 

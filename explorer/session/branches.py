@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from explorer.session import budget
+from explorer.trace.fingerprint import same_weights
+from explorer.trace.rounding import largest, logit_tolerance
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
@@ -43,7 +45,10 @@ class Branches:
         return next((b for b in self.all if b.number == number), None)
 
     def beside(self, trace: Trace) -> tuple[Branch, ...]:
-        """The branches of the same model, request and prompt: one tree."""
+        """The branches of the same request and prompt: one tree.
+
+        Those run again with other weights under the same name belong to it.
+        """
         return tuple(b for b in self.all if same_root(b.trace, trace))
 
     def seen(
@@ -62,7 +67,7 @@ class Branches:
         if home is None:
             begun = self.begun + 1
             own, _ = bytes_beyond(trace, arrays_of(b.trace for b in self.beside(trace)))
-            fresh = Branch(begun, _name(begun), trace, own)
+            fresh = Branch(begun, _name(begun) + self._apart(trace), trace, own)
             grown = replace(self, all=(*self.all, fresh), current=begun, begun=begun)
             return grown.within(limit, given_up)
         if len(trace.steps) < len(home.trace.steps) or trace is home.trace:
@@ -84,9 +89,15 @@ class Branches:
     def _home(self, trace: Trace) -> Branch | None:
         """The branch that `trace` is a beginning or a continuation of, the current one first."""
         for branch in sorted(self.all, key=lambda b: b.number != self.current):
-            if same_root(branch.trace, trace) and _one_line(branch.trace, trace):
+            line = same_root(branch.trace, trace) and _one_line(branch.trace, trace)
+            if line and _same_numbers(branch.trace, trace):
                 return branch
         return None
+
+    def _apart(self, trace: Trace) -> str:
+        """What a name says of a run whose numbers are not those of the tree it joins."""
+        others = [b.trace for b in self.beside(trace)]
+        return " (other weights)" if others and not _same_numbers(others[0], trace) else ""
 
     def without(self, number: int) -> Branches:
         """Without one branch; the one on screen stays."""
@@ -128,10 +139,10 @@ class Branches:
 
 
 def same_root(one: Trace, other: Trace) -> bool:
-    """True if both runs began with the same model, request and prompt."""
+    """True if both runs began with the same request, the model's name in it, and prompt."""
     return (
         one.request == other.request
-        and one.card.fingerprint == other.card.fingerprint
+        and one.card.name == other.card.name
         and (one.prompt is other.prompt or one.prompt == other.prompt)
     )
 
@@ -148,6 +159,20 @@ def shared_steps(one: Trace, other: Trace) -> int:
 
 def _one_line(one: Trace, other: Trace) -> bool:
     return shared_steps(one, other) == min(len(one.chosen), len(other.chosen))
+
+
+def _same_numbers(one: Trace, other: Trace) -> bool:
+    """True if the same weights made both: of one opening, or alike where both can be compared."""
+    if one.card is other.card or not one.steps or not other.steps:
+        return True
+    if not same_weights(one.card.fingerprint, other.card.fingerprint):
+        return False
+    last = min(shared_steps(one, other), len(one.steps) - 1, len(other.steps) - 1)
+    mine, theirs = one.steps[last].logits, other.steps[last].logits
+    if mine is theirs:
+        return True
+    alike = mine.shape == theirs.shape
+    return alike and largest(mine - theirs) <= logit_tolerance(one.request.dtype, mine)
 
 
 def arrays_of(traces: Iterable[Trace]) -> set[Arrays]:

@@ -25,6 +25,7 @@ from explorer.session.link import Link, Post
 from explorer.session.models import Models
 from explorer.session.ports import Engine
 from explorer.session.prompt import LiveTokens, encoding_problem
+from explorer.session.proof import Proof
 from explorer.session.state import CodeQuestion, Status
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
@@ -47,6 +48,7 @@ CANCELLED: dict[str, str] = {
     "cache runs": "Cancelled: the cache comparison did not finish.",
     "slot": "Cancelled: the values were not read.",
     "scores": "Cancelled: the prompt was not scored.",
+    "proof": "Cancelled: the last step was not computed again, and nothing was run.",
 }
 UNREAD = "Cancelled before the prompt was read."
 UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run is back on screen."
@@ -60,8 +62,10 @@ class Driver:
         self, store: Store, history: History, factory: Callable[[], Engine], post: Post
     ) -> None:
         self._history = history
-        self._desk = Desk(store, Link(factory, post, self._receive), dropped=self._on_dropped)
-        self.background = Background(self._desk)
+        link = Link(factory, post, self._receive, self._on_deaf)
+        self._desk = Desk(store, link, dropped=self._on_dropped)
+        self.proof = Proof(self._desk)
+        self.background = Background(self._desk, self.proof)
         self.experiments = Experiments(self._desk)
         self.batches = Batches(self._desk, self.background)
         self.models = Models(self._desk)
@@ -90,6 +94,23 @@ class Driver:
         if self._wanted and self._desk.link.alive:
             self.load(self._desk.store.state.request)
 
+    def _on_deaf(self) -> None:
+        """The engine does not obey a cancel: another takes its place, and what waits for it."""
+        job, waiting, wanted = self._desk.job, self._after_load, self._wanted
+        loading = job is not None and job.kind == "load"
+        request = job.request if job is not None and loading else self._desk.store.state.request
+        if job is not None and job.kind == "advance":
+            waiting = ENDLESS if job.endless else self._planned
+        self._wanted = False
+        self.start()
+        if wanted and self._desk.link.alive:
+            self.load(request)
+            self._after_load = waiting
+        self._desk.store.set(
+            error="The engine did not stop when it was told to, so it was ended and started again. "
+            "A tokenizer or chat template of the model may never return."
+        )
+
     @property
     def running(self) -> bool:
         """True if there is an engine to ask."""
@@ -103,6 +124,7 @@ class Driver:
         if self._desk.job is not None and self._desk.job.begun is not None:
             self._bring_back(self._desk.job.begun, self._desk.job)
         self._desk.job = None
+        self.proof.forget()
         self._desk.loaded = None
         self._after_load = None
         self.background.forget()
@@ -132,8 +154,11 @@ class Driver:
         job = self._desk.job
         held = self._desk.loaded is not None or (job is not None and job.held)
         self.cancel()
+        trace = self._desk.store.state.trace
+        of_run = not keep and trace is not None and trace.request.model == request.model
         run = self._desk.link.ask(
             m.Load(
+                like=trace.card.fingerprint if trace is not None and of_run else {},
                 model=request.model,
                 dtype=request.dtype,
                 device=request.device,
@@ -185,6 +210,9 @@ class Driver:
             if not self._desk.job.endless:
                 self._desk.job.queued = min(self._desk.job.queued + steps, max(steps, _AHEAD))
             return
+        if self.proof.waits_for(self._begin_planned):
+            self._planned = min(self._planned + steps, max(steps, _AHEAD))
+            return
         if self._desk.job is None or self._desk.job.kind != "load":
             self.cancel()
             if self._desk.loaded == model_key(state.request):
@@ -194,9 +222,29 @@ class Driver:
         self._after_load = steps
 
     def _begin(self, steps: int) -> None:
+        """Go on with the run on screen, once its model is proven, or begin another."""
+        self._planned = steps
+        state = self._desk.store.state
+        if state.trace is not None and state.trace.request == state.request:
+            self.proof.first(self._begin_planned)
+        else:
+            self._run(steps)
+
+    def _begin_planned(self) -> None:
+        self._run(self._planned)
+
+    def run_again(self) -> None:
+        """The run on screen once more from its prompt, as many steps, by the model of now."""
+        trace = self._desk.store.state.trace
+        if trace is not None and self._desk.holds(trace):
+            self.cancel()
+            self._desk.store.set(request=trace.request)
+            self._run(max(1, len(trace.steps)), anew=True)
+
+    def _run(self, steps: int, anew: bool = False) -> None:
         state = self._desk.store.state
         trace = state.trace
-        fresh = trace is None or trace.request != state.request or not self._desk.same_model(trace)
+        fresh = anew or trace is None or trace.request != state.request
         chosen = () if fresh or trace is None else trace.chosen_ids
         self.stopwatch.begin()
         run = self._desk.link.ask(
@@ -224,6 +272,7 @@ class Driver:
             status=Status(activity="running", text="Running…"),
             selection=latest,
             plan=None,
+            drift=None,
             error="",
             error_details="",
         )
@@ -245,7 +294,7 @@ class Driver:
         """End the run, keeping its finished steps."""
         self._after_load = None
         kind, reading = self._desk.job.kind if self._desk.job else "", self.reading is not None
-        if kind in ("advance", "draws", "search", "cache runs", "scores"):
+        if kind in ("advance", "proof", "draws", "search", "cache runs", "scores"):
             self.cancel()
         if kind == "advance" and not reading:
             self.background.check()
@@ -376,6 +425,7 @@ class Driver:
         }
         same = job.keep and event.card == store.state.card
         if not same:
+            self.proof.forget()
             changes |= self.models.opened()
             changes |= {"card": event.card, "vocabulary": None, "batch": None}
             changes |= {"prompt_tokens": (), "prompt_parts": None}
@@ -404,6 +454,8 @@ class Driver:
                     error="This model reads the prompt as other tokens than the trace on screen "
                     "holds; press reset to begin a new run."
                 )
+            elif not state.trace.steps:  # nothing in it yet is of another opening
+                self._desk.store.set(trace=replace(state.trace, card=state.card))
             return
         job.begun = self._history.push(_act(job), state, "trace")
         self._desk.store.set(
@@ -417,7 +469,9 @@ class Driver:
         trace = state.trace
         if trace is None:
             return
-        if job.kind in ("recapture", "compare"):
+        if job.kind == "proof":
+            self.proof.on_stepped(event.step, trace)
+        elif job.kind in ("recapture", "compare"):
             self.background.on_stepped(event.step, job, trace)
         elif job.kind == "advance" and event.step.index == len(trace.steps):
             self.stopwatch.arrived(event.step, self._desk.link.arrived_at)
@@ -448,6 +502,10 @@ class Driver:
         trace = self._desk.store.state.trace
         if event.reason == "plan":
             self._desk.store.set(plan=job.plan, status=Status(activity="idle"))
+            return
+        if job.kind == "proof":
+            self._desk.store.set(status=Status(activity="idle"))
+            self.proof.finished()
             return
         if job.kind == "advance" and trace is not None:
             if (
@@ -480,6 +538,12 @@ class Driver:
             self._bring_back(job.begun, job)
         self._desk.job = None
         self._after_load = None
+        if event.files_changed:
+            self._desk.loaded = None
+            if job.kind in ("advance", "proof"):
+                self.load(self._desk.store.state.request)
+                self._after_load = ENDLESS if job.endless else 1
+                return
         quiet = job.kind == "check" and not job.asked
         changes: dict[str, Any] = (
             {} if quiet else {"error": event.sentence, "error_details": event.details}

@@ -8,6 +8,7 @@ from typing import Any
 from explorer.session.job import Desk, Job, model_key
 from explorer.session.state import CacheRuns, Experiment, Status
 from explorer.trace import messages as m
+from explorer.trace.card import ModelCard
 from explorer.trace.request import RunRequest
 
 
@@ -98,24 +99,30 @@ class Experiments:
         """The figures are there."""
         self._desk.job = None
         if job.kind == "cache runs":
-            found_runs = _cache_runs(job.request, event.facts)
+            found_runs = _cache_runs(job.request, event.facts, self._card)
             self._desk.store.set(cache_runs=found_runs, status=Status(activity="idle"))
             return
         if job.kind == "scores":
-            scores = Experiment(job.request, (), job.sampling, event.facts)
+            scores = Experiment(job.request, (), job.sampling, event.facts, self._card)
             self._desk.store.set(scores=scores, status=Status(activity="idle"))
             return
         idle = Status(activity="idle")
         field = {"draws": "draws", "search": "found", "slot": "slot_read"}[job.kind]
         self._desk.store.set(**{field: self._found(event.facts, job)}, status=idle)
 
+    @property
+    def _card(self) -> ModelCard | None:
+        """Of the run that the figures are made for."""
+        trace = self._desk.store.state.trace
+        return None if trace is None else trace.card
+
     def _found(self, facts: dict[str, Any], job: Job) -> Experiment:
         trace = self._desk.store.state.trace
         chosen = () if trace is None else trace.chosen_ids[: job.step]
-        return Experiment(job.request, chosen, job.sampling, facts)
+        return Experiment(job.request, chosen, job.sampling, facts, self._card)
 
 
-def _cache_runs(request: RunRequest, facts: dict[str, Any]) -> CacheRuns:
+def _cache_runs(request: RunRequest, facts: dict[str, Any], card: ModelCard | None) -> CacheRuns:
     cached, uncached = facts["cached"], facts["uncached"]
     return CacheRuns(
         request,
@@ -124,4 +131,5 @@ def _cache_runs(request: RunRequest, facts: dict[str, Any]) -> CacheRuns:
         tuple(uncached["positions"]),
         tuple(cached["ms"]),
         tuple(uncached["ms"]),
+        card,
     )

@@ -36,6 +36,7 @@ class Job:
         "cache runs",
         "slot",
         "scores",
+        "proof",
     ]
     run: int
     request: RunRequest
@@ -62,6 +63,8 @@ class Desk:
     job: Job | None = None
     loaded: tuple[str, ...] | None = None  # model, dtype, device and mode that the engine holds
     dropped: Callable[[Job], None] = lambda job: None  # told of each job that is ended early
+    # Cards of earlier openings of which one run gave the same numbers with the model open now.
+    proven: list[ModelCard] = field(default_factory=list)
 
     def drop_job(self) -> Job | None:
         """End what has the engine; whatever it still says is stale."""
@@ -72,14 +75,22 @@ class Desk:
             self.dropped(job)
         return job
 
+    def holds(self, trace: Trace) -> bool:
+        """True if the engine holds the model of this trace, by its name and settings."""
+        return self.loaded is not None and self.loaded == model_key(trace.request)
+
     def can_continue(self, trace: Trace) -> bool:
-        """True if the engine holds the model that made this trace."""
-        return self.loaded == model_key(trace.request) and self.same_model(trace)
+        """True if the engine holds the very model that made this trace, opened then or proven."""
+        return self.holds(trace) and self.same_model(trace)
 
     def same_model(self, trace: Trace) -> bool:
-        """True if the model that is open has the weights of this trace's."""
-        card = self.store.state.card
-        return card is not None and card.fingerprint == trace.card.fingerprint
+        """True if the model that is open made this trace, or gave its last step's numbers again.
+
+        A name, a size or a hash of some blocks is no proof: what is written over a model's files
+        between two openings keeps the first two, and may keep all three.
+        """
+        cards = (self.store.state.card, *self.proven)
+        return any(card is trace.card for card in cards)
 
 
 def model_key(request: RunRequest) -> tuple[str, ...]:

@@ -1,33 +1,61 @@
 """The session's line to whichever engine is running now.
 
 Events come from any thread; they are handed on in the owner's thread, and those of an engine that
-has been replaced are dropped on the way.
+has been replaced are dropped on the way.  An engine that does not obey a cancel is deaf: a model's
+tokenizer, template or code never returns there.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
 import msgspec
 
 from explorer.session.ports import Engine
-from explorer.trace.messages import AnyRequest, Event, Lost
+from explorer.trace.messages import (
+    AnyRequest,
+    Batched,
+    Cancel,
+    Event,
+    Facts,
+    Failed,
+    Finished,
+    Hello,
+    Loaded,
+    Lost,
+    Spelled,
+    Tokens,
+)
 
 Post = Callable[[Callable[[], None]], None]
+PATIENCE_SECONDS = 8.0  # a layer of a large model, or the opening of one file, takes less
+FIRST_PATIENCE_SECONDS = 60.0  # while the engine has said nothing: it still imports its libraries
+_ENDS = (Finished, Failed, Loaded, Facts, Batched, Tokens, Spelled)
 
 
 class Link:
     """Starts, replaces and ends engines; numbers every request."""
 
     def __init__(
-        self, factory: Callable[[], Engine], post: Post, receive: Callable[[Event], None]
+        self,
+        factory: Callable[[], Engine],
+        post: Post,
+        receive: Callable[[Event], None],
+        deaf: Callable[[], None] = lambda: None,
     ) -> None:
+        """`deaf` is called in the owner's thread when the engine has not obeyed a cancel."""
         self._factory = factory
         self._post = post
         self._receive = receive
         self._engine: Engine | None = None
         self._run = 0
+        self._deaf = deaf
+        self._spoke = False  # it has answered something, so it is past its imports
+        self._cancelled: dict[int, float] = {}  # runs that have not ended yet, and until when
+        self._timer: threading.Timer | None = None
+        self.patience = PATIENCE_SECONDS  # of this link; tests have more
         self.arrived_at = 0.0  # perf_counter at which the event in hand reached this process
 
     @property
@@ -58,10 +86,35 @@ class Link:
 
     def send(self, request: AnyRequest) -> None:
         """Send as it is: what concerns a run that is under way."""
-        if self._engine is not None:
-            self._engine.send(request)
+        if self._engine is None:
+            return
+        self._engine.send(request)
+        if isinstance(request, Cancel):
+            patience = self.patience if self._spoke else FIRST_PATIENCE_SECONDS
+            self._cancelled.setdefault(request.run, time.monotonic() + patience)
+            self._watch()
+
+    def _watch(self) -> None:
+        """Look again when the first of the cancelled runs is due."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._cancelled:
+            due = max(0.0, min(self._cancelled.values()) - time.monotonic())
+            self._timer = threading.Timer(due, self._post, (self._look,))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _look(self) -> None:
+        if any(until <= time.monotonic() for until in self._cancelled.values()):
+            self._cancelled.clear()
+            self._deaf()
+        self._watch()
 
     def close(self) -> None:
+        self._cancelled.clear()
+        self._watch()
+        self._spoke = False
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
@@ -69,4 +122,7 @@ class Link:
     def _arrived(self, engine: Engine, event: Event, at: float) -> None:
         if engine is self._engine:
             self.arrived_at = at
+            self._spoke = self._spoke or not isinstance(event, Hello | Lost)
+            if isinstance(event, _ENDS) and self._cancelled.pop(event.run, None) is not None:
+                self._watch()
             self._receive(event)

@@ -8,7 +8,7 @@ from explorer.session.link import Link
 from explorer.session.state import Reading, reading
 from explorer.session.store import Store
 from explorer.trace.chat import ChatParts
-from explorer.trace.messages import Failed, Tokenize, Tokens
+from explorer.trace.messages import Cancel, Failed, Tokenize, Tokens
 
 _PROMPTS = 16  # whose parts are remembered
 Wanted = tuple[str, bool, bool]  # text, chat, special tokens read as text
@@ -43,8 +43,13 @@ class LiveTokens:
         self.refresh()
 
     def stop(self) -> None:
-        """The model or the engine is gone; an open question is never answered."""
+        """The model or the engine is gone; an open question is never answered.
+
+        It is cancelled, so that a tokenizer that never returns is noticed.
+        """
         self._on = False
+        if self._asked is not None:
+            self._link.send(Cancel(run=self._asked[0]))
         self._asked = self._known = None
 
     def refresh(self) -> None:

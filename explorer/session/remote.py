@@ -28,6 +28,8 @@ from explorer.trace.messages import AnyRequest, Event, Failed, Hello, Lost, Quit
 
 HELLO_SECONDS = 60.0  # a cold disk, or a connection to another machine
 CLOSE_SECONDS = 0.8
+_LONGEST = 120  # letters of what a child said, in a sentence
+_LOGGING = 0  # place of the logging thread
 
 
 class EngineProcess:
@@ -44,6 +46,7 @@ class EngineProcess:
         self._on_event: Callable[[Event], None] | None = None
         self._speaking = threading.RLock()  # held while an event is handed over
         self._greeted = threading.Event()
+        self._last_words = b""  # of its stderr: before the greeting, the likely reason of an end
         self._over = False
 
     @property
@@ -72,7 +75,8 @@ class EngineProcess:
             reason = getattr(error, "strerror", None) or str(error)
             self._lose(f"The engine could not be started ({self._command[0]}: {reason}).")
             return
-        for work in (self._write, self._read, self._log, self._watch):
+        self._job = _tied(self._child)
+        for work in (self._log, self._write, self._read, self._watch):
             thread = threading.Thread(target=work, name=f"engine {work.__name__[1:]}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -124,7 +128,11 @@ class EngineProcess:
                     self._greeted.set()
                     self._say(event)
             except Exception as error:  # MemoryError, too: nobody else would tell that it is over
-                fault = " ".join(str(error).split()) or type(error).__name__
+                start = getattr(error, "start", b"")
+                fault = " ".join(str(error).split())[:_LONGEST] or type(error).__name__
+                if start and not self._greeted.is_set():
+                    said = _line(start + pipe.peek(_LONGEST))
+                    fault = f'it printed "{said}" first, and must print nothing of its own'
                 self._end(f"The engine's answers could not be read: {fault}")
             else:
                 self._end("The engine's process ended")
@@ -141,6 +149,7 @@ class EngineProcess:
         with self._running().stderr as pipe:
             while line := pipe.readline(1 << 16):
                 log.write(line)
+                self._last_words = line if line.strip() else self._last_words
 
     # -- the end
 
@@ -150,6 +159,9 @@ class EngineProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             how = _how(self._running().wait(CLOSE_SECONDS))
         self._kill()
+        if how and not self._greeted.is_set():
+            self._threads[_LOGGING].join(CLOSE_SECONDS)
+            how += f": {said}" if (said := _line(self._last_words).rstrip(".")) else ""
         self._lose(f"{words}{how}.")
 
     def _lose(self, words: str) -> None:
@@ -193,10 +205,27 @@ def _own_group() -> dict[str, Any]:
     return {"process_group": 0}
 
 
+def _line(said: bytes) -> str:
+    """The first line that says something, its marks made visible, as long as a sentence bears."""
+    text = said.decode("utf-8", "replace").strip().partition("\n")[0]
+    return "".join(c if c.isprintable() else "·" for c in text.rstrip())[:_LONGEST]
+
+
+def _tied(child: subprocess.Popen[bytes]) -> Any:
+    """What ends a child with this process on Windows; elsewhere the engine sees to that itself."""
+    if sys.platform == "win32":
+        from explorer.session import win_job
+
+        return win_job.tie(int(child._handle))
+    return None
+
+
 def _how(code: int) -> str:
     """How a child ended, in words that help."""
     if code in (-9, 137):
         return " (killed; perhaps the machine ran out of memory)"
+    if code == -getattr(signal, "SIGBUS", 0):
+        return " (a file of its model was cut short while it was open)"
     if code < 0:
         return f" (by signal {-code})"
     return f" (exit code {code})" if code else ""

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from explorer.session import kept, views
 from explorer.session.autosave import Autosave
 from explorer.session.driver import Driver
@@ -19,6 +21,7 @@ from explorer.session.link import Post
 from explorer.session.state import Saved, State
 from explorer.session.store import Store
 from explorer.trace.beside import Beside, Sibling
+from explorer.trace.fingerprint import same_weights
 from explorer.trace.trace import Trace
 
 Then = Callable[[], None]
@@ -63,6 +66,7 @@ class Saving:
 
     def _opened(self, trace: Trace, beside: Beside, path: str) -> None:
         self._driver.stop()
+        trace, beside = named_here(trace, beside, self._store.state)
         self._store.set(**joined(beside, self._store.state))
         # First: what is in a file already is not to be autosaved.
         self._store.set(saved=Saved(trace, path, beside) if path else None)
@@ -138,6 +142,27 @@ def news(old: State, new: State) -> tuple[Trace, Beside] | None:
     moved = new.trace is not old.trace and new.trace is not None and bool(new.trace.steps)
     batch = new.batch is not None and new.batch is not old.batch
     return contents(new) if moved or batch else None
+
+
+def named_here(trace: Trace, beside: Beside, state: State) -> tuple[Trace, Beside]:
+    """A file's runs under the name by which their model goes on this machine.
+
+    The open model may be the one; a path from another machine, in files of earlier versions, gives
+    way to the model's own name.
+    """
+    asked, card = trace.request.model, state.card
+    if card is not None and card.name == trace.card.name:
+        if same_weights(card.fingerprint, trace.card.fingerprint):
+            asked = state.request.model
+    elif os.path.isabs(asked) and not os.path.exists(asked):
+        asked = trace.card.name
+    if asked == trace.request.model:
+        return trace, beside
+    request = msgspec.structs.replace(trace.request, model=asked)
+    siblings = tuple(
+        Sibling(one.name, replace(one.trace, request=request)) for one in beside.branches
+    )
+    return replace(trace, request=request), replace(beside, branches=siblings)
 
 
 def shown(trace: Trace, state: State) -> dict[str, Any]:

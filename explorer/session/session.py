@@ -286,6 +286,14 @@ class Session:
         forced = trace.truncated(index + 1).forced(token, draw)
         self._edits.make("force", views.view(views.unchecked(forced), self.state))
 
+    def look_only(self) -> None:
+        """Leave a run whose model has drifted as it is: nothing is computed on it."""
+        self._store.set(drift=None)
+
+    def run_again(self) -> None:
+        """Run what is on screen once more with the model as it is now: a branch beside it."""
+        self._driver.run_again()
+
     # -- looking
 
     def select(self, **changes: Any) -> None:
@@ -307,7 +315,7 @@ class Session:
 
     def measure_prefix(self) -> None:
         """Drop the last token, masked and unmasked, and see what moves: `state.prefix`."""
-        self._driver.background.measure_prefix()
+        self._driver.proof.first(self._driver.background.measure_prefix)
 
     # -- branches and experiments
 
@@ -348,26 +356,26 @@ class Session:
     def draw_many(self, count: int, length: int) -> None:
         """Continue the prefix of the step on screen `count` times: `state.draws`."""
         self._driver.stop()
-        self._driver.experiments.draw_many(count, length)
+        self._driver.proof.first(lambda: self._driver.experiments.draw_many(count, length))
 
     def score_prompt(self) -> None:
         """How well each token of the prompt on screen was foreseen: `state.scores`."""
-        self._driver.experiments.score_prompt()
+        self._driver.proof.first(self._driver.experiments.score_prompt, quiet=True)
 
     def search(self, length: int, width: int, passes: int) -> None:
         """Look for `length` tokens more probable than greedy's: `state.found`."""
         self._driver.stop()
-        self._driver.experiments.search(length, width, passes)
+        self._driver.proof.first(lambda: self._driver.experiments.search(length, width, passes))
 
     def read_slot(self, slot: int) -> None:
         """Keys and values of one position of the step on screen: `state.slot_read`."""
         self._driver.stop()
-        self._driver.experiments.read_slot(slot)
+        self._driver.proof.first(lambda: self._driver.experiments.read_slot(slot))
 
     def measure_cache(self, tokens: int = 20) -> None:
         """The same generation with the cache and without: `state.cache_runs`."""
         self._driver.stop()
-        self._driver.experiments.cache_runs(tokens)
+        self._driver.proof.first(lambda: self._driver.experiments.cache_runs(tokens))
 
     # -- undo
 
@@ -382,7 +390,7 @@ class Session:
     def run_self_check(self) -> None:
         """Check the trace on screen now."""
         self._driver.stop()
-        self._driver.background.check(asked=True)
+        self._driver.proof.first(lambda: self._driver.background.check(asked=True))
 
     def dismiss_error(self) -> None:
         self._store.set(error="", error_details="")

@@ -14,6 +14,7 @@ from explorer.trace.batch import BatchResult
 from explorer.trace.beside import Beside
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
+from explorer.trace.fingerprint import same_weights
 from explorer.trace.library import Library, Offer, Recipe
 from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling, Stops
@@ -69,6 +70,23 @@ def _choice(step: Step) -> tuple[int, int]:
     return id(step.logits), id(step.draw)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """The last step of a run, computed again by the model that is open now, came out otherwise."""
+
+    card: ModelCard  # of the run
+    same_files: bool  # the files are the same as far as they were compared
+    apart: float  # largest difference of the logits; inf where they can't be compared
+    limit: float  # what rounding explains
+    token: Token  # that the step chose
+    probability: float  # of it, by the recorded logits
+    probability_now: float
+
+    def fits(self, trace: Trace | None) -> bool:
+        """True if it is about the run on screen."""
+        return trace is not None and trace.card is self.card
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The pass of one step run again with the causal mask the other way round.
@@ -79,12 +97,14 @@ class Comparison:
     chosen: tuple[int, ...]  # tokens chosen before the pass: which moment of the run it is
     request: RunRequest  # the trace's own, the mask switched
     step: Step
+    card: ModelCard | None = None  # of the run it was made for; None = any
 
     def fits(self, trace: Trace | None, index: int | None) -> bool:
         """True if this is the other side of step `index` of `trace`."""
         return (
             trace is not None
             and index is not None
+            and _made_for(self.card, trace)
             and self.request == other_side(trace.request)
             and self.chosen == trace.chosen_ids[:index]
         )
@@ -98,12 +118,14 @@ class Experiment:
     chosen: tuple[int, ...]  # tokens chosen before it
     sampling: Sampling
     facts: dict[str, Any]
+    card: ModelCard | None = None  # of the run it was made for; None = any
 
     def fits(self, trace: Trace | None, index: int | None) -> bool:
-        """True if step `index` of `trace` stands behind the same prefix."""
+        """True if step `index` of `trace` stands behind the same prefix, on the same model."""
         return (
             trace is not None
             and index is not None
+            and _made_for(self.card, trace)
             and self.request == trace.request
             and self.chosen == trace.chosen_ids[:index]
         )
@@ -119,10 +141,11 @@ class CacheRuns:
     uncached_positions: tuple[int, ...]
     cached_ms: tuple[float, ...]  # measured
     uncached_ms: tuple[float, ...]
+    card: ModelCard | None = None  # of the run it was made for; None = any
 
     def fits(self, trace: Trace | None) -> bool:
         """True if the trace on screen begins with the same prompt on the same model."""
-        if trace is None:
+        if trace is None or not _made_for(self.card, trace):
             return False
         return msgspec.structs.replace(trace.request, cache=self.request.cache) == self.request
 
@@ -157,6 +180,11 @@ class CodeQuestion:
 def reading(request: RunRequest) -> Reading:
     """What decides a prompt's tokens: model, text, chat, special tokens read as text."""
     return request.model, request.prompt, request.chat, request.special_as_text
+
+
+def _made_for(card: ModelCard | None, trace: Trace) -> bool:
+    """By the very opening: the same text may have been run with other weights, too."""
+    return card is None or card is trace.card
 
 
 def other_side(request: RunRequest) -> RunRequest:
@@ -207,6 +235,7 @@ class State:
     self_check: SelfCheck = field(default_factory=SelfCheck)
     painted: int = 0  # counts up when the display time of a step becomes known (stopwatch)
     saved: Saved | None = None
+    drift: Drift | None = None  # a run that can't go on: look_only or run_again
     can_undo: bool = False
     can_redo: bool = False
     undo_kind: str = ""  # of act that undo takes back; empty = there is none
@@ -236,7 +265,7 @@ class State:
         """The vocabulary of the trace on screen, if its model is the one that is open."""
         if self.trace is None or self.card is None:
             return None
-        same = self.card.fingerprint == self.trace.card.fingerprint
+        same = same_weights(self.card.fingerprint, self.trace.card.fingerprint)
         return self.vocabulary if same else None
 
     @property
@@ -246,6 +275,7 @@ class State:
             return None
         here, there = self.card, self.trace.card
         same = all(getattr(here, name) == getattr(there, name) for name in _BOUND_BY)
+        same = same and same_weights(here.fingerprint, there.fingerprint)
         return self.traffic if same else None
 
     @property
@@ -286,5 +316,5 @@ def only_points(old: State, new: State) -> bool:
     )
 
 
-_BOUND_BY = ("fingerprint", "dtype", "device", "mode")  # what a step reads, and from where
+_BOUND_BY = ("dtype", "device", "mode")  # what a step reads, and from where
 _BUT_SELECTION = tuple(name for name in State.__dataclass_fields__ if name != "selection")

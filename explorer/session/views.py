@@ -29,6 +29,7 @@ def same_view(trace: Trace, state: State) -> bool:
         shown is not None
         and trace.request == shown.request == state.request
         and trace.chosen_ids == shown.chosen_ids
+        and trace.card is shown.card  # of other weights under the same name, it is another run
     )
 
 

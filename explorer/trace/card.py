@@ -69,7 +69,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     mode_refused: str = ""  # why the mode that was asked for is not on
     modes: tuple[ModeFigures, ...] = ()  # those measured with this model on this machine
     tested: str = ""  # the day they were found, where that was an earlier one; else empty
-    fingerprint: dict[str, Any] = {}  # config hash; name, size and header hash per weight file
+    fingerprint: dict[str, Any] = {}  # see trace.fingerprint
     versions: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
 

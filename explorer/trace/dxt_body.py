@@ -9,8 +9,10 @@ opens the trace on screen.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import msgspec
@@ -39,12 +41,13 @@ class StepBody(msgspec.Struct, frozen=True):
 
 
 class BranchBody(msgspec.Struct, frozen=True):
-    """One branch: its own name and tokens; request, card and prompt are those of the trace."""
+    """One branch: its own name and tokens; request and prompt are those of the trace."""
 
     name: str
     steps: tuple[int, ...]
     chosen: tuple[Token, ...]
     stop_reason: str = ""
+    card: Any = None  # where it is not the trace's: of an earlier opening, or of other weights
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,13 +97,14 @@ class Tables:
                 steps=tuple(number[id(step)] for step in one.trace.steps),
                 chosen=one.trace.chosen,
                 stop_reason=one.trace.stop_reason,
+                card=None if one.trace.card is trace.card else _card(one.trace),
             )
             for one in beside.branches
         )
         batch = beside.batch
         return Body(
-            request=trace.request,
-            card=_safe(msgspec.to_builtins(trace.card)),
+            request=msgspec.structs.replace(trace.request, model=_name(trace)),
+            card=_card(trace),
             self_check=_safe(msgspec.to_builtins(trace.self_check)),
             prompt=trace.prompt,
             chosen=trace.chosen,
@@ -113,6 +117,29 @@ class Tables:
             current_branch=beside.current,
             batch=None if batch is None else _safe(msgspec.to_builtins(batch)),
         )
+
+
+def _name(trace: Trace) -> str:
+    """What the model is called: a path is of one machine, and holds its user's name."""
+    name = trace.card.name or trace.request.model
+    return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if _is_path(name) else name
+
+
+def _is_path(name: str) -> bool:
+    """Absolute, here or elsewhere; "organisation/model" is a name."""
+    return PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute()
+
+
+def _card(trace: Trace) -> Any:
+    """The card as it travels: no path."""
+    bare = msgspec.structs.replace(trace.card, name=_name(trace), path="")
+    return _safe(msgspec.to_builtins(bare))
+
+
+def _card_of(body: Any, trace: Trace) -> ModelCard:
+    """A branch's card; that of the trace if both say the same, so that they are one opening."""
+    card = msgspec.convert(_unsafe(body), ModelCard)
+    return trace.card if card == trace.card else card
 
 
 def all_steps(trace: Trace, beside: Beside) -> tuple[Step, ...]:
@@ -162,6 +189,7 @@ def beside_of(body: Body, trace: Trace, steps: Sequence[Step]) -> Beside:
             raise ValueError("a branch names steps that are not there")
         own = replace(
             trace,
+            card=trace.card if one.card is None else _card_of(one.card, trace),
             steps=tuple(steps[i] for i in one.steps),
             chosen=one.chosen,
             stop_reason=one.stop_reason,

@@ -40,6 +40,7 @@ class Load(Request, frozen=True, kw_only=True):
     allow_code: bool = False  # the user said yes to the model's own program code, this once
     test_again: bool = False  # even if what works on this model is known from an earlier time
     keep: bool = False  # answer at once if this very model is loaded still
+    like: dict[str, Any] = {}  # fingerprint of the run that is to go on: of several, this one
 
 
 class Tokenize(Request, frozen=True, kw_only=True):
@@ -281,6 +282,7 @@ class Failed(Event, frozen=True, kw_only=True):
     bad_input: bool = True
     details: str = ""  # for the log
     own_code: tuple[str, ...] = ()  # files that the model wants to run: Load must allow it
+    files_changed: bool = False  # the open model's weight files were written since: Load it again
 
 
 class Lost(Event, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """Frames between the engine's process and its client.
 
 u32 little-endian header length, a msgpack header {v, run, kind, arrays, body}, then the arrays'
-buffers in C order.  No pickle; every length is bounded before memory is taken.
+buffers in C order.  No pickle; every length is bounded before memory is taken, and what is only
+announced takes none.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
 
 MAX_HEADER_BYTES = 64 << 20
-MAX_ARRAY_BYTES = 8 << 30
+MAX_ARRAY_BYTES = 4 << 30
+MAX_FRAME_BYTES = 8 << 30
+_WITH_ARRAYS = ("Stepped", "Spelled")
 _DTYPES = {"<f4", "<f8", "<f2", "<u2", "<i4", "<i8", "|u1", "|i1", "|b1"}
 
 
 class WireError(ValueError):
-    """Bytes that are no frame of this protocol."""
+    """Bytes that are no frame of this protocol; `start`: those that should begin one."""
+
+    def __init__(self, words: str, start: bytes = b"") -> None:
+        super().__init__(words)
+        self.start = start
 
 
 class ArrayHeader(msgspec.Struct, frozen=True):
@@ -36,12 +43,15 @@ class ArrayHeader(msgspec.Struct, frozen=True):
     @property
     def nbytes(self) -> int:
         if self.dtype not in _DTYPES or len(self.shape) > 8 or any(n < 0 for n in self.shape):
-            raise WireError(f"array {self.name!r} has a type or shape that is not allowed")
+            raise WireError(f"array {self.name[:40]!r} has a type or shape that is not allowed")
         size = np.dtype(self.dtype).itemsize
         for n in self.shape:
             size *= n
         if size > MAX_ARRAY_BYTES:
-            raise WireError(f"array {self.name!r} is larger than {MAX_ARRAY_BYTES} bytes")
+            raise WireError(
+                f"array {self.name[:40]!r} would take {size:,} bytes, more than the "
+                f"{MAX_ARRAY_BYTES:,} allowed"
+            )
         return size
 
 
@@ -100,6 +110,8 @@ def write_event(stream: BinaryIO, event: Event) -> None:
 def _write(
     stream: BinaryIO, run: int, kind: str, body: bytes, arrays: dict[str, np.ndarray]
 ) -> None:
+    if sum(array.nbytes for array in arrays.values()) > MAX_FRAME_BYTES:
+        raise WireError(f"a frame of more than {MAX_FRAME_BYTES:,} bytes")
     header = _encoder.encode(
         FrameHeader(
             v=PROTOCOL,
@@ -136,7 +148,7 @@ def read_event(stream: BinaryIO) -> Event | None:
     if header.kind == "Spelled":
         return Spelled(run=header.run, vocabulary=_decode(Vocabulary.unpacked, arrays))
     if header.kind not in _EVENTS:
-        raise WireError(f"unknown kind of frame: {header.kind!r}")
+        raise WireError(f"unknown kind of frame: {header.kind[:40]!r}")
     kind = _EVENTS[header.kind]
     event: Event = _decode(lambda raw: msgspec.msgpack.decode(raw, type=kind), body)
     return event
@@ -155,29 +167,38 @@ def _read(stream: BinaryIO) -> tuple[FrameHeader, dict[str, np.ndarray]] | None:
         return None
     (length,) = struct.unpack("<I", prefix)
     if length > MAX_HEADER_BYTES:
-        raise WireError("a frame's header is too long to be one of this program's")
+        raise WireError("a frame's header is too long to be one of this program's", bytes(prefix))
     raw = _exactly(stream, length)
     header: FrameHeader = _decode(_header.decode, bytes(raw or b""))
     if header.v != PROTOCOL:
         raise WireError(f"the engine speaks protocol {header.v}, this program speaks {PROTOCOL}")
-    if sum(a.nbytes for a in header.arrays) > MAX_ARRAY_BYTES:
-        raise WireError("a frame's arrays are too large")
-    arrays = {}
-    for array in header.arrays:
-        data = _exactly(stream, array.nbytes)
-        arrays[array.name] = np.frombuffer(data or b"", np.dtype(array.dtype)).reshape(array.shape)
-    return header, arrays
+    if header.arrays and header.kind not in _WITH_ARRAYS:
+        raise WireError(f"a frame of kind {header.kind[:40]!r} with arrays")
+    if sum(a.nbytes for a in header.arrays) > MAX_FRAME_BYTES:
+        raise WireError(f"a frame of more than the {MAX_FRAME_BYTES:,} bytes allowed")
+    return header, {array.name: _array(stream, array) for array in header.arrays}
+
+
+def _array(stream: BinaryIO, header: ArrayHeader) -> np.ndarray:
+    """Memory that nothing was written to is not taken: an announcement alone costs nothing."""
+    buffer = np.empty(header.nbytes, np.uint8)
+    _fill(stream, buffer.data)
+    return buffer.view(header.dtype).reshape(header.shape)
 
 
 def _exactly(stream: BinaryIO, count: int, at_start: bool = False) -> bytearray | None:
     buffer = bytearray(count)
-    view = memoryview(buffer)
+    return buffer if _fill(stream, memoryview(buffer), at_start) else None
+
+
+def _fill(stream: BinaryIO, view: memoryview, at_start: bool = False) -> bool:
+    """False at the end of the stream, which may only be there `at_start` of a frame."""
     got = 0
-    while got < count:
+    while got < len(view):
         n = stream.readinto(view[got:])  # type: ignore[attr-defined]
         if not n:
             if at_start and got == 0:
-                return None
+                return False
             raise WireError("the stream ended inside a frame")
         got += n
-    return buffer
+    return True

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
+from explorer.figures import tokens
 from explorer.figures.cache import short_bytes
 from explorer.figures.plan import seconds_text
-from explorer.session.state import State
+from explorer.session.state import Drift, State
 from explorer.trace.plan import Plan
+from explorer.wording import percent
 
 THINNED = 4  # the choice of a thinner record: every fourth layer
 
@@ -80,6 +83,8 @@ class Notices(QWidget):
     maskOn = Signal()
     goOn = Signal(int)  # the planned run, recording every so manyth layer
     dropPlan = Signal()
+    runAgain = Signal()
+    lookOnly = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -101,13 +106,16 @@ class Notices(QWidget):
             lambda: self.goOn.emit(THINNED),
         )
         self.plan.add_button(self.tr("Cancel"), self.dropPlan.emit)
+        self.drift = Notice("warning-card")
+        self.drift.add_button(self.tr("Look only"), self.lookOnly.emit)
+        self.drift.add_button(self.tr("Run again as a branch"), self.runAgain.emit, primary=True)
         self.model = Notice("warning-card", closable=True)
         self.model.dismissed.connect(lambda: self.model.say(""))
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 0, 8, 0)
         column.setSpacing(3)
         bars = (
-            self.lost, self.error, self.plan, self.model, self.mask, self.stale,
+            self.lost, self.error, self.plan, self.drift, self.model, self.mask, self.stale,
         )  # fmt: skip
         for notice in bars:
             column.addWidget(notice)
@@ -124,6 +132,9 @@ class Notices(QWidget):
         self.error.say("" if lost and new.error == new.status.text else new.error)
         if old is None or old.plan is not new.plan:
             self.plan.say("" if new.plan is None else self._plan_words(new.plan))
+        if old is None or old.drift is not new.drift or old.trace is not new.trace:
+            told = new.drift is not None and new.drift.fits(new.trace)
+            self.drift.say(self._drift_words(new.drift) if told and new.drift is not None else "")
         if old is None or old.card is not new.card:
             self.model.say(" ".join(new.card.warnings) if new.card is not None else "")
         told = ("trace", "request", "card")
@@ -178,6 +189,28 @@ class Notices(QWidget):
         if (made.padding, made.pad) != (request.padding, request.pad):
             return self.tr("This run used different padding. Press Step to run again.")
         return self.tr("This run used other settings. Press Step to run again.")
+
+    def _drift_words(self, drift: Drift) -> str:
+        """What was found, how large it is, and what holds."""
+        name = drift.card.name
+        if drift.same_files:
+            text = self.tr("{0} no longer gives the numbers of this run.").format(name)
+        else:
+            text = self.tr("The files of {0} have changed since this run was made.").format(name)
+        if math.isfinite(drift.apart):
+            text += " " + self.tr(
+                "Computed again, the logits of its last step differ by up to {0} (rounding: {1}); "
+                "the probability of {2} was {3} and is now {4}."
+            ).format(
+                f"{drift.apart:.2g}",
+                f"{drift.limit:.1g}",
+                tokens.written(drift.token),
+                percent(drift.probability),
+                percent(drift.probability_now),
+            )
+        else:
+            text += " " + self.tr("It reads the text as other tokens, or has another vocabulary.")
+        return text + " " + self.tr("This run stays as it is, but cannot go on.")
 
     def _plan_words(self, plan: Plan) -> str:
         text = self.tr(

@@ -174,6 +174,8 @@ class Window(QMainWindow):
         self.notices.restartEngine.connect(self.restart_engine)
         self.notices.goOn.connect(self.session.go_on)
         self.notices.dropPlan.connect(self.session.drop_plan)
+        self.notices.runAgain.connect(self.session.run_again)
+        self.notices.lookOnly.connect(self.session.look_only)
         self.notices.maskOn.connect(lambda: self.session.set_causal_mask(True))
         self.prompt.edit.left.connect(self.setFocus)
 

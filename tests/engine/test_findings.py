@@ -108,7 +108,9 @@ def test_it_is_tested_again_when_asked(folder: Path, tests_run: list[Runner]) ->
     assert second.loaded.card.tested == ""
 
 
-@pytest.mark.parametrize("changed", ["weights", "config", "code", "versions", "dtype", "padding"])
+@pytest.mark.parametrize(
+    "changed", ["weights", "data", "config", "code", "versions", "dtype", "padding"]
+)
 def test_whatever_it_depends_on_makes_it_another_model(
     folder: Path, tests_run: list[Runner], monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
@@ -120,6 +122,11 @@ def test_whatever_it_depends_on_makes_it_another_model(
             path = folder / "model.safetensors"
             stat = path.stat()
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+        case "data":  # and with the time of change of the file it replaced
+            path = folder / "model.safetensors"
+            stat = path.stat()
+            path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\x3f")
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         case "config":
             path = folder / "config.json"
             path.write_text(path.read_text().replace("{", "{ ", 1))
@@ -131,7 +138,7 @@ def test_whatever_it_depends_on_makes_it_another_model(
             card = msgspec.structs.replace(card, dtype="bfloat16")
         case "padding":
             card = msgspec.structs.replace(card, pad_id=7)
-    if changed in ("weights", "config"):
+    if changed in ("weights", "data", "config"):
         runner = Runner(load(str(folder)))
     else:
         runner.loaded = dataclasses.replace(runner.loaded, card=card)

@@ -275,6 +275,32 @@ def test_a_damaged_conversion_is_made_again(tmp_path: Path) -> None:
     assert torch.equal(loaded.lm_head.weight, model().lm_head.weight)
 
 
+@pytest.mark.parametrize("which", ["source", "converted"])
+def test_a_file_that_kept_the_time_of_the_one_it_replaced_is_converted_anew(
+    tmp_path: Path, which: str
+) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
+    folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)
+    file = path if which == "source" else folder / "model.safetensors"
+    stat = file.stat()
+    file.write_bytes(file.read_bytes()[:-4] + b"\0\0\0\x3f")
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert gguf_cache.opened(path, folder) is None
+
+
+def test_a_conversion_of_an_earlier_version_is_kept_and_learns_its_blocks(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
+    folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)
+    manifest = folder / "converted.json"
+    whole = json.loads(manifest.read_text())
+    known = json.loads(manifest.read_text())
+    for entry in (known["source"], *known["files"].values()):
+        del entry["blocks_sha256"]
+    manifest.write_text(json.dumps(known))
+    assert gguf_cache.opened(path, folder) is not None
+    assert json.loads(manifest.read_text()) == whole
+
+
 def test_a_copied_conversion_is_still_good(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32)
     folder, _ = gguf.as_folder(path, lambda *_: None, lambda: False)

@@ -17,6 +17,7 @@ from explorer.engine.runner import Runner
 from explorer.engine.traffic import step_bytes
 from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.rounding import logit_tolerance
 from explorer.trace.step import Step
 from tests.engine.tiny import KINDS, tiny_model, tiny_runner
 
@@ -65,7 +66,7 @@ def home(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_fast_is_exact_but_for_the_order_of_sums(kind: str) -> None:
     runner = in_mode("fast", kind)
     exact, ours = steps_of(ready(kind)), steps_of(runner)
-    limit = selftest.logit_tolerance("float32", exact[0].logits)
+    limit = logit_tolerance("float32", exact[0].logits)
     assert 0 < gap(ours[1:], exact[1:]) <= limit  # 0 would mean that nothing of ours ran
     np.testing.assert_array_equal(ours[0].logits, exact[0].logits)  # a prefill is the library's
     for a, b in zip(ours[3].layers, exact[3].layers, strict=True):

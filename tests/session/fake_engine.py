@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import queue
+import struct
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+
+import msgspec
 
 from explorer.trace import messages as m
 from explorer.trace import wire
@@ -32,6 +36,43 @@ def echo() -> None:
                 threading.Event().wait()
 
 
+def runs() -> None:
+    """Steps until it is cancelled; what it computes depends on nothing but the step's number."""
+    from tests.session import scripted
+
+    cancelled: set[int] = set()
+    asked: queue.SimpleQueue[m.AnyRequest] = queue.SimpleQueue()
+
+    def say(event: m.Event) -> None:
+        wire.write_event(out, event)
+
+    def work() -> None:
+        while True:
+            request = asked.get()
+            if isinstance(request, m.Load):
+                say(m.Loaded(run=request.run, card=scripted.card()))
+            elif isinstance(request, m.Advance):
+                say(m.Prompted(run=request.run, tokens=scripted.PROMPT))
+                first = len(request.chosen)
+                for index in range(first, first + request.steps):
+                    if request.run in cancelled:
+                        break
+                    say(scripted.stepped(request.run, index))
+            elif isinstance(request, m.Recapture):
+                say(scripted.stepped(request.run, len(request.chosen)))
+            say(m.Finished(run=request.run, reason="steps"))
+
+    say(m.Hello())
+    threading.Thread(target=work, daemon=True).start()
+    while (request := wire.read_request(sys.stdin.buffer)) is not None:
+        if isinstance(request, m.Quit):
+            return
+        if isinstance(request, m.Cancel):
+            cancelled.add(request.run)
+        else:
+            asked.put(request)
+
+
 match behaviour:
     case "echo":
         echo()
@@ -54,6 +95,24 @@ match behaviour:
         out.write(Path(sys.argv[2]).read_bytes())
         out.flush()
         sys.stdin.buffer.read()
+    case "huge":  # an array that no machine should make room for
+        wire.write_event(out, m.Hello())
+        shape = tuple(map(int, sys.argv[2].split(",")))
+        array = wire.ArrayHeader("logits", "<f4", shape)
+        header = wire.FrameHeader(v=m.PROTOCOL, run=1, kind=sys.argv[3], arrays=(array,))
+        raw = msgspec.msgpack.encode(header)
+        out.write(struct.pack("<I", len(raw)) + raw)
+        out.flush()
+        sys.stdin.buffer.read()
+    case "runs":  # opens anything, and steps as `scripted` does
+        runs()
+    case "fails":  # as ssh does where there is no such host
+        print("ssh: Could not resolve hostname gpu-box", file=sys.stderr)
+        sys.exit(255)
+    case "deaf":  # greets, works, and obeys no cancel
+        wire.write_event(out, m.Hello())
+        while (request := wire.read_request(sys.stdin.buffer)) is not None:
+            wire.write_event(out, m.Progress(run=request.run, text="busy"))
     case "no greeting":
         wire.write_event(out, m.Progress(text="hm"))
         sys.stdin.buffer.read()

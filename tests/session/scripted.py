@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
+import msgspec
 import numpy as np
 
 from explorer.session.session import Session
@@ -119,6 +120,8 @@ class Stage:
         self.posted: deque[Callable[[], None]] = deque()
         self.engines: list[ScriptedEngine] = []
         self.session = Session(self._engine, self.posted.append)
+        # It obeys no cancel: what a session does about that has a test of its own.
+        self.session._driver._desk.link.patience = 3600.0
         self.states: list[tuple[State, State]] = []
         self.session.subscribe(lambda old, new: self.states.append((old, new)))
 
@@ -176,6 +179,14 @@ class Stage:
     def finish(self, reason: str = "steps", run: int | None = None) -> None:
         run = self.engine.last(m.Advance).run if run is None else run
         self.say(m.Finished(run=run, reason=reason))
+
+    def prove(self, step: Step | None = None) -> None:
+        """Answer the proof: the last step came out as it was, or as `step`."""
+        assert self.state.trace is not None
+        run = self.engine.last(m.Recapture).run
+        event = stepped(run, len(self.state.trace.steps) - 1)
+        again = event if step is None else msgspec.structs.replace(event, step=step)
+        self.say(again, m.Finished(run=run, reason="steps"))
 
     def ran(self, count: int, *, recompute: bool = False) -> Stage:
         """With a trace of `count` steps, made by step()."""

@@ -52,6 +52,7 @@ def test_save_and_open_again(stage: Stage, tmp_path: Path) -> None:
     assert stage.state.request.prompt == "prompt"
     assert not stage.state.request_changed
     stage.session.step()
+    stage.prove()
     assert stage.engine.last(m.Advance).chosen == (10, 11, 12)
 
 
@@ -67,6 +68,8 @@ def test_a_saved_run_opens_without_any_engine_and_its_model_is_loaded_to_step(
     stage.drain()
     assert stage.engine.last(m.Load).model == "tiny"
     stage.answer_load()
+    assert stage.state.trace is not None
+    stage.prove(stage.state.trace.steps[-1])
     assert stage.engine.last(m.Advance).chosen == (10, 11)
 
 

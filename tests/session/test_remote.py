@@ -124,6 +124,48 @@ def test_another_protocol_is_named(line: Callable[..., Line], tmp_path: Path) ->
     assert "protocol 99" in line("other protocol", str(newer)).next(m.Lost).sentence
 
 
+def test_what_a_command_prints_first_is_shown(line: Callable[..., Line]) -> None:
+    sentence = line("garbage").next(m.Lost).sentence
+    assert 'it printed "Welcome to gpu-box!" first' in sentence
+    assert "Last login" not in sentence
+
+
+def test_a_command_that_fails_at_once_says_why(line: Callable[..., Line]) -> None:
+    sentence = line("fails").next(m.Lost).sentence
+    assert "(exit code 255): ssh: Could not resolve hostname gpu-box. Start" in sentence
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "words"),
+    [
+        ("2147483648", "Stepped", "would take 8,589,934,592 bytes"),
+        ("4611686018427387904,4", "Stepped", "bytes, more than"),
+        ("-1", "Stepped", "not allowed"),
+        ("1000000", "Progress", "with arrays"),
+    ],
+)
+def test_what_a_frame_announces_is_bounded_before_memory_is_taken(
+    line: Callable[..., Line], shape: str, kind: str, words: str
+) -> None:
+    one = line("huge", shape, kind)
+    one.next(m.Hello)
+    sentence = one.next(m.Lost).sentence
+    assert words in sentence
+    assert len(sentence) < 250
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_an_announcement_alone_takes_no_memory(line: Callable[..., Line]) -> None:
+    def held() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    before = held()
+    one = line("huge", "1000000000", "Stepped")  # 4 GB, of which nothing ever comes
+    one.next(m.Hello)
+    one.engine.close()
+    assert held() - before < 200 << 20
+
+
 def test_a_frame_that_breaks_off(line: Callable[..., Line]) -> None:
     one = line("half")
     one.next(m.Hello)

@@ -132,13 +132,6 @@ def test_a_fresh_run_that_fails_leaves_the_old_trace(stage: Stage) -> None:
     assert stage.state.error == "The prompt is empty."
 
 
-def test_a_trace_of_another_model_is_not_continued(stage: Stage) -> None:
-    stage.loaded().ran(2).session.open_model("tiny")
-    stage.answer_load(fingerprint={"config": "changed on disk"})
-    stage.session.step()
-    assert stage.engine.last(m.Advance).chosen == ()
-
-
 def test_a_prompt_read_as_other_tokens_stops_with_a_sentence(stage: Stage) -> None:
     stage.loaded().ran(1).session.step()
     run = stage.engine.last(m.Advance).run

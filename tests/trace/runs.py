@@ -119,7 +119,7 @@ def made_trace(steps: int = 3) -> Trace:
             model="tiny", prompt="😀 \x00\u200b", chat=True, padding="left", pad=1, max_tokens=9
         ),
         card=ModelCard(
-            name="tiny", path="/models/tiny", architecture="llama", layers=7, hidden_size=16,
+            name="tiny", path="", architecture="llama", layers=7, hidden_size=16,
             heads=HEADS, kv_heads=KV_HEADS, head_dim=WIDTH, vocab_size=VOCABULARY, context=64,
             parameters=10**12, dtype="float32", device="cpu", windows=(0, 5), eos_ids=(2,),
             generation_defaults={"temperature": 0.6, "eos_token_id": [1, 2]},

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 
 from explorer.session.session import Session
+from explorer.trace import messages as m
+from tests.session.test_proof import CHANGED, moved, opened_anew
 from tests.ui.stage import WindowStage
 
 
@@ -84,3 +87,24 @@ def test_a_run_is_not_taken_for_one_in_the_mode_that_is_open_now(stage: WindowSt
     stage.ran(1)
     assert not bar.isVisible()
     assert words.text().endswith("· mode rounded")
+
+
+def test_a_run_whose_weights_have_changed_says_so_with_a_choice(stage: WindowStage) -> None:
+    opened_anew(stage, fingerprint=CHANGED).session.step()
+    bar = stage.window.notices.drift
+    assert not bar.isVisible()
+    stage.prove(moved(2, 0.25))
+    assert bar.isVisible()
+    assert "files of tiny have changed" in bar.text
+    assert "differ by up to 0.25 (rounding: 0.0001)" in bar.text
+    look, again = bar.findChildren(QPushButton)
+    look.click()
+    stage.paint()
+    assert not bar.isVisible()
+    stage.session.step()
+    stage.paint()
+    assert bar.isVisible()
+    again.click()
+    stage.paint()
+    assert not bar.isVisible()
+    assert stage.engine.last(m.Advance).chosen == ()

@@ -13,6 +13,7 @@ from explorer.figures.what_if import DTYPES, WhatIf, what_if
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.card import ModelCard
+from explorer.trace.fingerprint import same_weights
 from explorer.ui import forms
 from explorer.ui.calm import ComboBox
 from explorer.ui.canvases.column_parts import Columns
@@ -67,7 +68,7 @@ class WhatIfPage(Page):
         index = new.step_index
         steps = () if new.trace is None or index is None else new.trace.steps[index : index + 1]
         self._layer_bytes = steps[0].cache_bytes_per_layer if steps else ()
-        if self._card is None or self._card.fingerprint != card.fingerprint:
+        if self._card is None or not same_weights(self._card.fingerprint, card.fingerprint):
             self._begin_with(card)
         self._card = card
         self._show()

@@ -1,0 +1,71 @@
+"""Where models that were opened lie, kept in the data folder of this machine.
+
+A saved run names its model and tells its fingerprint, never a path: this is how the model is found
+again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from explorer import disk, places
+from explorer.trace.card import ModelCard
+from explorer.trace.fingerprint import Fingerprint, same_weights
+
+_KEPT = 200  # models, the newest
+_LARGEST = 8 << 20  # bytes of the list
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One model, as it was opened last."""
+
+    name: str
+    path: str
+    fingerprint: Fingerprint
+
+
+def remember(card: ModelCard) -> None:
+    """Note where a model lies; a disk that is full or read-only costs nothing but that."""
+    known = _read()
+    place = Place(card.name, card.path, card.fingerprint)
+    if not card.path or known[:1] == [place]:
+        return
+    rest = [other for other in known if other.path != place.path]
+    with contextlib.suppress(OSError):
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        disk.write(_file(), msgspec.json.encode([place, *rest][:_KEPT]))
+
+
+def find(name: str, like: Fingerprint | None = None) -> Path | None:
+    """A model of this name that was opened before and is still there.
+
+    `like`: only one that cannot be told from this fingerprint.
+    """
+    for place in _read():
+        alike = like is None or same_weights(place.fingerprint, like)
+        if place.name == name and alike and _is_there(Path(place.path)):
+            return Path(place.path)
+    return None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _file() -> Path:
+    return places.data_folder() / "model-places.json"
+
+
+def _read() -> list[Place]:
+    try:
+        if _file().stat().st_size > _LARGEST:
+            return []
+        return msgspec.json.decode(_file().read_bytes(), type=list[Place])
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return []
