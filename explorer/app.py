@@ -64,7 +64,7 @@ def compose(
     `settings` takes the place of the user's own file.  The last item ends the engine and
     everything that runs in the background.
     """
-    from PySide6.QtGui import QGuiApplication
+    from PySide6.QtGui import QGuiApplication, QIcon
     from PySide6.QtWidgets import QApplication
 
     from explorer.session.remote import EngineProcess
@@ -80,9 +80,10 @@ def compose(
     # A painter waits this long whenever another thread runs Python; 5 ms, the usual, are felt.
     sys.setswitchinterval(0.001)
     QGuiApplication.setDesktopFileName("decoder-explorer")
-    app = QApplication.instance() or QApplication(sys.argv[:1])
+    app = QApplication.instance() or QApplication(["decoder-explorer"])
     assert isinstance(app, QApplication)
     app.setApplicationName("Decoder Explorer")
+    app.setWindowIcon(QIcon(str(places.asset("decoder-explorer.svg"))))
     KeyGuard(app)
     FocusRings(app)
     garbage = Garbage(app)

@@ -5,6 +5,8 @@
     python3 packaging/run.py FILE.dxt      opens a saved session
     python3 packaging/run.py COMMAND ...     any other command of the program, such as trace
     python3 packaging/run.py --prepare     sets up everything and opens nothing
+    python3 packaging/run.py --install-desktop     puts the program in your menu (Linux)
+    python3 packaging/run.py --remove-desktop      takes it out again
 
 Options are handed on to the program. Without a display it makes a trace and pictures of it instead.
 """
@@ -35,14 +37,22 @@ def main(arguments):
 
 
 def start(arguments):
+    import desktop_entry
     import system_parts
 
+    if arguments == ["--remove-desktop"]:
+        return desktop_entry.remove() or 0
+    first = not setup_env.is_current()
     python = setup_env.environment()
+    if arguments == ["--install-desktop"]:
+        return desktop_entry.install(python) or 0
     if arguments and arguments[0] in COMMANDS:
         if "smollm2" in arguments:
             wanted_model()
         return run_program(python, arguments)
     display = system_parts.display_works()
+    if first and display and desktop_entry.possible():
+        say(desktop_entry.OFFER)
     system_parts.need_qt_parts(display)
     if arguments == ["--prepare"]:
         say(f"Everything is set up for {wanted_model()}.")

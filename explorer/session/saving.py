@@ -22,6 +22,7 @@ from explorer.session.state import Saved, State
 from explorer.session.store import Store
 from explorer.trace.beside import Beside, Sibling
 from explorer.trace.fingerprint import same_weights
+from explorer.trace.seen import Seen
 from explorer.trace.trace import Trace
 
 Then = Callable[[], None]
@@ -36,6 +37,7 @@ class Saving:
         self._edits = edits
         self._driver = driver
         self.files = Files(post)
+        self.look: Callable[[], Seen] = Seen  # what the window shows, its selection left out
         self._autosave = Autosave(lambda problem: post(lambda: store.set(error=problem)))
         store.subscribe(self._keep)
 
@@ -46,7 +48,7 @@ class Saving:
 
     def leave(self) -> None:
         """The program is told to end: what is in no file yet is kept for the next start."""
-        whole = contents(self._store.state)
+        whole = contents(self._store.state, self.look())
         if whole is not None and self._store.state.unsaved:
             self._autosave.leave(*whole)
 
@@ -70,13 +72,13 @@ class Saving:
         self._store.set(**joined(beside, self._store.state))
         # First: what is in a file already is not to be autosaved.
         self._store.set(saved=Saved(trace, path, beside) if path else None)
-        self._edits.make("open", shown(trace, self._store.state))
-        self._store.set(error="", error_details="")
+        self._edits.make("open", shown(trace, self._store.state, beside.seen))
+        self._store.set(error="", error_details="", seen=beside.seen)
         self._driver.prompt.refresh()
 
     def save(self, path: str | os.PathLike[str], then: Then | None = None) -> None:
         """Write what is on screen; `then` is called once it is written."""
-        whole = contents(self._store.state)
+        whole = contents(self._store.state, self.look())
         if whole is None:
             self._store.set(error="There is nothing to save yet: press step first.")
             return
@@ -90,7 +92,7 @@ class Saving:
 
     def keep(self, path: Path) -> str:
         """Where the run on screen can be opened again: its file, or `path`, written for it."""
-        whole = contents(self._store.state)
+        whole = contents(self._store.state, self.look())
         if whole is None:
             path.unlink(missing_ok=True)
             return ""
@@ -112,7 +114,7 @@ class Saving:
         self._store.set(error=sentence, error_details="")
 
     def _keep(self, old: State, new: State) -> None:
-        told = news(old, new)
+        told = news(old, new, self.look)
         if told is None and new.saved is old.saved:
             return
         if not new.unsaved:
@@ -121,7 +123,7 @@ class Saving:
             self._autosave.note(*told)
 
 
-def contents(state: State) -> tuple[Trace, Beside] | None:
+def contents(state: State, look: Seen) -> tuple[Trace, Beside] | None:
     """The trace on screen and what is beside it; None if there is nothing.
 
     A batch that was run without any step is saved with a trace of no tokens.
@@ -134,14 +136,14 @@ def contents(state: State) -> tuple[Trace, Beside] | None:
     tree, shown_one = state.tree, state.branches.current
     siblings = tuple(Sibling(branch.name, branch.trace) for branch in tree)
     current = next((i for i, branch in enumerate(tree) if branch.number == shown_one), None)
-    return trace, Beside(siblings, current, state.batch)
+    return trace, Beside(siblings, current, state.batch, views.seen(state, look))
 
 
-def news(old: State, new: State) -> tuple[Trace, Beside] | None:
+def news(old: State, new: State, look: Callable[[], Seen]) -> tuple[Trace, Beside] | None:
     """What the autosave is to be told of a change; None if there is nothing new."""
     moved = new.trace is not old.trace and new.trace is not None and bool(new.trace.steps)
     batch = new.batch is not None and new.batch is not old.batch
-    return contents(new) if moved or batch else None
+    return contents(new, look()) if moved or batch else None
 
 
 def named_here(trace: Trace, beside: Beside, state: State) -> tuple[Trace, Beside]:
@@ -165,11 +167,13 @@ def named_here(trace: Trace, beside: Beside, state: State) -> tuple[Trace, Besid
     return replace(trace, request=request), replace(beside, branches=siblings)
 
 
-def shown(trace: Trace, state: State) -> dict[str, Any]:
+def shown(trace: Trace, state: State, seen: Seen | None) -> dict[str, Any]:
     """The changes that put the trace of a file on screen."""
     changes: dict[str, Any] = {"request": trace.request}
     if trace.prompt:
         changes |= views.view(trace, state)
+        if seen is not None:
+            changes["selection"] = views.selected(seen)
     if trace.steps:
         changes["sampling"] = trace.steps[-1].sampling
     return changes

@@ -28,6 +28,7 @@ from explorer.session.store import Store
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
 from explorer.trace.request import Sampling, Stops
+from explorer.trace.seen import Seen
 
 
 class Session:
@@ -392,6 +393,10 @@ class Session:
         self._driver.stop()
         self._driver.proof.first(lambda: self._driver.background.check(asked=True))
 
+    def report(self, problem: str) -> None:
+        """Show a sentence until it is dismissed or something is done."""
+        self._store.set(error=problem, error_details="")
+
     def dismiss_error(self) -> None:
         self._store.set(error="", error_details="")
 
@@ -416,6 +421,10 @@ class Session:
         `then` is called once it is written.
         """
         self._saving.save(path, then)
+
+    def look_through(self, look: Callable[[], Seen]) -> None:
+        """`look` says what the window shows, for the files that are saved."""
+        self._saving.look = look
 
     def keep(self, path: Path) -> str:
         """Where what is on screen can be opened again: its file, or `path`, written for it."""

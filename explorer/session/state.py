@@ -18,6 +18,7 @@ from explorer.trace.fingerprint import same_weights
 from explorer.trace.library import Library, Offer, Recipe
 from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling, Stops
+from explorer.trace.seen import Seen
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 from explorer.trace.traffic import Traffic
@@ -236,6 +237,7 @@ class State:
     painted: int = 0  # counts up when the display time of a step becomes known (stopwatch)
     saved: Saved | None = None
     drift: Drift | None = None  # a run that can't go on: look_only or run_again
+    seen: Seen | None = None  # how the session opened last was looked at when it was saved
     can_undo: bool = False
     can_redo: bool = False
     undo_kind: str = ""  # of act that undo takes back; empty = there is none

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from explorer.session.state import State
+from explorer.session.state import Selection, State
 from explorer.trace.card import SelfCheck
 from explorer.trace.request import RunRequest
+from explorer.trace.seen import Seen
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 
@@ -20,6 +21,19 @@ def view(trace: Trace | None, state: State) -> dict[str, Any]:
         "trace": trace,
         "selection": replace(state.selection, step=None, query=None, key=None, token_id=None),
     }
+
+
+def seen(state: State, look: Seen) -> Seen:
+    """What is selected, added to how it is looked at."""
+    chosen = state.selection
+    return msgspec.structs.replace(
+        look, step=chosen.step, layer=chosen.layer, head=chosen.head, query=chosen.query
+    )
+
+
+def selected(seen: Seen) -> Selection:
+    """What was selected."""
+    return Selection(step=seen.step, layer=seen.layer, head=seen.head, query=seen.query)
 
 
 def same_view(trace: Trace, state: State) -> bool:

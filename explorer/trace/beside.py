@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from explorer.trace.batch import BatchResult
+from explorer.trace.seen import Seen
 from explorer.trace.trace import Trace
 
 
@@ -18,8 +19,9 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The whole branch tree, the branch on screen included, and the last padded batch."""
+    """The whole branch tree, the branch on screen included, the last padded batch, the view."""
 
     branches: tuple[Sibling, ...] = ()
     current: int | None = None  # index of the branch on screen
     batch: BatchResult | None = None
+    seen: Seen | None = None

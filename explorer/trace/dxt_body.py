@@ -25,6 +25,7 @@ from explorer.trace.bounds import require_bounded
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.packing import LayerHeader, StepHeader, unpack_step
 from explorer.trace.request import RunRequest
+from explorer.trace.seen import Seen
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
@@ -68,6 +69,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     branches: tuple[BranchBody, ...] = ()
     current_branch: int | None = None
     batch: Any = None  # BatchResult, likewise
+    seen: Seen | None = None
 
 
 class Tables:
@@ -116,6 +118,7 @@ class Tables:
             branches=branches,
             current_branch=beside.current,
             batch=None if batch is None else _safe(msgspec.to_builtins(batch)),
+            seen=beside.seen,
         )
 
 
@@ -200,7 +203,8 @@ def beside_of(body: Body, trace: Trace, steps: Sequence[Step]) -> Beside:
     if current is not None and not 0 <= current < len(branches):
         raise ValueError("the branch on screen is not there")
     batch = None if body.batch is None else msgspec.convert(_unsafe(body.batch), BatchResult)
-    return Beside(tuple(branches), current, batch)
+    require_bounded(body.seen)
+    return Beside(tuple(branches), current, batch, body.seen)
 
 
 def _safe(value: Any) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QCursor, QResizeEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QWidget
 
@@ -51,6 +52,7 @@ class Docks(QMainWindow):
         self._place()
         self._original = self.saveState(LAYOUT_VERSION)
         self._sized = False
+        self._floated: list[PanelDock] = []  # taken out of the window, and shown after it
 
     def _make(self, place: Place) -> Panel:
         panel = place.load()(self._session, self._theme)
@@ -206,6 +208,17 @@ class Docks(QMainWindow):
             if dock.made:
                 dock.panel.set_theme(theme)
 
+    def see(self, shown: Collection[str], in_front: Collection[str], enlarged: str) -> None:
+        """Show these panels by their IDs, and one in place of all; none known: as they are."""
+        self.enlarge(None)
+        known = [dock for dock in self.docks if dock.place.id in shown]
+        for dock in self.docks if known else ():
+            dock.setVisible(dock in known)
+        for dock in self.docks:
+            if dock.place.id in in_front and not dock.isHidden():
+                dock.raise_()
+        self.enlarge(next((dock for dock in self.docks if dock.place.id == enlarged), None))
+
     def open(self, panel_id: str) -> None:
         """Show a panel, its tab on top."""
         self.bring_up(panel_id)
@@ -219,6 +232,11 @@ class Docks(QMainWindow):
     def restore_layout(self, state: QByteArray) -> bool:
         """As it was left; False if it is from another version or damaged."""
         self._sized = not state.isEmpty() and self.restoreState(state, LAYOUT_VERSION)
+        if not self.isVisible():
+            # One that is on screen before its window stays behind it, whatever is clicked.
+            self._floated = [d for d in self.docks if d.isFloating() and not d.isHidden()]
+            for dock in self._floated:
+                dock.hide()
         return self._sized
 
     def reset_layout(self) -> None:
@@ -247,8 +265,13 @@ class Docks(QMainWindow):
         )
         self._sized = True
 
+    def _show_floated(self) -> None:
+        while self._floated:
+            self._floated.pop().show()
+
     def showEvent(self, event: object) -> None:
         super().showEvent(event)  # type: ignore[arg-type]
+        QTimer.singleShot(0, self, self._show_floated)  # the window itself comes after this
         self._name_tab_bars()
         if not self._sized:
             self.fit()

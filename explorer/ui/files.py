@@ -9,13 +9,15 @@ from PySide6.QtCore import QMimeData, QObject, QStandardPaths, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from explorer import places
+from explorer import disk, places
 from explorer.session import kept
 from explorer.session.session import Session
 from explorer.ui import save_as
+from explorer.ui.drops import local_files
 from explorer.ui.memory import LastSession, Memory
 from explorer.ui.unsaved import Unsaved
 
+MOST_PROMPT_BYTES = 1 << 20  # a quarter of a million tokens; the field stays quick to type in
 BUNDLED = ("smollm2", "copycat")
 
 
@@ -164,11 +166,31 @@ class Files(QObject):
     @staticmethod
     def droppable(data: QMimeData) -> str:
         """The local path that was dropped if it can be opened; else ""."""
-        urls = [url for url in data.urls() if url.isLocalFile()]
-        if len(urls) != 1:
+        files = local_files(data)
+        if len(files) != 1:
             return ""
-        path = Path(urls[0].toLocalFile())
+        path = Path(files[0])
         return str(path) if path.is_dir() or path.suffix.lower() in (".dxt", ".gguf") else ""
+
+    def take(self, data: QMimeData) -> str:
+        """Open what was dropped, or put its text in the prompt; else a sentence why not."""
+        path = self.droppable(data)
+        if path:
+            self.open(path)
+            return ""
+        files = local_files(data)
+        if len(files) != 1:
+            return self.tr("Drop one file or folder of this computer at a time.")
+        if Path(files[0]).suffix.lower() != ".txt":
+            return self.tr(
+                "{0} can't be opened here. Drop a model folder, a .gguf file, a saved session "
+                "(.dxt) or a text file (.txt) for the prompt."
+            ).format(Path(files[0]).name)
+        try:
+            self._session.set_prompt(disk.read_text(files[0], MOST_PROMPT_BYTES))
+        except disk.TextError as error:
+            return str(error)
+        return ""
 
     def _took(self, chosen: str) -> None:
         self._memory.put("folder", str(Path(chosen).parent))

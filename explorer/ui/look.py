@@ -60,8 +60,12 @@ class Look(QObject):
         themes.dress(self._app, self.theme, self._applied)
 
     def set_theme(self, name: str) -> None:
-        self.theme = THEMES[name]
         self._memory.put("theme", name)
+        self.show_theme(name)
+
+    def show_theme(self, name: str) -> None:
+        """Until the program is closed; the next start has the user's own again."""
+        self.theme = THEMES[name]
         self._apply()
 
     def zoom(self, direction: int) -> None:

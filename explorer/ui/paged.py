@@ -79,6 +79,14 @@ class PagedPanel(Panel):
         """Show the page of this kind."""
         self._turn(next(p for p in self._pages_in_order() if isinstance(p, page)))
 
+    def choices(self) -> dict[str, str | float]:
+        return {"page": type(self.page).__name__}
+
+    def choose(self, choices: Mapping[str, str | float]) -> None:
+        for page in self._pages_in_order():
+            if type(page).__name__ == choices.get("page"):
+                self._turn(page)
+
     def _pages_in_order(self) -> list[Page]:
         pages = [self._stack.widget(place) for place in range(self._stack.count())]
         return [page for page in pages if isinstance(page, Page)]

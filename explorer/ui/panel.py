@@ -88,6 +88,13 @@ class Panel(QWidget):
         """What can be copied or saved, by a name for the menu."""
         return {}
 
+    def choices(self) -> dict[str, str | float]:
+        """What its lists and pages are turned to, for a session's file."""
+        return {}
+
+    def choose(self, choices: Mapping[str, str | float]) -> None:
+        """Turn them to what a file says; what is not known stays as it is."""
+
     @property
     def empty(self) -> bool:
         """True while the empty page is shown."""

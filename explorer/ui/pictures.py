@@ -34,6 +34,7 @@ def take(
     _until(app, lambda: session.state.trace is not None or bool(session.state.error))
     if session.state.trace is None:
         raise PictureError(session.state.error or f"{file} could not be opened in time.")
+    window.reset_layout()  # the session may have been left with one panel in place of all
     names: list[Path] = []
     folder.mkdir(parents=True, exist_ok=True)
     for theme in ("light", "dark"):

@@ -14,6 +14,7 @@ from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.ui.calm import ComboBox
 from explorer.ui.control_choice import ControlChoice
+from explorer.ui.drops import FilesGoBy
 from explorer.ui.keys import LEAVES_UNDO
 from explorer.ui.theme import Theme
 
@@ -80,6 +81,7 @@ class TokenEdit(QPlainTextEdit):
         # Typing is one act among steps and settings: the session takes back whichever was last.
         self.setUndoRedoEnabled(False)
         self.setProperty(LEAVES_UNDO, True)
+        FilesGoBy(self)
         self.textChanged.connect(self._measure)
 
     def text(self) -> str:

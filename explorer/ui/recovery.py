@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QDateTime, QLocale, Signal
 from PySide6.QtWidgets import QWidget
 
-from explorer.figures import tokens
+from explorer.figures import characters, tokens
 from explorer.session.kept import Kept
 from explorer.ui.calm import ComboBox
 from explorer.ui.notices import Notice
@@ -59,7 +59,7 @@ class Recovery(Notice):
         time = QDateTime.fromSecsSinceEpoch(int(one.saved_at))
         when = QLocale().toString(time, QLocale.FormatType.ShortFormat)
         words = " ".join(map(tokens.plain, one.prompt.split()))
-        prompt = tokens.elide(words, _PROMPT)
+        prompt = characters.elide(words, _PROMPT)
         return self.tr("{0}, {1}, “{2}”, {3} tokens").format(when, one.model, prompt, one.tokens)
 
     @property

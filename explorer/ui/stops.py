@@ -17,6 +17,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Stops
 from explorer.ui.calm import SpinBox
+from explorer.ui.drops import FilesGoBy
 
 _PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 
@@ -43,6 +44,7 @@ class StopControls(QWidget):
         self._most.setToolTip(self.tr("New tokens at most; 0 = as many as the context holds"))
         self._most.valueChanged.connect(lambda value: self._wish(tokens=value))
         self._text = QLineEdit()
+        FilesGoBy(self._text)
         self._text.setPlaceholderText(self.tr("at this text"))
         self._text.setAccessibleName(self.tr("Stop at this text"))
         self._text.setToolTip(

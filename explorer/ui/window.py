@@ -28,7 +28,8 @@ from PySide6.QtWidgets import (
 from explorer import __version__, places
 from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
-from explorer.ui import mnemonics, samples
+from explorer.trace.seen import Seen
+from explorer.ui import mnemonics, samples, seen
 from explorer.ui.controls import SamplingControls
 from explorer.ui.docks import Docks
 from explorer.ui.files import Files
@@ -90,6 +91,7 @@ class Window(QMainWindow):
         self._lay_out()
         self._connect()
         self._restore()
+        session.look_through(lambda: seen.look_at(self.docks, self.look))
         self._unsubscribe = session.subscribe(self._on_state)
         self._on_state(None, session.state)
         self.prompt.edit.setFocus()
@@ -162,7 +164,7 @@ class Window(QMainWindow):
         self.files.recentChanged.connect(lambda: self.topbar.set_recent(self._memory.recent()))
         self.topbar.set_recent(self._memory.recent())
         self.status.cancel.connect(self.session.cancel)
-        self.docks.failed.connect(self.notices.error.say)
+        self.docks.failed.connect(self.session.report)
         self.docks.saved.connect(self._confirm)
         self.docks.copied.connect(lambda: self.status.say(self.tr("Copied")))
         self.files.saved.connect(self._confirm)
@@ -185,6 +187,8 @@ class Window(QMainWindow):
             self.sequence.show_state(old, new)
             self.docks.show_state(old, new)
             return
+        if old is not None and new.seen is not None and old.seen is not new.seen:
+            seen.show(new.seen, self.docks, self.look)
         self.actions_table.follow(new)
         for part in (
             self.topbar,
@@ -343,14 +347,14 @@ class Window(QMainWindow):
             self.presenter.toggle()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if self.files.droppable(event.mimeData()):
+        if event.mimeData().hasUrls():  # what can't be used is told why
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        path = self.files.droppable(event.mimeData())
-        if path:
-            event.acceptProposedAction()
-            self.files.open(path)
+        event.acceptProposedAction()
+        problem = self.files.take(event.mimeData())
+        if problem:
+            self.session.report(problem)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -383,6 +387,7 @@ class Window(QMainWindow):
         for dialog in filter(None, (self._picker, self._hub, self._help)):
             dialog.close()
         self._unsubscribe()
+        self.session.look_through(Seen)
         self.look.needs = None
         event.accept()
 

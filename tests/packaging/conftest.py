@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 PACKAGING = Path(__file__).parents[2] / "packaging"
-NAMES = ("run", "test", "setup_env", "system_parts", "fetch_smollm2")
+NAMES = ("run", "test", "setup_env", "system_parts", "fetch_smollm2", "desktop_entry")
 
 
 @pytest.fixture

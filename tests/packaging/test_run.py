@@ -109,3 +109,22 @@ def test_the_offscreen_job_reports_its_failure(run, script, monkeypatch):
 def test_output_goes_to_the_data_folder_where_the_current_one_is_taken(run, tmp_path):
     (tmp_path / "explorer-output").write_text("a file of that name")
     assert run.output_folder() == str(tmp_path / "data/explorer-output")
+
+
+def test_the_menu_entry_is_offered_once_and_made_only_when_asked_for(
+    run, script, monkeypatch, capsys
+):
+    entry = script("desktop_entry")
+    done = []
+    monkeypatch.setattr(entry, "possible", lambda: True)
+    monkeypatch.setattr(entry, "install", lambda python: done.append(python))
+    monkeypatch.setattr(entry, "remove", lambda: done.append("removed"))
+    for set_up, offered in ((False, 1), (True, 0)):
+        monkeypatch.setattr(run.setup_env, "is_current", lambda dev=False, is_it=set_up: is_it)
+        with pytest.raises(Started):
+            run.main([])
+        assert capsys.readouterr().out.count("--install-desktop") == offered
+    assert done == []
+    assert run.main(["--install-desktop"]) == 0
+    assert run.main(["--remove-desktop"]) == 0
+    assert done == ["python", "removed"]

@@ -14,6 +14,7 @@ from explorer.trace.beside import Beside, Sibling
 from explorer.trace.bounds import bound_of, require_bounded
 from explorer.trace.card import Capability, ModelCard
 from explorer.trace.mode_figures import ModeFigures
+from explorer.trace.seen import Seen
 from explorer.trace.trace import Trace
 from tests.trace import leaves
 from tests.trace.batches import result, row
@@ -37,8 +38,9 @@ def whole() -> tuple[Trace, Beside]:
     steps = tuple(replace(step, norm_ms=0.5) for step in made.steps)
     trace = replace(made, card=card, steps=steps)
     longer = trace.appended(replace(steps[-1], index=3), trace.chosen[-1])
+    seen = Seen(step=1, layer=1, head=2, query=3, choices={"attention": {"zoom": 1.5}})
     beside = Beside(
-        (Sibling("A", trace), Sibling("B", longer.truncated(2))), 0, result(row(2), row(4))
+        (Sibling("A", trace), Sibling("B", longer.truncated(2))), 0, result(row(2), row(4)), seen
     )
     return trace, beside
 

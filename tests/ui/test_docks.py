@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
@@ -12,8 +13,10 @@ from PySide6.QtTest import QTest
 from explorer.session.state import State
 from explorer.trace import messages as m
 from explorer.ui.docks import Docks
+from explorer.ui.memory import Memory
 from explorer.ui.panel_dock import PanelDock
 from explorer.ui.panels import PANELS
+from explorer.ui.window import Window
 from tests.session.scripted import Stage, stepped
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
@@ -125,3 +128,22 @@ def test_the_panel_at_hand_is_the_one_under_the_mouse(stage: WindowStage) -> Non
     QCursor.setPos(dock.panel.mapToGlobal(QPoint(30, 30)))
     stage.paint()
     assert docks.at_hand() is dock
+
+
+def test_a_panel_taken_out_comes_back_in_front_of_its_window(
+    stage: WindowStage, tmp_path: Path
+) -> None:
+    (dock,) = (dock for dock in stage.window.docks.docks if dock.place.id == "timings")
+    dock.setFloating(True)
+    stage.paint()
+    stage.window.close_at_once()
+    later = Window(stage.session, stage.look, Memory(tmp_path / "settings.ini"))
+    (dock,) = (dock for dock in later.docks.docks if dock.place.id == "timings")
+    assert dock.isFloating()
+    # What is on screen before its window stays behind it.
+    assert not dock.isVisible()
+    later.show()
+    wait_until(dock.isVisible)
+    assert dock.isFloating()
+    later.close_at_once()
+    later.deleteLater()

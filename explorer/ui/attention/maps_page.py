@@ -191,6 +191,12 @@ class MapsPage(QWidget):
     def fit(self) -> None:
         self.maps[0].fit()
 
+    def show_part(self, zoom: float, left: float, top: float) -> None:
+        """As `CellView.show_part`."""
+        self.view.show_part(zoom, left, top)
+        for one in self.maps:
+            one.redraw()
+
     def minimumSizeHint(self) -> QSize:
         return QSize(round(160 * unit(self)), round(140 * unit(self)))
 

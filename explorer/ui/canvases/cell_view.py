@@ -89,6 +89,17 @@ class CellView:
         self.left, self.top = column - x / scale, row - y / scale
         self._settle()
 
+    @property
+    def part(self) -> tuple[float, float, float] | None:
+        """How many times larger than the whole, first column and row in view; None = the whole."""
+        return None if self.fitted else (self.scale / self.fit_scale, self.left, self.top)
+
+    def show_part(self, zoom: float, left: float, top: float) -> None:
+        """Show such a part, in a plot of any size."""
+        self.fitted = zoom <= 1.001
+        self.scale, self.left, self.top = self.fit_scale * zoom, left, top
+        self._settle()
+
     def pan(self, dx: float, dy: float) -> None:
         """Move the map by so many pixels."""
         self.left -= dx / self.scale

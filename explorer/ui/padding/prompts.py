@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from explorer.session.prompt_list import PromptListError, read_prompts
 from explorer.trace.batch import MOST_ROWS
+from explorer.ui.drops import FilesGoBy, local_files
 
 EXAMPLES = (
     "The capital of France is",
@@ -46,6 +48,8 @@ class PromptList(QWidget):
         self.edit = QPlainTextEdit("\n".join(EXAMPLES))
         self.edit.setAccessibleName(self.tr("Prompts of the batch, one a line"))
         self.edit.setTabChangesFocus(True)
+        FilesGoBy(self.edit)
+        self.setAcceptDrops(True)
         self.edit.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.edit.textChanged.connect(self._on_changed)
         self._count = QLabel()
@@ -109,6 +113,14 @@ class PromptList(QWidget):
             self.failed.emit(str(error))
             return
         self.edit.setPlainText("\n".join(found))
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if len(local_files(event.mimeData())) == 1:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        event.acceptProposedAction()
+        self.open_file(*local_files(event.mimeData()))
 
     def _ask_file(self) -> None:
         name, _ = QFileDialog.getOpenFileName(

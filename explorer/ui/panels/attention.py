@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt, QTimer
 from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 
 from explorer.figures import blocks
@@ -24,6 +24,7 @@ from explorer.ui.attention.pages import Pages
 from explorer.ui.attention.source import AttentionSource
 from explorer.ui.attention.tools import Tools
 from explorer.ui.attention.wish import Drawn, Look, Wish
+from explorer.ui.calm import ComboBox
 from explorer.ui.canvases.thumbnails import Sheet
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
@@ -32,6 +33,8 @@ from explorer.wording import progress_percent
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
+
+_PART = ("zoom", "left", "top")
 
 
 class AttentionPanel(Panel):
@@ -58,6 +61,7 @@ class AttentionPanel(Panel):
         self._scores: HeadScores | None = None
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
         self._view = ""
+        self._part: list[float] = []  # of the map, to be shown once it is there
         self._build()
         self._connect()
 
@@ -222,6 +226,8 @@ class AttentionPanel(Panel):
         self._view = view
         padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
         self.pages.show_drawn(view, drawn, self._labels, padding, self._query or 0)
+        if self._part and view == "maps":
+            QTimer.singleShot(0, self, self._show_part)  # once the page has its size
         state = self.session.state
         if self.comparing.on(state) and other_run(state) is None:
             self.pages.set_note(self.comparing.missing(state))
@@ -389,6 +395,42 @@ class AttentionPanel(Panel):
         super().set_theme(theme)
         for part in (self.tools, self.pages, self.tray, self.heads.atlas):
             part.set_theme(theme)
+
+    # -- what a session's file keeps
+
+    def choices(self) -> dict[str, str | float]:
+        part = self.pages.maps.view.part
+        return {
+            **{name: str(box.currentData()) for name, box in self._lists().items()},
+            "colours": self.tools.colours,
+            **({} if part is None else dict(zip(_PART, part, strict=True))),
+        }
+
+    def choose(self, choices: Mapping[str, str | float]) -> None:
+        for name, box in self._lists().items():
+            values = [str(box.itemData(place)) for place in range(box.count())]
+            if choices.get(name) in values:
+                box.setCurrentIndex(values.index(str(choices[name])))
+        self.tools.choose(colours=str(choices.get("colours")))
+        part = [choices.get(name) for name in _PART]
+        self._part = [one for one in part if isinstance(one, float)]
+        self.pages.zoom(0)
+
+    def _lists(self) -> dict[str, ComboBox]:
+        return {
+            "view": self.tools.view,
+            "figure": self.tools.figure,
+            "scale": self.tools.scale,
+            "order": self.heads.order,
+            "side": self.heads.side,
+            "beside": self.compare_bar.choice,
+        }
+
+    def _show_part(self) -> None:
+        """The part of the map that a file was left at, once there is a map."""
+        part, self._part = self._part, []
+        if len(part) == len(_PART):
+            self.pages.maps.show_part(*part)
 
     # -- copy and save
 

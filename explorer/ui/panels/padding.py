@@ -347,6 +347,14 @@ class PaddingPanel(Panel):
         model = Path(result.model).name
         return caption.words(model, [name, side], None, " / ".join(result.request.prompts))
 
+    def choices(self) -> dict[str, str | float]:
+        return {"tab": float(self.tabs.currentIndex())}
+
+    def choose(self, choices: Mapping[str, str | float]) -> None:
+        tab = choices.get("tab")
+        if isinstance(tab, float) and tab < self.tabs.count() and self.tabs.isTabEnabled(int(tab)):
+            self.tabs.setCurrentIndex(int(tab))
+
     def views(self) -> Mapping[str, View]:
         if self._result is None:
             return {}
