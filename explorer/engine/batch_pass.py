@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from explorer.engine.errors import Cancelled, EngineError
+from explorer.engine import ceiling
+from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.engine.layout import BatchLayout
 from explorer.engine.runner import Runner
 from explorer.trace.batch import Mistake
@@ -19,8 +20,8 @@ from explorer.trace.batch import Mistake
 LOGIT_BYTES = 256 << 20  # logits taken from one pass; more slots are read in further passes
 _ATTENTION = {"full", "sliding", "chunked"}
 _FAULTS = (
-    RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError, AssertionError,
-    NotImplementedError,
+    MemoryError, RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError,
+    AssertionError, NotImplementedError,
 )  # fmt: skip
 
 
@@ -127,8 +128,8 @@ class BatchPass:
 
 def _explained(error: Exception) -> EngineError:
     text = str(error)
-    if "not enough memory" in text or "out of memory" in text.lower():
-        return EngineError(
+    if ceiling.is_reached(error):
+        return NoMemory(
             "Not enough memory for this batch: take fewer or shorter prompts, or a smaller dtype.",
             text,
         )

@@ -12,6 +12,7 @@ import sys
 from explorer.engine import memory
 
 _RESERVE = 256 << 20  # bytes left to the rest of the machine
+_REFUSED = ("not enough memory", "out of memory", "can't allocate memory", "cannot allocate memory")
 SENTENCE = (
     "Not enough memory for this; shorten the prompt, choose a smaller model or dtype, or close "
     "other programs."
@@ -50,9 +51,14 @@ def _data_bytes() -> int:
 
 
 def is_reached(error: BaseException) -> bool:
-    """True if an error says that memory was refused; torch has no type of its own for it."""
-    return (
-        isinstance(error, MemoryError)
-        or "not enough memory" in str(error)
-        or ("can't allocate memory" in str(error))
-    )
+    """True if an error says that memory was refused, or came of one that does.
+
+    torch has no type of its own for it.
+    """
+    said: BaseException | None = error
+    while said is not None:
+        words = str(said).lower()
+        if isinstance(said, MemoryError) or any(w in words for w in _REFUSED):
+            return True
+        said = said.__cause__ or said.__context__
+    return False

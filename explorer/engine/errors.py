@@ -24,6 +24,10 @@ class NeedsCode(BadInput):
         self.files = files
 
 
+class NoMemory(EngineError):
+    """What was to be done takes more than there is; it says nothing of the model."""
+
+
 class FilesChanged(BadInput):
     """The weight files of the open model were written since; its numbers may be of both."""
 

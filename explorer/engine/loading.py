@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import torch
 
-from explorer.engine import catalog, contents, gguf, own_code
+from explorer.engine import catalog, ceiling, contents, gguf, own_code
 from explorer.engine.card import model_card
 from explorer.engine.configs import causal_class, read_config
-from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.errors import BadInput, Cancelled, EngineError, NoMemory
 from explorer.engine.identity import Watched
 from explorer.engine.libraries import no_compiler
 from explorer.engine.memory import check_fits
@@ -169,8 +169,6 @@ def _load_weights(
             )
     except Cancelled:
         raise
-    except MemoryError as error:
-        raise EngineError(f"There is not enough memory to open {folder.name}.") from error
     except ImportError as error:  # a packed form that wants a library of its own
         raise BadInput(
             f"The weights of {folder.name} are packed in a form (quantization_config) that needs a "
@@ -178,6 +176,11 @@ def _load_weights(
             traceback.format_exc(),
         ) from error
     except Exception as error:  # weights that do not fit the config fail in many ways
+        if ceiling.is_reached(error):
+            raise NoMemory(
+                "There is not enough memory to open this model; close other programs, or choose a "
+                "smaller model or dtype."
+            ) from error
         raise BadInput(
             f"The weights of {folder.name} do not fit its config.json or are damaged; "
             "download the model again.",

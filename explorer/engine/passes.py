@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from explorer.engine import chunks, masks, probe, records
+from explorer.engine import ceiling, chunks, masks, probe, records
 from explorer.engine.cache import OwnCache
 from explorer.engine.capture import Capture, routes, set_attention
 from explorer.engine.chunks import Gathered
-from explorer.engine.errors import Cancelled, EngineError
+from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.engine.layout import Layout
 from explorer.engine.loading import LoadedModel
 from explorer.engine.one_row import OneRow
@@ -33,7 +33,8 @@ Report = Callable[[str, float | None], None]
 _WORTH_TELLING = 256  # slots: shorter passes are over before anybody reads how far they are
 _TELL_SECONDS = 0.1
 _MODEL_FAULTS = (
-    RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError, AssertionError,
+    MemoryError, RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError,
+    AssertionError,
 )  # fmt: skip
 
 
@@ -263,8 +264,8 @@ def _joined(whole: Pass | None, done: Pass, has_readout: bool) -> Pass:
 
 def _explain(error: Exception) -> EngineError:
     text = str(error)
-    if "not enough memory" in text or "out of memory" in text.lower():
-        return EngineError(
+    if ceiling.is_reached(error):
+        return NoMemory(
             "Not enough memory for this pass: shorten the prompt or choose a smaller dtype.", text
         )
     return EngineError("The model could not run this pass; the log has the details.", text)

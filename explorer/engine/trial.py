@@ -10,7 +10,7 @@ import numpy as np
 
 from explorer.engine import masks, probe, scrutiny
 from explorer.engine.capture import Capture, routes
-from explorer.engine.errors import EngineError
+from explorer.engine.errors import EngineError, NoMemory
 from explorer.engine.layout import Layout
 from explorer.engine.passes import Pass
 from explorer.engine.records import Proven, rebuildable
@@ -112,6 +112,8 @@ def _try(
     runner.capture = Capture(route)
     try:
         reference = scrutiny.every_slot(runner, RunRequest(), layout, stop)
+    except NoMemory:
+        raise
     except EngineError:
         return None
     scale = max(1.0, scrutiny.largest(plain.logits) / 30)

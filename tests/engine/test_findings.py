@@ -12,6 +12,7 @@ import pytest
 
 from explorer.engine import findings, selftest
 from explorer.engine.capture import Capture
+from explorer.engine.errors import NoMemory
 from explorer.engine.loading import load
 from explorer.engine.progress import Progress, nobody
 from explorer.engine.runner import Runner
@@ -145,6 +146,26 @@ def test_whatever_it_depends_on_makes_it_another_model(
     assert findings.identity(runner) != name
     findings.find(runner, lambda: False)
     assert len(tests_run) == 2
+
+
+@pytest.mark.parametrize("finding", ["causal_off", "cache", "capture"])
+def test_want_of_memory_says_nothing_of_the_model(
+    folder: Path, tests_run: list[Runner], monkeypatch: pytest.MonkeyPatch, finding: str
+) -> None:
+    runner, calls = Runner(load(str(folder))), []
+    least = {"capture": 1, "causal_off": 4, "cache": 12}[finding]  # passes until then
+    stock = runner.model.forward
+
+    def refused(*given: Any, **named: Any) -> Any:
+        calls.append(1)
+        if len(calls) >= least:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
+        return stock(*given, **named)
+
+    monkeypatch.setattr(runner.model, "forward", refused)
+    with pytest.raises(NoMemory):
+        findings.find(runner, lambda: False)
+    assert not findings._folder().exists()
 
 
 @pytest.mark.parametrize(
