@@ -1,7 +1,6 @@
 """Sets up what the tests need and runs all checks; extra arguments go to pytest."""
 
 import os
-import pathlib
 import sys
 
 import setup_env
@@ -49,33 +48,70 @@ def run_checks(python, arguments):
     env = dict(os.environ)
     screen = virtual_screen(env)
     failed = []
-    for name, command in checks(python, screen, arguments):
+    for name, command in checks(python):
         say(f"== {name}")
         if subprocess.call(command, cwd=setup_env.ROOT, env=env) != 0:
             failed.append(name)
+    failed += run_beside(tests(python, screen, arguments), env)
     say(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
     return 1 if failed else 0
 
 
-def checks(python, screen, arguments):
+def checks(python):
     return [
         ("ruff check", [python, "-m", "ruff", "check"]),
         ("ruff format", [python, "-m", "ruff", "format", "--check"]),
         ("types", [python, "-m", "mypy"]),
         ("import rules", [python, "-c", LINT_IMPORTS]),
-        *(tests(python, screen, arguments)),
     ]
 
 
 def tests(python, screen, arguments):
-    """The tests of the window run in a process for each file: what Qt objects of one file leave
-    behind is then collected with it, and cannot crash another."""
     pytest = [*screen, python, "-m", "pytest", "-q"]
     if arguments:
         return [("tests", [*pytest, *arguments])]
-    windows = sorted(pathlib.Path(setup_env.ROOT, "tests", "ui").glob("test_*.py"))
-    apart = [("tests", [*pytest, "tests", "--ignore=tests/ui"])]
-    return apart + [(f"tests of the window: {path.name}", [*pytest, str(path)]) for path in windows]
+    return [
+        ("tests but those of the window", [*pytest, "tests", "--ignore=tests/ui"]),
+        ("tests of the window", [*pytest, "tests/ui"]),
+    ]
+
+
+def run_beside(commands, env):
+    """Runs all at the same time, a core each, and prints them one after the other.
+
+    The names of those that failed.
+    """
+    import subprocess
+    import tempfile
+
+    running = []
+    try:
+        for number, (name, command) in enumerate(commands):
+            # The first is seen while it runs; what the others print waits in a file.
+            output = tempfile.TemporaryFile() if number else None  # noqa: SIM115 - closed below
+            process = subprocess.Popen(
+                command,
+                cwd=setup_env.ROOT,
+                env=env,
+                stdout=output,
+                stderr=subprocess.STDOUT if number else None,
+            )
+            running.append((name, process, output))
+        failed = []
+        for name, process, output in running:
+            say(f"== {name}")
+            if process.wait() != 0:
+                failed.append(name)
+            if output is not None:
+                output.seek(0)
+                say(output.read().decode("utf-8", "replace"))
+        return failed
+    finally:
+        for _name, process, output in running:
+            if process.poll() is None:
+                process.terminate()
+            if output is not None:
+                output.close()
 
 
 def has_virtual_screen():

@@ -103,6 +103,17 @@ def flat(document: dict[str, Any]) -> dict[str, float]:
     return rows
 
 
+def _spread(document: dict[str, Any], name: str, length: str) -> str:
+    """The lowest and highest pair behind a ratio and how many there were; empty if unknown."""
+    found = document.get("spread", {}).get(name)
+    if isinstance(found, dict):
+        found = found.get(length)
+    if not found:
+        return ""
+    repeats = document["figures"].get("repeats", {}).get(length or "decode", "")
+    return f"{found[0]:.2f}-{found[1]:.2f} ({repeats})"
+
+
 def _mode_lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What each named mode changes, or why it is not offered."""
     for one in found:
@@ -153,8 +164,9 @@ def _print(document: dict[str, Any]) -> None:
         shown = f"{value:,.0f}" if name.endswith("_ms") else f"{value:.2f}"
         before = against.get(full)
         then = f"{before['then']:.2f} (× {before['now_over_then']:.2f})" if before else ""
-        rows.append((_MEANING.get(name, name), length, shown, then))
-    heads: tuple[str, ...] = ("figure", "tokens", "measured", "before")
+        pairs = _spread(document, name, length)
+        rows.append((_MEANING.get(name, name), length, shown, pairs, then))
+    heads: tuple[str, ...] = ("figure", "tokens", "median", "lowest-highest (pairs)", "before")
     shown_columns = len(heads) if against else len(heads) - 1
     print_table(heads[:shown_columns], [row[:shown_columns] for row in rows], left={0})
     for line in _mode_lines(document["figures"].get("named_modes", ())):

@@ -1,6 +1,7 @@
 """The ratios that matter, measured here and now: watched against unwatched, in one process.
 
-Every pair is interleaved and told by its medians, since a busy machine slows both alike.
+The two sides of a ratio are measured in turns, since a busy machine slows both alike. A ratio is
+the median of its pairs, and is printed with the lowest and the highest of them.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step
 
 LENGTHS = (128, 512, 1024, 2048)
+REPEATS = {128: 7, 2048: 3}  # the others: 5; a pair at 2,048 tokens takes a minute with eager
 EAGER_FROM = 1024  # eager maps are compared where they start to hurt
-DECODE_TOKENS, DECODE_ROUNDS = 8, 5
+DECODE_TOKENS, DECODE_ROUNDS = 8, 9
 Progress = Callable[[str, float | None], None]
 Stop = Callable[[], bool]
 
@@ -44,12 +46,15 @@ class Bench:
         self._sink: BinaryIO = io.BytesIO()
 
     def run(self) -> dict[str, Any]:
-        """{machine, threads, ratios, figures} as the command prints them; Cancelled if stopped."""
+        """{machine, threads, ratios, spread, figures} as the command prints them.
+
+        `spread` has the lowest and highest pair of each ratio. Cancelled if stopped.
+        """
         context = self.runner.loaded.card.context or LENGTHS[-1] + 1
         lengths = [t for t in LENGTHS if t <= context]
         if not lengths:
             raise BadInput(f"This model reads {context} tokens at most; the bench needs 128.")
-        ratios: dict[str, Any] = {}
+        ratios = Ratios()
         figures: dict[str, Any] = {"repeats": {}}
         with open(os.devnull, "wb") as self._sink:
             self._prefills(lengths, ratios, figures)
@@ -60,15 +65,14 @@ class Bench:
         return {
             "machine": _machine(),
             "threads": torch.get_num_threads(),
-            "ratios": ratios,
+            "ratios": ratios.medians,
+            "spread": ratios.spread,
             "figures": figures,
         }
 
     # -- prefill
 
-    def _prefills(
-        self, lengths: Sequence[int], ratios: dict[str, Any], figures: dict[str, Any]
-    ) -> None:
+    def _prefills(self, lengths: Sequence[int], ratios: Ratios, figures: dict[str, Any]) -> None:
         by_length: dict[str, dict[str, Any]] = {
             name: {}
             for name in ("plain_prefill_ms", "prefill_ms", "eager_prefill_ms",
@@ -78,15 +82,19 @@ class Bench:
         self._watched_prefill(self._ids(lengths[0]))
         for index, length in enumerate(lengths):
             key = str(length)
-            repeats = 3 if length <= 512 else 2 if length <= EAGER_FROM else 1
+            repeats = REPEATS.get(length, 5)
             figures["repeats"][key] = repeats
             ids = self._ids(length)
             plain, watched, eager = [], [], []
-            for _ in range(repeats):
-                self._note(f"Prefill of {length} tokens", index / (len(lengths) + 1))
-                plain.append(self._plain_prefill(ids))
+            for repeat in range(repeats):
+                done = (index + repeat / repeats) / (len(lengths) + 1)
+                self._note(f"Prefill of {length} tokens, {repeat + 1} of {repeats}", done)
+                if repeat % 2 == 0:  # each side goes first as often
+                    plain.append(self._plain_prefill(ids))
                 (spent, kept), peak = peak_of(partial(self._watched_prefill, ids))
                 watched.append(spent)
+                if repeat % 2:
+                    plain.append(self._plain_prefill(ids))
                 by_length["capture_bytes"][key] = kept
                 by_length["peak_bytes"][key] = peak
                 if length >= min(EAGER_FROM, lengths[-1]):
@@ -96,19 +104,16 @@ class Bench:
                     by_length["eager_peak_bytes"][key] = peak
             by_length["plain_prefill_ms"][key] = statistics.median(plain) * 1e3
             by_length["prefill_ms"][key] = statistics.median(watched) * 1e3
+            ratios.add("prefill_capture_over_plain", watched, plain, key)
             if eager:
                 by_length["eager_prefill_ms"][key] = statistics.median(eager) * 1e3
+                ratios.add("eager_over_ours", eager, watched, key)
         figures.update(by_length)
-        ratios["prefill_capture_over_plain"] = _over(
-            by_length["prefill_ms"], by_length["plain_prefill_ms"]
-        )
-        ratios["eager_over_ours"] = _over(by_length["eager_prefill_ms"], by_length["prefill_ms"])
-        ratios["eager_bytes_over_ours"] = _over(
-            by_length["eager_bytes"], by_length["capture_bytes"]
-        )
-        ratios["eager_peak_over_ours"] = _over(
-            by_length["eager_peak_bytes"], by_length["peak_bytes"]
-        )
+        for name, above, below in (
+            ("eager_bytes_over_ours", "eager_bytes", "capture_bytes"),
+            ("eager_peak_over_ours", "eager_peak_bytes", "peak_bytes"),
+        ):
+            ratios.medians[name] = _over(by_length[above], by_length[below])
 
     def _plain_prefill(self, ids: tuple[int, ...]) -> float:
         return self._plainly("sdpa", ids)[0]
@@ -143,20 +148,21 @@ class Bench:
 
     # -- decode
 
-    def _decode(self, ratios: dict[str, Any], figures: dict[str, Any]) -> None:
+    def _decode(self, ratios: Ratios, figures: dict[str, Any]) -> None:
         ids = self._ids(128)
-        plain: list[float] = []
+        plain: list[float] = []  # seconds a token, the median of each round
         watched: list[float] = []
         floor: list[float] = []
+        figures["repeats"]["decode"] = DECODE_ROUNDS
         for round_ in range(DECODE_ROUNDS):
             self._note("Decoding", 0.8 + 0.2 * round_ / DECODE_ROUNDS)
-            plain += self._plain_decode(ids)
-            watched += self._watched_decode(ids)
+            plain.append(statistics.median(self._plain_decode(ids)))
+            watched.append(statistics.median(self._watched_decode(ids)))
             floor.append(self._memory_floor())
         for name, values in (("plain_decode", plain), ("decode", watched), ("floor", floor)):
             figures[f"{name}_ms"] = statistics.median(values) * 1e3
-        ratios["decode_capture_over_plain"] = figures["decode_ms"] / figures["plain_decode_ms"]
-        ratios["decode_over_floor"] = figures["decode_ms"] / figures["floor_ms"]
+        ratios.add("decode_capture_over_plain", watched, plain)
+        ratios.add("decode_over_floor", watched, floor)
         figures["decode_tokens_per_second"] = 1e3 / figures["decode_ms"]
 
     def _plain_decode(self, ids: tuple[int, ...]) -> list[float]:
@@ -198,7 +204,7 @@ class Bench:
                 torch.mv(linear.weight, inputs[linear.in_features].to(linear.weight.device))
             return time.perf_counter() - started
 
-    def _named_modes(self, ratios: dict[str, Any], figures: dict[str, Any]) -> None:
+    def _named_modes(self, ratios: Ratios, figures: dict[str, Any]) -> None:
         """Each named mode beside the plain loop and the floor."""
         ids = self._ids(128)
         clocks = (
@@ -211,7 +217,9 @@ class Bench:
         for one in found["named_modes"]:
             for over in ("over_plain", "over_floor"):
                 if f"decode_{over}" in one:
-                    ratios[f"mode_{one['name']}_{over}"] = one[f"decode_{over}"]
+                    name = f"mode_{one['name']}_{over}"
+                    ratios.medians[name] = one[f"decode_{over}"]
+                    ratios.spread[name] = one[f"decode_{over}_spread"]
 
     # -- small things
 
@@ -229,6 +237,23 @@ class Bench:
         if self._stop():
             raise Cancelled
         self._progress(text, fraction)
+
+
+class Ratios:
+    """Ratios of times measured in turns: `medians` and `spread`, by name and, if there, length."""
+
+    def __init__(self) -> None:
+        self.medians: dict[str, Any] = {}
+        self.spread: dict[str, Any] = {}
+
+    def add(self, name: str, above: Sequence[float], below: Sequence[float], key: str = "") -> None:
+        """The ratio above ÷ below; one pair from each round."""
+        median, spread = bench_modes.paired(above, below)
+        if key:
+            self.medians.setdefault(name, {})[key] = median
+            self.spread.setdefault(name, {})[key] = spread
+        else:
+            self.medians[name], self.spread[name] = median, spread
 
 
 def _alone(ids: tuple[int, ...]) -> Layout:

@@ -17,7 +17,8 @@ DOCUMENT: dict[str, Any] = {
     "threads": 1,
     "machine": {"processor": "an abacus", "cores": 2},
     "ratios": {"decode_capture_over_plain": 1.02, "eager_over_ours": {"1024": 1.9}},
-    "figures": {"decode_ms": 80.0},
+    "spread": {"decode_capture_over_plain": [0.98, 1.07], "eager_over_ours": {"1024": [1.8, 2.1]}},
+    "figures": {"decode_ms": 80.0, "repeats": {"decode": 9, "1024": 5}},
 }
 
 
@@ -44,6 +45,8 @@ def test_results_are_saved_and_compared(
     assert main(["bench", "tiny", "--no-window", "--against", str(file)]) == 0
     table = capsys.readouterr().out
     assert "2.04 (× 0.50)" in table
+    assert "0.98-1.07 (9)" in table
+    assert "1.80-2.10 (5)" in table
     assert "an abacus, 2 cores" in table
 
 
