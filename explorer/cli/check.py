@@ -8,7 +8,7 @@ from explorer.cli.client import Client
 from explorer.cli.document import print_json, print_table, self_check_document
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import CHECK_FAILED, DONE, ENGINE_FAILED, CommandError
-from explorer.cli.trace import traced
+from explorer.cli.trace import run_loaded
 from explorer.trace import messages as m
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
@@ -20,8 +20,11 @@ STEPS = 8
 def run(arguments: argparse.Namespace) -> int:
     request = RunRequest(model=arguments.model, prompt=PROMPT)
     with Client(engine_command(arguments.engine)) as client:
-        trace = traced(client, request, STEPS, Sampling(), test_again=True)
-        checks = _checks(client, m.CheckTrace(request=request, chosen=trace.chosen_ids))
+        card = client.load(request.model, test_again=True)
+        chosen: tuple[int, ...] = ()
+        if not card.not_finite:  # else there is nothing to choose by, and the check says so
+            chosen = run_loaded(client, card, request, STEPS, Sampling()).chosen_ids
+        checks = _checks(client, m.CheckTrace(request=request, chosen=chosen))
     passed = all(check.passed for check in checks)
     document = {
         "model": arguments.model,

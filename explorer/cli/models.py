@@ -25,7 +25,9 @@ def run(arguments: argparse.Namespace) -> int:
             _count(model["parameters"]),
             _count(model["bytes"]),
             str(model["dtype"]),
-            {True: "yes", False: "no"}.get(model["fits"], "not known"),
+            "incomplete download"
+            if model.get("incomplete")
+            else {True: "yes", False: "no"}.get(model["fits"], "not known"),
             str(model["path"]),
         )
         for model in facts["models"]

@@ -18,6 +18,7 @@ from explorer.session import budget
 from explorer.session.prompt import encoding_problem
 from explorer.trace import dxt
 from explorer.trace import messages as m
+from explorer.trace.card import ModelCard
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 
@@ -46,6 +47,13 @@ def traced(
 ) -> Trace:
     """A whole run: load, prefill, decode."""
     card = client.load(request.model, request.dtype, request.device, test_again, request.mode)
+    return run_loaded(client, card, request, steps, sampling)
+
+
+def run_loaded(
+    client: Client, card: ModelCard, request: RunRequest, steps: int, sampling: Sampling
+) -> Trace:
+    """A whole run of the model that the engine holds: prefill, decode."""
     problem = client.prompt_problem(request.prompt, request.chat)
     trace: Trace | None = None
     for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from explorer import places
-from explorer.engine import contents, memory, stores, whereabouts
+from explorer.engine import contents, memory, stores, unfinished, unusable, whereabouts
 from explorer.engine.errors import BadInput
 from explorer.engine.stores import Source
 from explorer.trace.fingerprint import Fingerprint
 
 SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}$")
-_NO_LANGUAGE = ("clip", "mmproj")  # GGUF files that hold the eyes of a model, not the model
 
 
 def resolve(name: str, like: Fingerprint | None = None) -> Source:
@@ -35,6 +35,8 @@ def resolve(name: str, like: Fingerprint | None = None) -> Source:
         return _from_path(seen or path)
     for source in _sources():
         if name == source.name:
+            if source.kind == "unfinished":
+                raise _incomplete(name)
             return source
     if (seen := whereabouts.find(name)) is not None:
         return _from_path(seen)
@@ -85,16 +87,18 @@ def _all_sources() -> Iterator[Source]:
 
 def _row(source: Source, available: int | None) -> dict[str, Any] | None:
     """One line of `models`; None for what holds no whole decoder."""
+    if source.kind == "unfinished":
+        return _unfinished_row(source)
     try:
         if source.kind == "gguf":
             found = contents.of_gguf(source.path)
         else:
-            found = contents.of_folder(source.path)
             if not _is_decoder(source.path):
                 return None
+            found = contents.of_folder(source.path)
     except (BadInput, OSError):
-        return None
-    if found.architecture in _NO_LANGUAGE or not found.shape.layers:
+        return _unfinished_row(source) if _is_unfinished(source) else None
+    if not found.shape.layers:
         return None
     needed = {
         dtype: memory.estimate(found.parameters, found.shape, dtype).total
@@ -112,6 +116,33 @@ def _row(source: Source, available: int | None) -> dict[str, Any] | None:
         "memory_bytes": needed,
         "pickle": found.pickle,
         "own_code": source.kind == "folder" and _brings_code(source.path),
+        "incomplete": False,
+    }
+
+
+def _is_unfinished(source: Source) -> bool:
+    with contextlib.suppress(OSError):
+        if source.kind == "gguf":
+            return unfinished.is_unfinished_gguf(source.path)
+        return unfinished.is_unfinished_folder(source.path)
+    return False
+
+
+def _unfinished_row(source: Source) -> dict[str, Any]:
+    """The line of a download that was cut off: what is not known of it yet is null."""
+    return {
+        "name": source.name,
+        "path": str(source.path),
+        "source": source.origin,
+        "architecture": unfinished.architecture(source.path),
+        "parameters": None,
+        "bytes": unfinished.bytes_there(source.path),
+        "dtype": "",
+        "fits": None,
+        "memory_bytes": {},
+        "pickle": False,
+        "own_code": False,
+        "incomplete": True,
     }
 
 
@@ -161,11 +192,23 @@ def _exists(path: Path) -> bool:
         return False
 
 
+def _incomplete(name: str) -> BadInput:
+    return BadInput(
+        f"The download of {name[:200]} is incomplete; let it finish, or start it again, and open "
+        "it then."
+    )
+
+
 def _from_path(path: Path) -> Source:
     if path.is_dir():
         return Source(path.resolve().name, path.resolve(), "folder")
+    if whole := unfinished.whole_name(path.name):
+        raise _incomplete(whole)
+    if not path.is_file():  # a pipe would be waited for
+        raise BadInput(f"{path.name} is no file and no folder; choose another model.")
     if path.suffix.lower() == ".gguf" or _starts_as_gguf(path):
         return Source(path.stem, path.resolve(), "gguf")
+    unusable.refuse_file(path)
     raise BadInput(
         f"{path.name} is not a model: give a folder with a config.json and weights, "
         "or a .gguf file."

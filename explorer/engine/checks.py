@@ -136,6 +136,12 @@ def check(
 
     The run's own cache is left as it was.
     """
+    odd = runner.loaded.not_finite
+    if odd.count:  # nothing else could be told from numbers that are none
+        yield Check(
+            name="finite_weights", passed=False, measured=odd.count, tolerance=0.0, note=odd.tensor
+        )
+        return
     with runner.own_cache_aside():
         layout = runner.layout(request, chosen)
         note = ""

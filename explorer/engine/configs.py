@@ -13,11 +13,18 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
 )
 
-from explorer.engine import own_code
+from explorer.engine import own_code, unusable
+from explorer.engine import stated as stated_figures
 from explorer.engine.errors import BadInput
-from explorer.engine.shape import check_layers, stated_layers
+from explorer.engine.shape import CONTEXT_NAMES, check_layers, stated_layers
 from explorer.engine.weights import read_json
 
+_LARGEST = 1 << 40
+_MOST = {  # lengths of lists and tables, which take memory before anything is known of the model
+    "num_labels": 1_000_000, "H_cycles": 1000, "L_cycles": 1000,
+    **dict.fromkeys(CONTEXT_NAMES, 100_000_000),
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts"), 100_000),
+}  # fmt: skip
 # Heads of models that were trained for another task on the body of a decoder or an encoder.
 _OTHER_TASKS = (
     "ForMaskedLM",
@@ -40,11 +47,14 @@ def read_config(folder: Path, allow_code: bool = False) -> Any:
     if not folder.is_dir():
         raise BadInput(f"There is no folder {folder}; choose a model's folder.")
     if not path.is_file():
+        unusable.refuse_folder(folder)
         raise BadInput(
             f"{folder.name or folder} has no config.json, so it is not a model folder; choose the "
             "folder that holds config.json and the weights."
         )
     stated = read_json(path)
+    check_numbers(f"The config.json of {folder.name}", stated)
+    unusable.refuse_vectors(folder)
     if own_code.brings(stated):
         own_code.check(folder, stated, allow_code)
         check_layers(stated_layers(stated))
@@ -52,13 +62,18 @@ def read_config(folder: Path, allow_code: bool = False) -> Any:
     check_is_decoder(folder.name, stated)
     check_layers(stated_layers(stated))  # before a config class makes lists of that length
     try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except MemoryError:
+        raise
     except Exception as error:  # whatever a strange config makes of transformers' own checks
         raise BadInput(
             f"The config.json of {folder.name} is not a valid {stated['model_type']} config; "
             "download it again.",
             traceback.format_exc(),
         ) from error
+    if not stated_figures.states_context(config, stated, CONTEXT_NAMES):
+        config.context_unstated = True  # for `shape_of`: the library's default is not the model's
+    return config
 
 
 def causal_class(config: Any) -> tuple[Any, Any]:
@@ -74,6 +89,21 @@ def causal_class(config: Any) -> tuple[Any, Any]:
     if parts.get("text_config") is not None and kind.config_class is parts["text_config"]:
         return kind, config.get_text_config()
     return kind, config
+
+
+def check_numbers(what: str, stated: dict[str, Any]) -> None:
+    """BadInput if a number asks for more than any model has: some are lengths of lists to make."""
+    for part in (stated, *(value for value in stated.values() if isinstance(value, dict))):
+        for key, value in part.items():
+            if isinstance(value, int) and abs(value) > _MOST.get(key, _LARGEST):
+                raise BadInput(
+                    f"{what} asks for {_short(value)} as {key[:60]}, more than any model has; "
+                    "download it again."
+                )
+
+
+def _short(value: int) -> str:
+    return f"{value:,}" if abs(value) < 10**21 else f"a number of {value.bit_length()} bits"
 
 
 def check_is_decoder(name: str, stated: dict[str, Any]) -> None:

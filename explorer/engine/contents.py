@@ -60,7 +60,7 @@ def of_gguf(path: Path) -> Contents:
     main = max(sizes, key=lambda kind: sizes[kind], default="")
     return Contents(
         architecture=header.architecture,
-        parameters=sum(prod(tensor.shape) for tensor in header.tensors),
+        parameters=header.numbers,
         bytes=path.stat().st_size,
         dtype=_NAMES.get(main, main),
         shape=_gguf_shape(header),

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from explorer.engine import gguf_cache
-from explorer.engine.errors import BadInput, EngineError
+from explorer.engine import gguf_cache, gguf_kinds
+from explorer.engine.errors import EngineError
 from explorer.engine.gguf_cache import Conversion
 from explorer.engine.progress import Progress
 
@@ -32,12 +32,17 @@ def is_converted(path: Path) -> bool:
     return gguf_cache.opened(path, gguf_cache.folder_for(path)) is not None
 
 
-def config_of(path: Path) -> Any:
-    """transformers' config for a GGUF file, from its header alone."""
+def config_of(path: Path) -> tuple[Any, int]:
+    """(transformers' config for a GGUF file, how many numbers its tensors hold); its header only.
+
+    BadInput if the file is no whole model.
+    """
     from explorer.engine import gguf_convert
     from explorer.engine.gguf_header import read_header
 
-    return gguf_convert.config_of(read_header(path))[0]
+    header = read_header(path)
+    gguf_kinds.refuse_part(path, header.metadata)
+    return gguf_convert.config_of(header)[0], header.numbers
 
 
 def _convert(
@@ -49,12 +54,7 @@ def _convert(
 
     progress(f"Reading {path.name}", None)
     header = read_header(path)
-    parts = header.metadata.get("split.count", 1)
-    if isinstance(parts, int) and parts > 1:
-        raise BadInput(
-            f"{path.name} is one of {parts} parts; join them with llama.cpp's "
-            "`llama-gguf-split --merge` and open the whole file."
-        )
+    gguf_kinds.refuse_part(path, header.metadata)
     origin = gguf_convert.origin_of(header)
     try:
         made = gguf_cache.store(

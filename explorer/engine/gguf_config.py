@@ -10,7 +10,9 @@ from typing import Any
 
 import gguf as library
 import numpy as np
+from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
 
+from explorer.engine.errors import BadInput
 from explorer.engine.gguf_header import Header
 
 _WIDTHS = {
@@ -18,6 +20,17 @@ _WIDTHS = {
     "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
     "attention.key_length": "head_dim",
 }
+# Figures of a model's size, wherever transformers takes them from a file of this architecture.
+_ALWAYS = (
+    "block_count", "embedding_length", "context_length", "attention.head_count",
+    "feed_forward_length",
+)  # fmt: skip
+_FIGURES = (
+    *_ALWAYS, "ssm.conv_kernel", "ssm.state_size", "ssm.inner_size",
+    "ssm.time_step_rank", "expert_count", "expert_used_count",
+)  # fmt: skip
+_MAPPED = {"qwen2moe": "qwen2_moe", "qwen3moe": "qwen3_moe", "minimax-m2": "minimax_m2",
+           "gpt-oss": "gpt_oss"}  # fmt: skip
 # Keys that change what a model computes, with the value that changes nothing.
 _TELLING = {
     "attention.scale": None,
@@ -32,6 +45,34 @@ _TELLING = {
 _ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 _LLAMA3_FACTORS = (8.0, 32.0, 4.0, 16.0, 2.0)
 _LLAMA3_CONTEXT = 8192
+
+
+def check_figures(header: Header, known: Any = None) -> None:
+    """BadInput if the header leaves out a figure that transformers would fill in by itself.
+
+    `known`: transformers' config class for the model, where it says which figures those are.
+    """
+    name, fields = header.architecture, known().to_dict() if known else {}
+    mapping = GGUF_CONFIG_MAPPING.get(_MAPPED.get(name, name), {})
+    wanted = [key for key in _FIGURES if mapping.get(key) in fields] if known else [*_ALWAYS]
+    stated = {key.removeprefix(f"{name}."): value for key, value in header.metadata.items()}
+    if "expert_feed_forward_length" in stated and "feed_forward_length" in wanted:
+        wanted.remove("feed_forward_length")  # some have experts in every layer
+    missing = [key for key in wanted if not _is_figure(stated.get(key))]
+    if not (_is_figure(stated.get("vocab_size")) or header.metadata.get("tokenizer.ggml.tokens")):
+        missing.append("vocab_size")
+    if missing:
+        raise BadInput(
+            f"The header of {header.path.name} does not state {', '.join(missing[:4])}, so how "
+            "the model is built is not known; use another file of this model."
+        )
+
+
+def _is_figure(value: Any) -> bool:
+    """True for a positive whole number, or a list with one for each layer."""
+    if isinstance(value, list):
+        return bool(value) and max(value) > 0
+    return isinstance(value, int) and value > 0
 
 
 def completed(
@@ -128,6 +169,12 @@ def _widths(header: Header, stated: dict[str, Any], known: Any) -> dict[str, Any
         value = header.metadata.get(f"{header.architecture}.{key}")
         if isinstance(value, int) and name not in stated and name in default:
             found[name] = value
+    context = header.metadata.get(f"{header.architecture}.context_length")
+    if isinstance(context, int) and "n_positions" in default and "n_positions" not in stated:
+        found["n_positions"] = context  # transformers takes it for a field of an older version
+    heads = stated.get("num_attention_heads")
+    if heads and "num_key_value_heads" in default and "num_key_value_heads" not in stated:
+        found["num_key_value_heads"] = heads  # what a file means that does not state it
     return found
 
 

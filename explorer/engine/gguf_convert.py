@@ -26,6 +26,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from explorer.engine import gguf_config, gguf_newer, gguf_tokenizer
+from explorer.engine.configs import check_numbers
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.gguf_header import Header
 from explorer.engine.progress import Progress
@@ -53,6 +54,7 @@ def config_of(header: Header) -> tuple[Any, list[str]]:
     BadInput if transformers cannot read the architecture.
     """
     if gguf_newer.reads(header):
+        gguf_config.check_figures(header)
         try:
             return gguf_newer.config_of(header), []
         except (KeyError, ValueError, TypeError, ZeroDivisionError) as error:
@@ -68,7 +70,9 @@ def config_of(header: Header) -> tuple[Any, list[str]]:
     if kind not in CONFIG_MAPPING or CONFIG_MAPPING[kind] not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise _unmapped(header)
     known = CONFIG_MAPPING[kind]
+    gguf_config.check_figures(header, known)
     fields, notes = gguf_config.completed(header, stated, known)
+    check_numbers(f"The header of {header.path.name}", fields)
     return known.from_dict(fields), notes
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
+from explorer.engine import gguf_kinds
 from explorer.engine.errors import BadInput
+from explorer.engine.unusable import refuse_stand_in
 
 _SCALARS = {
     0: "B",
@@ -58,6 +60,11 @@ class Header:
         """llama.cpp's name of the architecture."""
         return str(self.metadata["general.architecture"])
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers the tensors hold, all together."""
+        return sum(prod(tensor.shape) for tensor in self.tensors)
+
     def data(self, tensor: TensorEntry) -> np.ndarray:
         """The tensor's stored bytes or numbers, mapped from the file, in its stored shape."""
         raw = np.memmap(self.path, np.uint8, "r", tensor.start, (tensor.size,))
@@ -82,11 +89,26 @@ def read_header(path: Path, vocabulary: bool = True) -> Header:
         raise damaged(path, str(error)) from error
 
 
+def is_cut(path: Path) -> bool:
+    """True if the head of a GGUF file is whole and names tensors beyond the file's end."""
+    try:
+        read_header(path, vocabulary=False)
+    except Cut:
+        return True
+    except (BadInput, OSError):
+        return False
+    return False
+
+
 def damaged(path: Path, details: str = "") -> BadInput:
     """What is said of a file that was cut short or overwritten."""
     return BadInput(
         f"{path.name} is not a whole GGUF file (cut short or damaged); download it again.", details
     )
+
+
+class Cut(BadInput):
+    """The file ends before its tensors do."""
 
 
 class _Reader:
@@ -98,14 +120,10 @@ class _Reader:
 
     def header(self) -> Header:
         if self._data[:4] != b"GGUF":
+            refuse_stand_in(self._path)
             raise BadInput(f"{self._path.name} is not a GGUF file; choose another file.")
         self._at = 4
-        version = self._take("I")
-        if version not in (2, 3):
-            raise BadInput(
-                f"{self._path.name} is GGUF version {version & 0xFFFF or version >> 24}; "
-                "versions 2 and 3, little-endian, can be read."
-            )
+        self._check_version(self._take("I"))
         tensors, keys = self._take("Q"), self._take("Q")
         if tensors > _MOST_ENTRIES or keys > _MOST_ENTRIES:
             raise damaged(self._path, f"claims {tensors} tensors and {keys} keys")
@@ -113,10 +131,27 @@ class _Reader:
         for _ in range(keys):
             key = self._string()
             metadata[key], types[key] = self._value(self._take("I"))
-        if not isinstance(metadata.get("general.architecture"), str):
-            raise damaged(self._path, "general.architecture is missing")
         table = [self._tensor() for _ in range(tensors)]
+        named = isinstance(metadata.get("general.architecture"), str)
+        if not named:  # later parts of a model do not state it
+            gguf_kinds.refuse_part(self._path, metadata)
+        gguf_kinds.refuse(self._path, metadata, [name for name, *_ in table])
+        if not named:
+            raise damaged(self._path, "general.architecture is missing")
         return Header(self._path, metadata, types, self._placed(table, metadata))
+
+    def _check_version(self, version: int) -> None:
+        if version in (2, 3):
+            return
+        if version & 0xFFFF == 0:
+            raise BadInput(
+                f"{self._path.name} is a big-endian GGUF file, made for another kind of "
+                "processor; download the little-endian file of this model."
+            )
+        raise BadInput(
+            f"{self._path.name} is GGUF version {version}; versions 2 and 3 can be read: convert "
+            "the model again with a current llama.cpp."
+        )
 
     def _take(self, code: str) -> Any:
         (value,) = struct.unpack_from("<" + code, self._data, self._at)
@@ -188,8 +223,11 @@ class _Reader:
             elements, block = GGML_QUANT_SIZES[stored]
             size = prod(shape) // elements * block
             broken = not shape or prod(shape) == 0 or shape[-1] % elements or name in seen
-            if broken or base + offset + size > len(self._data):
-                raise damaged(self._path, f"{name} {shape} at {offset} runs past the end")
+            told = damaged(self._path, f"{name} {shape} at {offset} runs past the end")
+            if broken:
+                raise told
+            if base + offset + size > len(self._data):
+                raise Cut(told.sentence, told.details)
             seen.add(name)
             entries.append(TensorEntry(name, shape, stored, base + offset, size))
         return tuple(entries)

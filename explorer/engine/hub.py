@@ -64,6 +64,10 @@ def look(repo: str, form: str = "") -> dict[str, Any]:
     info = HfApi().model_info(repo, files_metadata=True, timeout=30)
     names = {file.rfilename: int(file.size or 0) for file in info.siblings or ()}
     forms = _forms(names)
+    if not forms and "adapter_config.json" in names:
+        raise errors.BadInput(
+            f"{repo} is a LoRA adapter, which only changes another model; choose its base model."
+        )
     if not forms:
         there = ", ".join(sorted({Path(n).suffix for n in names if Path(n).suffix})[:8])
         raise errors.BadInput(

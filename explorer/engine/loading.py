@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
+from transformers import GenerationConfig
 
-from explorer.engine import catalog, ceiling, contents, gguf, own_code
+from explorer.engine import catalog, ceiling, contents, gguf, own_code, unusable
 from explorer.engine.card import model_card
 from explorer.engine.configs import causal_class, read_config
 from explorer.engine.errors import BadInput, Cancelled, EngineError, NoMemory
+from explorer.engine.finite import NotFinite, not_finite
 from explorer.engine.identity import Watched
 from explorer.engine.libraries import no_compiler
 from explorer.engine.memory import check_fits
 from explorer.engine.progress import Progress, library_bars, never, nobody, nothing
 from explorer.engine.shape import shape_of
 from explorer.engine.skeleton import count, kept_per_token, latent_width, skeleton
+from explorer.engine.stated import check_figures
 from explorer.engine.tokenizers import Tokenizer, load_tokenizer
-from explorer.engine.weights import safetensors_header, stored_numbers, weight_files
+from explorer.engine.weights import (
+    INDEX,
+    read_json,
+    safetensors_header,
+    stored_numbers,
+    weight_files,
+)
 from explorer.trace.card import ModelCard
 from explorer.trace.fingerprint import Fingerprint
 
+_LARGEST_TABLES = 1 << 30  # bytes, beside eight for each number of the weights
 _DTYPES = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
@@ -42,6 +52,7 @@ class LoadedModel:
     tokenizer: Tokenizer
     card: ModelCard
     watched: Watched = Watched(())  # noqa: RUF009 - frozen
+    not_finite: NotFinite = field(default_factory=NotFinite)
 
 
 def load(
@@ -83,6 +94,7 @@ def load(
         )
     tokenizer = load_tokenizer(folder, plain=brings_code)
     files = _whole_files(folder)
+    _check_generation_config(folder)
     watched = Watched.of([*files, source.path] if source.kind == "gguf" else files)
     if tokenizer.assumption:
         warnings.append(tokenizer.assumption)
@@ -92,18 +104,26 @@ def load(
             "The weights are pickle files (.bin), a form that can hide programs; they are read in "
             "torch's restricted mode, which runs none."
         )
-    kept = _check_size(source.name, config, files, dtype, device, room_bytes)
+    if source.kind == "folder":
+        _refuse_packed(source.name, folder, files)
+    kept = _check_size(source.name, folder, config, files, dtype, device, room_bytes)
     make_room()
-    loaded = _load_weights(folder, config, dtype, progress, cancelled, warnings)
+    loaded = _load_weights(folder, files, config, dtype, progress, cancelled, warnings)
     loaded = _to_device(loaded, device)
+    odd = not_finite(loaded)
+    if odd.count:
+        warnings.append(odd.warning)
     card = model_card(
         source.name, folder, source.path, loaded, tokenizer, files, origin, dtype, device, warnings
     )
     size = loaded.dtype.itemsize
     card = msgspec.structs.replace(
-        card, kv_bytes_per_token=kept * size, latent_width=latent_width(loaded.config, kept)
+        card,
+        kv_bytes_per_token=kept * size,
+        latent_width=latent_width(loaded.config, kept),
+        not_finite=odd.count,
     )
-    return LoadedModel(loaded, loaded.config, tokenizer, card, watched)
+    return LoadedModel(loaded, loaded.config, tokenizer, card, watched, odd)
 
 
 def check_device(device: str) -> None:
@@ -125,11 +145,30 @@ def _whole_files(folder: Path) -> list[Path]:
     for path in files:
         if path.suffix == ".safetensors":
             safetensors_header(path)
+        else:
+            unusable.refuse_stand_in(path)
     return files
 
 
+def _refuse_packed(name: str, folder: Path, files: list[Path]) -> None:
+    """BadInput if the weights are packed in a form that transformers does not know itself."""
+    stated = read_json(folder / "config.json")
+    packing = stated.get("quantization_config")
+    if isinstance(packing, dict) and packing.get("quant_method"):
+        return  # transformers says whether it can
+    tensors = [t for f in files if f.suffix == ".safetensors" for t in safetensors_header(f)[1]]
+    if form := unusable.packed_for(stated, tensors):
+        raise unusable.packed(name, form)
+
+
 def _check_size(
-    name: str, config: Any, files: list[Path], dtype: str, device: str, room_bytes: int
+    name: str,
+    folder: Path,
+    config: Any,
+    files: list[Path],
+    dtype: str,
+    device: str,
+    room_bytes: int,
 ) -> int:
     """Numbers the cache will keep for each token.
 
@@ -143,12 +182,21 @@ def _check_size(
             f"The config.json of {name} asks for {asked:,} parameters and the files hold {held:,}; "
             "they do not belong together."
         )
+    if own_code.class_of(config) is None:
+        check_figures(name, config, read_json(folder / "config.json"), asked, held)
+    tables = sum(buffer.nbytes for buffer in model.buffers())
+    if tables > _LARGEST_TABLES + 8 * held:
+        raise BadInput(
+            f"The config.json of {name} asks for {tables / 1e9:,.1f} GB of tables beside {held:,} "
+            "parameters; they do not belong together: download its config.json again."
+        )
     check_fits(name, asked, shape, dtype, device, room_bytes)
     return kept_per_token(config, model, shape)
 
 
 def _load_weights(
     folder: Path,
+    files: list[Path],
     config: Any,
     dtype: str,
     progress: Progress,
@@ -156,6 +204,9 @@ def _load_weights(
     warnings: list[str],
 ) -> Any:
     kind, config = causal_class(config)
+    if files[0].suffix == ".safetensors":  # of a single file and shards, those that were checked
+        single = len(files) == 1 and files[0].name == "model.safetensors"
+        config.transformers_weights = files[0].name if single else INDEX
     attention = "sdpa" if getattr(kind, "_supports_sdpa", False) else "eager"
     try:
         with library_bars(progress, cancelled), no_compiler():
@@ -169,17 +220,19 @@ def _load_weights(
             )
     except Cancelled:
         raise
-    except ImportError as error:  # a packed form that wants a library of its own
-        raise BadInput(
-            f"The weights of {folder.name} are packed in a form (quantization_config) that needs a "
-            "library which is not installed; use an unpacked copy of the model or a GGUF file.",
-            traceback.format_exc(),
-        ) from error
     except Exception as error:  # weights that do not fit the config fail in many ways
         if ceiling.is_reached(error):
             raise NoMemory(
                 "There is not enough memory to open this model; close other programs, or choose a "
                 "smaller model or dtype."
+            ) from error
+        if form := unusable.packed_for(read_json(folder / "config.json")):
+            raise unusable.packed(folder.name, form, traceback.format_exc()) from error
+        if "Unsupported global" in str(error) or "Unsupported class" in str(error):
+            raise BadInput(
+                f"The weights of {folder.name} are pickle files that hold more than tensors, which "
+                "is never run here; use the model's safetensors files or a GGUF file.",
+                traceback.format_exc(),
             ) from error
         raise BadInput(
             f"The weights of {folder.name} do not fit its config.json or are damaged; "
@@ -190,6 +243,21 @@ def _load_weights(
     model.eval()
     model.requires_grad_(False)
     return model
+
+
+def _check_generation_config(folder: Path) -> None:
+    """BadInput that names generation_config.json if transformers will not have it."""
+    if not (folder / "generation_config.json").is_file():
+        return
+    read_json(folder / "generation_config.json")
+    try:
+        GenerationConfig.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # its values are checked in many ways
+        raise BadInput(
+            f"The generation_config.json of {folder.name} is not valid; download it again, or "
+            "remove it to open the model without its sampling settings.",
+            traceback.format_exc(),
+        ) from error
 
 
 def _check_keys(name: str, info: dict[str, Any], warnings: list[str]) -> None:

@@ -170,6 +170,8 @@ class Passes:
             if len(logits) != len(wanted):  # a model without logits_to_keep gives every slot
                 logits = logits[wanted]
             numbers = logits.float().cpu().numpy()
+        odd = self.loaded.not_finite.count > 0 or not np.isfinite(numbers).all()
+        recorder.doubtful = bool(odd)
         kept = numbers[0] if at is None else numbers
         assert recorder.times is not None
         return Pass(kept, recorder, seconds, first, len(layout.ids), recorder.times)

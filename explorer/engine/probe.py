@@ -65,6 +65,7 @@ class Recorder:
     times: Times | None = None
     hidden: torch.Tensor | None = None  # (B, Q, d) after the final norm
     layer: int = -1
+    doubtful: bool = False  # weights or logits are not all numbers: every map is looked at
 
     def enter(self, layer: int) -> None:
         """A decoder layer begins; Cancelled if the pass is to end."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from explorer.engine import catalog, gguf, memory
 from explorer.engine.anatomy import Anatomy, anatomy
 from explorer.engine.configs import read_config
+from explorer.engine.errors import BadInput
 from explorer.engine.recipe_words import lines
 from explorer.engine.shape import Shape, shape_of
 from explorer.engine.skeleton import Count, count, kept_per_token, skeleton
+from explorer.engine.stated import check_belongs, check_figures
+from explorer.engine.weights import read_json, stored_numbers, weight_files
 from explorer.wording import percent
 
 # The same design, scaled: year, layers, width, parameters (counted as `inspect` counts).
@@ -25,13 +29,28 @@ GPT_TABLE = (
 def inspect(model: str) -> dict[str, Any]:
     """Facts of a model from its config; no weights are read."""
     source = catalog.resolve(model)
-    config = gguf.config_of(source.path) if source.kind == "gguf" else read_config(source.path)
-    return facts(source.name, config)
+    if source.kind == "gguf":
+        config, held = gguf.config_of(source.path)
+        model = skeleton(config)
+        check_belongs(source.path.name, count(model).parameters, held)
+        return facts(source.name, config, model)
+    config = read_config(source.path)
+    model, stated = skeleton(config), read_json(source.path / "config.json")
+    check_figures(source.name, config, stated, count(model).parameters, _held(source.path))
+    return facts(source.name, config, model)
 
 
-def facts(name: str, config: Any) -> dict[str, Any]:
-    """The fields of `inspect` for a transformers config."""
-    shape, model = shape_of(config), skeleton(config)
+def _held(folder: Path) -> int | None:
+    """Numbers in the weight files of a folder; None where they are not there or not whole."""
+    try:
+        return stored_numbers(weight_files(folder))
+    except (BadInput, OSError):
+        return None
+
+
+def facts(name: str, config: Any, model: Any = None) -> dict[str, Any]:
+    """The fields of `inspect` for a transformers config; `model`: its skeleton, if there is one."""
+    shape, model = shape_of(config), skeleton(config) if model is None else model
     counted, parts = count(model), anatomy(model)
     rule = rule_of_thumb(shape)
     per_token = kept_per_token(config, model, shape)

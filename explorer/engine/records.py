@@ -15,6 +15,10 @@ from explorer.trace.attention import LayerRecord, Mask
 NOT_EXACT = "Not drawn: rebuilt from queries and keys, this map differs from the model's own."
 NOT_TOKENS = "Not drawn: this layer also reads summaries of several tokens, not tokens alone."
 NOT_STEADY = "Not drawn: with the cache on, this layer's keys can't be told apart by token."
+NOT_NUMBERS = (
+    "Not drawn: this layer's attention is not made of numbers (NaN or infinity); the weights are "
+    "damaged, or too large for this dtype."
+)
 OWN_MAP = (
     "Recorded: the model's own weights, from its eager attention. "
     "A cell that is 0 in every head counts as masked."
@@ -110,11 +114,22 @@ def _flaw(site: Site, this: _Pass, proven: Proven | None) -> str:
             return NOT_TOKENS
         if not rebuildable(site.call) and site.call.weights is None:
             return NOT_EXACT
+    if not _finite(site, this):
+        return NOT_NUMBERS
     if proven is None:
         return ""
     if site.layer not in proven.layers:
         return NOT_EXACT
     return NOT_STEADY if this.cached and site.layer not in proven.decoded else ""
+
+
+def _finite(site: Site, this: _Pass) -> bool:
+    """False if a map would hold what is no number.  A sound model's single rows are not asked."""
+    if not (this.recorder.rows > 1 or this.recorder.doubtful):
+        return True
+    call = site.call
+    parts = (site.own,) if call is None else (call.query, call.key, call.weights)
+    return all(part is None or bool(torch.isfinite(part[this.row]).all()) for part in parts)
 
 
 def _keys_are_slots(keys: int, this: _Pass) -> bool:

@@ -162,7 +162,7 @@ class Runner(Passes):
             context = self.context_ids(layout) if penalised else ()
             draw = chain.pick(done.logits, sampling, index, context)
         except chain.SamplingError as error:
-            raise BadInput(str(error)) from error
+            raise BadInput(self.loaded.not_finite.warning or str(error)) from error
         top = self._top(done.logits)
         picked = time.perf_counter()
         return Step(

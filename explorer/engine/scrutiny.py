@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import GenerationConfig
 
 from explorer.engine import masks, records
 from explorer.engine.capture import set_attention
@@ -224,6 +225,19 @@ def crop_gap(
     return largest(again.logits - expected)
 
 
+@contextlib.contextmanager
+def _generating_with(model: Any, bare: GenerationConfig) -> Iterator[None]:
+    """While inside, the model's own settings (penalties, stop strings, forms of output) are off.
+
+    An argument would not do: what it leaves open is taken from the model's own.
+    """
+    own, model.generation_config = model.generation_config, bare
+    try:
+        yield
+    finally:
+        model.generation_config = own
+
+
 def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = lambda: False) -> list[int]:
     """transformers' own greedy generate() from the real tokens of `layout`."""
 
@@ -232,22 +246,20 @@ def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = lambda: 
             raise Cancelled
         return False
 
-    model: Any = runner.model
+    model, card = runner.model, runner.loaded.card
     real_ids = [i for i, m in zip(layout.ids, layout.attention_mask, strict=True) if m]
     inputs = torch.tensor([real_ids], device=model.device)
-    with torch.inference_mode():
+    bare = GenerationConfig(
+        max_new_tokens=tokens,
+        do_sample=False,
+        eos_token_id=list(card.eos_ids) or None,
+        pad_token_id=card.pad_id,
+        use_cache=runner.cache.kind != "plain",  # its own would forget tokens
+    )
+    with torch.inference_mode(), _generating_with(model, bare):
         output = model.generate(
             inputs,
             attention_mask=torch.ones_like(inputs),
-            max_new_tokens=tokens,
-            do_sample=False,
-            num_beams=1,
-            temperature=None,
-            top_p=None,
-            top_k=None,
-            repetition_penalty=1.0,
-            pad_token_id=runner.loaded.card.pad_id,
-            use_cache=runner.cache.kind != "plain",  # its own would forget tokens
             stopping_criteria=[told_to_stop],
         )
     return [int(i) for i in output[0, len(real_ids) :]]

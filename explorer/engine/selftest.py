@@ -228,6 +228,7 @@ def _list(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, first[:8])) + ("…" if len(first) > 8 else "")
 
 
+@np.errstate(invalid="ignore", over="ignore")  # infinite weights make infinite differences
 def run(
     runner: Runner, stop: Stop = lambda: False, tell: Callable[[float], None] = lambda share: None
 ) -> None:

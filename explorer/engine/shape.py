@@ -19,10 +19,10 @@ _KINDS = {
     "recurrent": "recurrent",
     "mamba2": "recurrent",
 }
-_CONTEXT_NAMES = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
+CONTEXT_NAMES = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 _LAYER_LISTS = ("layer_types", "layers_block_type", "block_types", "attention_layers")
 MOST_LAYERS = 2000  # a hostile config may ask for 10^12, each an object in memory
-_LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers")
+LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers")
 _KEEPS_NOTHING = ("linear", "recurrent", "conv", "mlp", "moe")  # no keys and values, that is
 
 
@@ -49,7 +49,7 @@ class Shape:
 def shape_of(config: Any) -> Shape:
     """Read a transformers config (of the text part, where a model has several)."""
     text = text_config(config)
-    layers = _number(text, *_LAYER_COUNTS)
+    layers = _number(text, *LAYER_COUNTS)
     check_layers(layers)
     heads = _number(text, "num_attention_heads", "n_head", "num_heads", "n_heads")
     hidden = _number(text, "hidden_size", "n_embd", "d_model")
@@ -60,23 +60,28 @@ def shape_of(config: Any) -> Shape:
         kv_heads=_kv_heads(text, heads),
         head_dim=_head_dim(text, hidden, heads),
         vocab_size=_number(text, "vocab_size"),
-        context=_number(text, *_CONTEXT_NAMES),
+        context=0 if _states_no_context(config) else _number(text, *CONTEXT_NAMES),
         layer_kinds=(kinds := _layer_kinds(text, layers, heads)),
         windows=_windows(text, kinds),
     )
 
 
 def check_layers(count: int) -> None:
-    """BadInput if a config asks for more layers than any model has."""
-    if count > MOST_LAYERS:
+    """BadInput if a config asks for fewer layers than none, or more than any model has."""
+    if not 0 <= count <= MOST_LAYERS:
         raise BadInput(f"The config.json asks for {count:,} layers; no such model can be opened.")
 
 
 def stated_layers(config: dict[str, Any]) -> int:
-    """The largest number of layers that a config.json, as it stands, asks for."""
+    """The largest number of layers that a config.json, as it stands, asks for; or a negative."""
     parts = [config, *(value for value in config.values() if isinstance(value, dict))]
-    values = [part.get(name) for part in parts for name in _LAYER_COUNTS]
-    return max((v for v in values if isinstance(v, int)), default=0)
+    values = [part.get(name) for part in parts for name in LAYER_COUNTS]
+    counts = [v for v in values if isinstance(v, int)]
+    return min(counts) if counts and min(counts) < 0 else max(counts, default=0)
+
+
+def _states_no_context(config: Any) -> bool:
+    return getattr(config, "context_unstated", False) is True
 
 
 def text_config(config: Any) -> Any:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.modules.module import register_module_module_registration_hook
 from transformers import DynamicCache
 
 from explorer.engine.configs import causal_class
@@ -14,6 +17,7 @@ from explorer.engine.errors import BadInput
 from explorer.engine.libraries import no_compiler
 from explorer.engine.shape import Shape, check_layers, shape_of, text_config
 
+_MOST_MODULES = 150_000  # a model of 60 layers with 256 experts each has fewer
 _FEW, _MORE = 4, 8  # tokens of the two passes that are compared
 
 
@@ -31,13 +35,36 @@ def skeleton(config: Any) -> Any:
     check_layers(shape_of(config).layers)
     try:
         kind, part = causal_class(config)
-        with torch.device("meta"), no_compiler():
+        with torch.device("meta"), no_compiler(), _of_sane_size(config.model_type):
             return kind._from_config(part)
+    except (BadInput, MemoryError):
+        raise
     except Exception as error:  # a config may ask for the impossible in many ways
         raise BadInput(
             f"No {config.model_type} model can be built from this config.json; download it again.",
             traceback.format_exc(),
         ) from error
+
+
+@contextmanager
+def _of_sane_size(kind: str) -> Iterator[None]:
+    """While inside, BadInput from a model that takes more modules than any has."""
+    made = 0
+
+    def added(*_: Any) -> None:
+        nonlocal made
+        made += 1
+        if made > _MOST_MODULES:
+            raise BadInput(
+                f"The config.json asks for a {kind} model of more than {_MOST_MODULES:,} modules; "
+                "no such model can be opened."
+            )
+
+    watch = register_module_module_registration_hook(added)
+    try:
+        yield
+    finally:
+        watch.remove()
 
 
 def count(model: Any) -> Count:

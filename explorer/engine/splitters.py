@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import tiktoken
 from tokenizers import Tokenizer as Backend
 
 from explorer.engine import token_bytes
+from explorer.engine.errors import BadInput, no_panic
 from explorer.engine.token_bytes import Vocabulary
 
 
@@ -24,6 +28,22 @@ class Splitter(Protocol):
         """Characters that become the unknown token."""
 
 
+@contextmanager
+def _splitting() -> Iterator[None]:
+    """While inside, whatever a model's tokenizer makes of a text ends as BadInput."""
+    try:
+        with no_panic():
+            yield
+    except MemoryError:
+        raise
+    except Exception as error:  # patterns and tables are the model's own
+        raise BadInput(
+            "This model's tokenizer failed on the text; change the text, or download the model's "
+            "tokenizer again.",
+            traceback.format_exc(),
+        ) from error
+
+
 class FastSplitter:
     """A `tokenizers.Tokenizer`, as a tokenizer.json describes it."""
 
@@ -37,7 +57,8 @@ class FastSplitter:
 
     def ids(self, text: str, add: bool, special_as_text: bool = False) -> list[int]:
         backend = self._without_specials() if special_as_text else self.backend
-        return list(backend.encode(text, add_special_tokens=add).ids)
+        with _splitting():
+            return list(backend.encode(text, add_special_tokens=add).ids)
 
     def unspelled(self, text: str) -> list[str]:
         name = getattr(self.backend.model, "unk_token", None)
@@ -67,7 +88,7 @@ class PythonSplitter:
         self.vocabulary = token_bytes.of_entries(library.get_vocab(), {}, special, "plain")
 
     def ids(self, text: str, add: bool, special_as_text: bool = False) -> list[int]:
-        with self._lock:
+        with self._lock, _splitting():
             found = self._library(
                 text, add_special_tokens=add, split_special_tokens=special_as_text
             )
@@ -89,9 +110,10 @@ class TiktokenSplitter:
 
     def ids(self, text: str, add: bool, special_as_text: bool = False) -> list[int]:
         front = list(self._start) if add else []
-        if special_as_text:
-            return front + self.encoding.encode(text, disallowed_special=())
-        return front + self.encoding.encode(text, allowed_special="all")
+        with _splitting():
+            if special_as_text:
+                return front + self.encoding.encode(text, disallowed_special=())
+            return front + self.encoding.encode(text, allowed_special="all")
 
     def unspelled(self, text: str) -> list[str]:
         return []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from explorer import disk, places
+from explorer.engine.unfinished import whole_name
 
 _DEEPEST = 6
 _MOST_FOLDERS = 20_000  # of one tree; a home folder added by mistake must not hang the search
@@ -24,7 +25,7 @@ class Source:
 
     name: str
     path: Path
-    kind: Literal["folder", "gguf"]
+    kind: Literal["folder", "gguf", "unfinished"]  # a file that is still on its way
     origin: str = ""  # bundled, Hugging Face cache, LM Studio, Ollama, or a folder's path
 
 
@@ -33,6 +34,7 @@ def hugging_face() -> Iterator[Source]:
     from huggingface_hub import constants, scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
+    yield from _begun(Path(constants.HF_HUB_CACHE))
     try:
         repos = scan_cache_dir(constants.HF_HUB_CACHE).repos
     except (CacheNotFound, OSError, ValueError):
@@ -42,6 +44,17 @@ def hugging_face() -> Iterator[Source]:
             continue
         newest = max(repo.revisions, key=lambda r: ("main" in r.refs, r.last_modified))
         yield from _inside(newest.snapshot_path, repo.repo_id, "Hugging Face cache")
+
+
+def _begun(cache: Path) -> Iterator[Source]:
+    """Repositories of the cache of which parts of files have arrived and nothing that is whole."""
+    for repo in sorted(cache.glob("models--*")):
+        parts = [path for path in repo.glob("blobs/*") if whole_name(path.name)]
+        whole = any(path.is_file() for path in repo.glob("snapshots/*/*")
+                    if path.name == "config.json" or path.suffix == ".gguf")  # fmt: skip
+        if parts and not whole:
+            name = repo.name.removeprefix("models--").replace("--", "/")
+            yield Source(name, parts[0], "unfinished", "Hugging Face cache")
 
 
 def _inside(folder: Path, name: str, origin: str) -> Iterator[Source]:
@@ -163,3 +176,5 @@ def _tree(root: Path, origin: str) -> Iterator[Source]:
         for file in sorted(files):
             if file.lower().endswith(".gguf"):
                 yield Source(f"{prefix}{file[:-5]}", here / file, "gguf", origin)
+            elif (whole := whole_name(file)).lower().endswith(".gguf") and whole not in files:
+                yield Source(f"{prefix}{whole[:-5]}", here / file, "unfinished", origin)

@@ -12,7 +12,7 @@ import tiktoken
 
 from explorer import disk
 from explorer.engine import token_bytes
-from explorer.engine.errors import BadInput
+from explorer.engine.errors import BadInput, no_panic
 from explorer.engine.splitters import TiktokenSplitter
 from explorer.engine.weights import read_json
 
@@ -23,6 +23,7 @@ LLAMA3 = (
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 QWEN = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+_SAMPLE = "A sample, isn't it?\n\n  3.14 = π; 日本語 <|x|>"
 _LLAMA3_RANKS, _QWEN_RANKS = 128_000, 151_643
 
 
@@ -75,10 +76,12 @@ def open_folder(folder: Path, vocabulary: Path) -> TiktokenFolder:
     config = folder / "tokenizer_config.json"
     settings = read_json(config) if config.is_file() else {}
     template = folder / "chat_template.jinja"
-    if template.is_file() and template.stat().st_size < _LONGEST:
+    if template.is_file():
         settings["chat_template"] = _template(template)
+    if not isinstance(settings.get("chat_template", ""), str):
+        del settings["chat_template"]
     family = {_LLAMA3_RANKS: _llama3(), _QWEN_RANKS: _qwen()}.get(len(ranks))
-    special = _special(settings, ranks, family)
+    special = _special(folder.name, settings, ranks, family)
     pattern = settings.get("pat_str")
     assumption = ""
     if not isinstance(pattern, str):
@@ -88,9 +91,7 @@ def open_folder(folder: Path, vocabulary: Path) -> TiktokenFolder:
             "The tokenizer's files do not say how text is split into words before merging; the "
             "pattern of Llama 3 is used, as transformers does."
         )
-    encoding = tiktoken.Encoding(
-        folder.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special
-    )
+    encoding = _encoding(folder.name, pattern, ranks, special)
     start = _start(settings, special, family)
     splitter = TiktokenSplitter(encoding, token_bytes.of_bytes(ranks, special), start)
     return TiktokenFolder(splitter, settings, assumption)
@@ -101,6 +102,31 @@ def _template(path: Path) -> str:
         return disk.read_text(path, _LONGEST)
     except disk.TextError as error:
         raise BadInput(str(error)) from error
+
+
+def _encoding(
+    name: str, pattern: str, ranks: dict[bytes, int], special: dict[str, int]
+) -> tiktoken.Encoding:
+    """BadInput if the pattern is none, or splits a plain text into empty pieces."""
+    try:
+        with no_panic():
+            made = tiktoken.Encoding(
+                name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special
+            )
+            made.encode(_SAMPLE, disallowed_special=())
+            return made
+    except Exception as error:  # a pattern fails in many ways
+        raise _unfit(
+            name, "its pattern (pat_str) cannot split a text, or matches empty ones", str(error)
+        ) from error
+
+
+def _unfit(name: str, why: str, details: str = "") -> BadInput:
+    return BadInput(
+        f"The tokenizer_config.json of {name} does not fit its vocabulary: {why}; download it "
+        "again.",
+        details,
+    )
 
 
 def named_tokens(settings: dict[str, Any]) -> dict[str, str]:
@@ -143,11 +169,16 @@ def _looks_right(path: Path) -> bool:
 
 
 def _special(
-    settings: dict[str, Any], ranks: dict[bytes, int], family: Family | None
+    name: str, settings: dict[str, Any], ranks: dict[bytes, int], family: Family | None
 ) -> dict[str, int]:
     stated = settings.get("added_tokens_decoder")
     if isinstance(stated, dict) and stated:
-        pairs = {int(i): t["content"] if isinstance(t, dict) else str(t) for i, t in stated.items()}
+        try:
+            pairs = {int(i): t["content"] if isinstance(t, dict) else t for i, t in stated.items()}
+        except (ValueError, KeyError) as error:
+            raise _unfit(name, "its added tokens are not written as numbers and texts") from error
+        if not all(isinstance(text, str) and text for text in pairs.values()):
+            raise _unfit(name, "one of its added tokens is empty")
         return {text: i for i, text in pairs.items() if i >= len(ranks)}
     return {text: len(ranks) + i for i, text in enumerate(family.special)} if family else {}
 

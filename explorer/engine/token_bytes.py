@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from explorer.engine.errors import BadInput
+
+MOST_IDS = 1 << 22  # the widest vocabularies have 2^18; each id takes a place in a table
 Spelling = Literal["byte-level", "byte-fallback", "word-piece", "plain"]
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
@@ -47,7 +50,7 @@ def of_entries(
     entries: dict[str, int], texts: dict[int, str], special: frozenset[int], spelling: Spelling
 ) -> Vocabulary:
     """From entries as the vocabulary spells them, and added tokens, which are plain text."""
-    raw: list[bytes | None] = [None] * (max([*entries.values(), *texts], default=-1) + 1)
+    raw = _table([*entries.values(), *texts])
     for entry, token_id in entries.items():
         raw[token_id] = spell(entry, spelling)
     for token_id, text in texts.items():
@@ -57,13 +60,24 @@ def of_entries(
 
 def of_bytes(ranks: dict[bytes, int], special: dict[str, int]) -> Vocabulary:
     """From a tiktoken vocabulary, whose entries are bytes to begin with."""
-    raw: list[bytes | None] = [None] * (max([*ranks.values(), *special.values()], default=-1) + 1)
+    raw = _table([*ranks.values(), *special.values()])
     for entry, token_id in ranks.items():
         raw[token_id] = entry
     for text, token_id in special.items():
         raw[token_id] = text.encode("utf-8")
     missing = tuple(byte for byte in range(256) if bytes([byte]) not in ranks)
     return Vocabulary("byte-level", tuple(raw), frozenset(special.values()), missing)
+
+
+def _table(ids: Collection[int]) -> list[bytes | None]:
+    """An empty place for each id; BadInput where one is beyond any vocabulary."""
+    largest = max(ids, default=-1)
+    if largest > MOST_IDS or min(ids, default=0) < 0:
+        wrong = largest if largest > MOST_IDS else min(ids)
+        raise BadInput(
+            f"The tokenizer names a token {wrong:,}, which no vocabulary has; download it again."
+        )
+    return [None] * (largest + 1)
 
 
 def spell(entry: str, spelling: Spelling) -> bytes:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import threading
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer
 from transformers.tokenization_utils_tokenizers import TokenizersBackend
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from explorer.engine import byte_pairs, chat_parts, sentencepiece_file, tiktoken_folder
-from explorer.engine.errors import BadInput
+from explorer.engine import (
+    byte_pairs,
+    chat_parts,
+    chat_template,
+    sentencepiece_file,
+    tiktoken_folder,
+    unusable,
+)
+from explorer.engine.errors import BadInput, no_panic
 from explorer.engine.splitters import FastSplitter, PythonSplitter, Splitter
 from explorer.engine.token_bytes import Spelling
 from explorer.trace.chat import ChatParts
@@ -21,6 +31,14 @@ from explorer.trace.step import Origin, Token
 
 _LONG_CHARS = 4096  # below this the tokenizer itself answers within a key press
 _LARGEST_BYTES = 128 * 1024 * 1024  # the widest vocabularies take 35 MB as tokenizer.json
+_LONGEST_SETTINGS = 32 * 1024 * 1024
+_SETTINGS = (
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.json",
+    "chat_template.jinja",
+)
 _FILES = (
     "tokenizer.json",
     "tokenizer.model",
@@ -131,7 +149,8 @@ class Tokenizer:
         """The same vocabulary through tiktoken; None where that gives other tokens."""
         with self._lock:
             if not self._fast_tried and isinstance(self._splitter, FastSplitter):
-                self._fast = byte_pairs.of_backend(self._splitter.backend)
+                with contextlib.suppress(Exception), no_panic():  # then the tokenizer itself serves
+                    self._fast = byte_pairs.of_backend(self._splitter.backend)
             self._fast_tried = True
             return self._fast
 
@@ -143,6 +162,7 @@ class Tokenizer:
             raise BadInput("This model has no chat template; switch chat off and type raw text.")
         messages = [{"role": "user", "content": text}]
         try:
+            chat_template.bind(template)
             if isinstance(self.library, dict):
                 rendered, _ = render_jinja_template(
                     [messages],
@@ -157,6 +177,8 @@ class Tokenizer:
                         messages, tokenize=False, add_generation_prompt=opened
                     )
                 )
+        except BadInput:
+            raise
         except Exception as error:  # a template is a program of the model's own
             raise BadInput(
                 "This model's chat template failed on the message; switch chat off.",
@@ -263,36 +285,72 @@ def load_tokenizer(folder: Path, plain: bool = False) -> Tokenizer:
 
     `plain`: from its tokenizer.json alone, whatever class the model names for it.
     """
-    there = [folder / name for name in _FILES if (folder / name).is_file()]
+    there = [folder / name for name in (*_FILES, *_SETTINGS) if (folder / name).is_file()]
+    for path in there:
+        _refuse_unfit(path)
     if not (folder / "tokenizer.json").is_file():
         vocabulary = tiktoken_folder.find_vocabulary(folder)
         if vocabulary is not None:
             return _from_tiktoken(folder, vocabulary)
-    if not there:
+    if not any(path.name in _FILES for path in there):
         raise BadInput(
             f"{folder.name} has no tokenizer (tokenizer.json or tokenizer.model); copy or download "
             "the whole folder."
         )
-    if any(path.stat().st_size > _LARGEST_BYTES for path in there):
-        raise BadInput(f"The tokenizer of {folder.name} is far too long to be one; not opened.")
     try:
-        with sentencepiece_file.understood():
+        with sentencepiece_file.understood(), no_panic():
             maker = TokenizersBackend if plain else AutoTokenizer
             library = maker.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        backend = getattr(library, "backend_tokenizer", None)
-        return Tokenizer(PythonSplitter(library) if backend is None else FastSplitter(backend),
-                         library)  # fmt: skip
+            backend = getattr(library, "backend_tokenizer", None)
+            return Tokenizer(
+                PythonSplitter(library) if backend is None else FastSplitter(backend), library
+            )
+    except (BadInput, MemoryError):
+        raise
     except Exception as error:  # a damaged file fails in many ways
-        if not (folder / "tokenizer.json").is_file() and list(folder.glob("*.model")):
-            raise BadInput(
-                f"The tokenizer.model of {folder.name} cannot be read; download it again, or put "
-                "the tokenizer.json of the same model beside it.",
-                traceback.format_exc(),
-            ) from error
+        raise _unreadable(folder, there) from error
+
+
+def _refuse_unfit(path: Path) -> None:
+    """BadInput if a file is far longer than any of its name, or stands in for one."""
+    longest = _LARGEST_BYTES if path.name in _FILES else _LONGEST_SETTINGS
+    if path.stat().st_size > longest:
         raise BadInput(
-            f"The tokenizer of {folder.name} cannot be read; download it again.",
-            traceback.format_exc(),
-        ) from error
+            f"{path.name} of {path.parent.name} is far too long to be what its name says; "
+            "download it again."
+        )
+    unusable.refuse_stand_in(path)
+
+
+def _unreadable(folder: Path, there: list[Path]) -> BadInput:
+    """Names the file at fault, where it can be told."""
+    details = traceback.format_exc()
+    if not (folder / "tokenizer.json").is_file() and list(folder.glob("*.model")):
+        return BadInput(
+            f"The tokenizer.model of {folder.name} cannot be read; download it again, or put "
+            "the tokenizer.json of the same model beside it.",
+            details,
+        )
+    names = [path.name for path in there]
+    # Where every file is well-formed, it is the settings that say what cannot be.
+    last = "tokenizer_config.json" if "tokenizer_config.json" in names else "tokenizer"
+    fault = next((path.name for path in there if not _is_sound(path)), last)
+    return BadInput(f"The {fault} of {folder.name} cannot be read; download it again.", details)
+
+
+def _is_sound(path: Path) -> bool:
+    """False if a file is not what the end of its name says, or describes no tokenizer."""
+    try:
+        with no_panic():
+            if path.suffix in (".json", ".jinja", ".txt"):
+                text = path.read_text("utf-8")
+            if path.suffix == ".json":
+                json.loads(text)
+            if path.name == "tokenizer.json":
+                Backend.from_file(str(path))
+    except Exception:  # the library raises bare ones
+        return False
+    return True
 
 
 def _from_tiktoken(folder: Path, vocabulary: Path) -> Tokenizer:

@@ -9,24 +9,43 @@ from pathlib import Path
 from typing import Any
 
 from explorer import disk
+from explorer.engine import unusable
 from explorer.engine.errors import BadInput
 
 _LONGEST_HEADER = 100 * 1024 * 1024  # the limit of the safetensors format itself
 _LONGEST_JSON = 32 * 1024 * 1024
+INDEX = "model.safetensors.index.json"
+
+
+class Cut(BadInput):
+    """A file that ends before its tensors do."""
 
 
 def weight_files(folder: Path) -> list[Path]:
     """The files that hold the weights, safetensors before .bin; BadInput if there are none."""
     for stem in ("model.safetensors", "pytorch_model.bin"):
-        index = folder / f"{stem}.index.json"
-        if (folder / stem).is_file():
-            return [folder / stem]
+        single, index = folder / stem, folder / f"{stem}.index.json"
+        if single.is_file() and not _stray(single, index):
+            return [single]
         if index.is_file():
             return _shards(index)
-    raise BadInput(
-        f"{folder.name} holds a config.json but no weights (model.safetensors or "
-        "pytorch_model.bin); copy or download the whole folder."
-    )
+    unusable.refuse_folder(folder)
+    raise unusable.no_weights(folder)
+
+
+def _stray(single: Path, index: Path) -> bool:
+    """True if a single file lies beside whole shards and does not hold what they do."""
+    if single.suffix != ".safetensors" or not index.is_file():
+        return False
+    try:
+        shards = [safetensors_header(path)[1] for path in _shards(index)]
+    except BadInput:
+        return False
+    try:
+        held = safetensors_header(single)[1].keys()
+    except BadInput:
+        return True
+    return any(not shard.keys() <= held for shard in shards)
 
 
 def _shards(index: Path) -> list[Path]:
@@ -39,7 +58,7 @@ def _shards(index: Path) -> list[Path]:
             raise BadInput(
                 f"{index.name} points outside its own folder ({name}); this model is not opened."
             )
-    missing = [name for name in names if not (index.parent / name).is_file()]
+    missing = [name for name in names if not _is_there(index.parent / name)]
     if missing:
         raise BadInput(
             f"{len(missing)} of {len(names)} weight files are missing ({missing[0]}); download the "
@@ -48,13 +67,24 @@ def _shards(index: Path) -> list[Path]:
     return [index.parent / name for name in names]
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name longer than systems allow
+        return False
+
+
+def read_json(path: Path, longest: int = _LONGEST_JSON) -> dict[str, Any]:
     """A JSON object from a file of sane length; BadInput names the file."""
     try:
-        if path.stat().st_size > _LONGEST_JSON:
-            raise BadInput(f"{path.name} is far too long to be what its name says; not opened.")
-        value = json.loads(disk.read_text(path, _LONGEST_JSON))
+        if path.stat().st_size > longest:
+            raise BadInput(
+                f"{path.name} of {path.parent.name} is far too long to be what its name says; "
+                "download it again."
+            )
+        value = json.loads(disk.read_text(path, longest))
     except (OSError, ValueError, RecursionError) as error:
+        unusable.refuse_stand_in(path)
         raise BadInput(
             f"{path.name} in {path.parent.name} cannot be read; download it again.", str(error)
         ) from error
@@ -65,6 +95,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def safetensors_header(path: Path) -> tuple[bytes, dict[str, Any]]:
     """The header's bytes and its tensors; BadInput if the file is not whole."""
+    unusable.refuse_stand_in(path)
     size = path.stat().st_size
     broken = BadInput(f"{path.name} is not a whole safetensors file; download it again.")
     with path.open("rb") as file:
@@ -83,9 +114,22 @@ def safetensors_header(path: Path) -> tuple[bytes, dict[str, Any]]:
             raise broken
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
         raise broken from None
-    if 8 + length + end != size:
+    if 8 + length + end > size:
+        raise Cut(broken.sentence)
+    if 8 + length + end < size:
         raise broken
     return raw, tensors
+
+
+def is_cut(path: Path) -> bool:
+    """True if a safetensors file is shorter than its header, which is whole, promises."""
+    try:
+        safetensors_header(path)
+    except Cut:
+        return True
+    except (BadInput, OSError):
+        return False
+    return False
 
 
 def stored_numbers(files: list[Path]) -> int:

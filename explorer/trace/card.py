@@ -72,6 +72,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: dict[str, Any] = {}  # see trace.fingerprint
     versions: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
+    not_finite: int = 0  # weights that are NaN or infinite
 
     def offers(self, name: str) -> bool:
         """True if the self-test found `name` to work on this model."""

@@ -12,13 +12,14 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     source: str = ""  # bundled, Hugging Face cache, LM Studio, Ollama, or an added folder's path
     architecture: str = ""
-    parameters: int = 0
+    parameters: int | None = 0  # None where that is not known yet
     bytes: int = 0  # of its files
     dtype: str = ""  # of most of its weights as stored
     fits: bool | None = None  # in float32, now; None where the free memory is not known
     memory_bytes: dict[str, int] = {}  # by dtype: weights, cache and capture of a run
     pickle: bool = False  # weights in .bin files, which can hide programs
     own_code: bool = False  # opens only after a yes to its own program code
+    incomplete: bool = False  # a download that was cut off: its name and size so far are known
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,6 +78,7 @@ class TopBar(QWidget):
         self.set_theme(theme)
 
     def _build_model(self) -> None:
+        self._title = ""
         self._model = QToolButton()
         self._model.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -166,6 +167,7 @@ class TopBar(QWidget):
         self._theme = theme
         self._tint_primary()
         self._model.setMaximumWidth(round(230 * unit(self)))
+        self._name_model()
 
     def _tint_primary(self) -> None:
         self._primary.setIcon(icon("step", self._theme, "on_accent"))
@@ -180,7 +182,15 @@ class TopBar(QWidget):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._name_model()
             self._fit()
+
+    def _name_model(self) -> None:
+        """A long name is cut in its middle: how a file is quantised stands at its end."""
+        room = self._model.maximumWidth() - self._model.iconSize().width() - round(40 * unit(self))
+        name = self._title.removesuffix(".gguf")
+        text = self._model.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, room)
+        self._model.setText(text.replace("&", "&&"))
 
     def _fit(self) -> None:
         """Leave out words, the least needed first, until the bar fits its width."""
@@ -212,9 +222,9 @@ class TopBar(QWidget):
 
     def show_state(self, old: State | None, new: State) -> None:
         if old is None or old.request.model != new.request.model or old.card is not new.card:
-            name = title_of(new.request.model) or self.tr("Choose a model")
-            self._model.setText(name)
-            self._model.setToolTip(new.request.model or self._model.text())
+            self._title = title_of(new.request.model) or self.tr("Choose a model")
+            self._model.setToolTip(new.request.model or self._title)
+            self._name_model()
         if old is None or old.request != new.request or old.card is not new.card:
             self._show_padding(new)
 

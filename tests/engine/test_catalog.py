@@ -205,3 +205,42 @@ def test_the_bundled_names() -> None:
     with pytest.raises(BadInput, match=r"packaging/run.py"):
         catalog.resolve("smollm2")
     assert catalog.resolve("copycat").kind == "folder"
+
+
+def cut(path: Path) -> None:
+    """Leave out the last thousand bytes, as a download does that was cut off."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1000])
+
+
+def test_incomplete_downloads_are_listed_as_such_by_name(home: Path, tmp_path: Path) -> None:
+    root = tmp_path / "models"
+    write_folder(root / "whole", model())
+    cut(write_folder(root / "cut", model()) / "model.safetensors")
+    shards = write_folder(root / "sharded", model(), shard_size="60KB")
+    sorted(shards.glob("model-*.safetensors"))[1].unlink()
+    local = write_folder(root / "local", model())
+    arriving = local / ".cache" / "huggingface" / "download" / "abc.def.incomplete"
+    arriving.parent.mkdir(parents=True)
+    (local / "model.safetensors").rename(arriving)
+    cut(write_gguf(root / "cut-Q8_0.gguf", model(), Q8_0))
+    write_gguf(root / "whole-Q8_0.gguf", model(), Q8_0)
+    for name in ("x-Q4_K_M.gguf.part", "downloading_y-Q8_0.gguf.part", "z.gguf.crdownload",
+                 "whole-Q8_0.gguf.part", "letter.txt.part"):  # fmt: skip
+        (root / name).write_bytes(b"GGUF\3\0\0\0" + bytes(100))
+    blobs = home / "hub" / "models--someone--begun" / "blobs"
+    blobs.mkdir(parents=True)
+    (blobs / "0123.decoder-explorer.part").write_bytes(bytes(50))
+    stores.add_folder(root)
+    found = rows()
+    listed = {name for name, row in found.items() if row["incomplete"]}
+    assert listed == {
+        "cut", "sharded", "local", "cut-Q8_0", "x-Q4_K_M", "y-Q8_0", "z", "someone/begun"
+    }  # fmt: skip
+    assert found["local"]["architecture"] == "llama"
+    assert found["local"]["bytes"] > 4 * NUMBERS
+    assert found["cut"]["parameters"] is None
+    assert not found["whole"]["incomplete"]
+    for name in ("x-Q4_K_M", "someone/begun", str(root / "x-Q4_K_M.gguf.part")):
+        with pytest.raises(BadInput, match=r"download of .* is incomplete"):
+            load(name)

@@ -165,3 +165,39 @@ def test_converted_files_can_be_cleared(stage: WindowStage) -> None:
 def test_an_empty_disk_says_what_to_do(stage: WindowStage) -> None:
     picker = opened(stage, {"models": []})
     assert "add the folder" in picker.note.text()
+
+
+def test_an_incomplete_download_is_shown_as_one_and_does_not_open(stage: WindowStage) -> None:
+    late = row("late-Q4_K_M", 500, parameters=None, memory_bytes={}, fits=None, incomplete=True)
+    picker = opened(stage, {**FOUND, "models": [late, *FOUND["models"]]})
+    assert [str(picker.rows.index(0, i).data()) for i in (0, 2, 5)] == [
+        "late-Q4_K_M", "–", "incomplete"
+    ]  # fmt: skip
+    assert picker.needs.text() == (
+        "The download of late-Q4_K_M is incomplete: let it finish, or start it again."
+    )
+    assert not picker.open.isEnabled()
+    chosen: list[str] = []
+    picker.chosen.connect(lambda *what: chosen.append(what[0]))
+    QTest.keyClick(picker.filter, Qt.Key.Key_Return)
+    assert chosen == []
+    picker.view.sortByColumn(2, Qt.SortOrder.AscendingOrder)
+    assert names(picker)[0] == "late-Q4_K_M"
+
+
+LONG = "/models/Meta-Llama-3.1-8B-Instruct-abliterated-and-more-words-Q5_K_M.gguf"
+
+
+def test_a_long_name_keeps_its_quantisation(stage: WindowStage) -> None:
+    picker = opened(stage)
+    assert picker.view.textElideMode() == Qt.TextElideMode.ElideMiddle
+    stage.session.open_model(LONG)
+    stage.answer_load()
+    name = stage.window.topbar._model
+    for _ in range(4):
+        stage.look.zoom(1)
+        stage.paint()
+        assert name.text().endswith("Q5_K_M")
+        assert name.text().startswith("Meta-")
+        assert name.sizeHint().width() <= name.maximumWidth()
+    assert name.toolTip() == LONG

@@ -80,6 +80,7 @@ class ModelPicker(QDialog):
         view.setShowGrid(False)
         view.setTabKeyNavigation(False)
         view.setWordWrap(False)
+        view.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # what tells files apart ends a name
         view.verticalHeader().hide()
         view.horizontalHeader().setHighlightSections(False)
         view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
@@ -207,7 +208,7 @@ class ModelPicker(QDialog):
 
     def _weigh(self) -> None:
         found = self.current()
-        self.open.setEnabled(found is not None)
+        self.open.setEnabled(found is not None and not found.incomplete)
         if found is None:
             self.needs.setText("")
             return
@@ -223,7 +224,7 @@ class ModelPicker(QDialog):
 
     def _open(self) -> None:
         found = self.current()
-        if found is not None:
+        if found is not None and not found.incomplete:
             self.chosen.emit(words.target(found), self.dtype.currentText())
             self.close()
 

@@ -68,7 +68,7 @@ class ModelTable(QAbstractTableModel):
             return self._text(found, column)
         if role == _SORT:
             # Floats, as Qt would compare small and large integers as different types.
-            figures = {2: float(found.parameters), 3: float(found.bytes)}
+            figures = {2: float(found.parameters or 0), 3: float(found.bytes)}
             return figures.get(column, self._text(found, column).casefold())
         if role == _WHOLE:
             return " ".join((found.name, found.architecture, found.dtype, found.source, found.path))
@@ -79,14 +79,15 @@ class ModelTable(QAbstractTableModel):
         return None
 
     def _text(self, found: FoundModel, column: int) -> str:
+        number = "–" if found.parameters is None else f"{found.parameters:,}"
         fits = {True: self.tr("yes"), False: self.tr("no"), None: self.tr("not known")}
         return (
             found.name,
             found.architecture,
-            f"{found.parameters:,}",
+            number,
             short_bytes(found.bytes),
             found.dtype,
-            fits[found.fits],
+            self.tr("incomplete") if found.incomplete else fits[found.fits],
             found.source,
         )[column]
 

@@ -14,6 +14,10 @@ NAMED = ("bundled", "Hugging Face cache", "Ollama")
 
 def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[str], str]) -> str:
     """The memory for a run in this dtype beside what is free; and what to do if it can't fit."""
+    if found.incomplete:
+        return tr("The download of {0} is incomplete: let it finish, or start it again.").format(
+            found.name
+        )
     needed = found.memory_bytes.get(dtype)
     if needed is None:
         return ""
@@ -36,7 +40,7 @@ def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[st
 
 
 def _parts(found: FoundModel, dtype: str, needed: int, tr: Callable[[str], str]) -> str:
-    weights = found.parameters * _WIDTH[dtype]
+    weights = (found.parameters or 0) * _WIDTH[dtype]
     return tr("{0} in {1} (weights {2}, cache and capture of a run {3})").format(
         short_bytes(needed), dtype, short_bytes(weights), short_bytes(max(0, needed - weights))
     )

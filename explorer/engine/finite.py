@@ -1,0 +1,41 @@
+"""Weights that are not numbers (NaN) or infinite: how many, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class NotFinite:
+    """How many of a model's weights are NaN or infinite, and the first tensor that has some."""
+
+    count: int = 0
+    tensor: str = ""
+
+    @property
+    def warning(self) -> str:
+        """One sentence for the model card; empty if every weight is a number."""
+        if not self.count:
+            return ""
+        many = "1 weight is" if self.count == 1 else f"{self.count:,} weights are"
+        return (
+            f"{many} NaN or infinite ({self.tensor}): what the model computes with them means "
+            "nothing; download the model again, or choose another."
+        )
+
+
+def not_finite(model: Any) -> NotFinite:
+    """Look at every weight once; a sum tells whether a tensor needs a closer look."""
+    count, first = 0, ""
+    with torch.inference_mode():
+        for name, weight in model.named_parameters():
+            if weight.is_meta or not weight.is_floating_point():
+                continue
+            if torch.isfinite(weight.sum(dtype=torch.float32)):
+                continue
+            here = weight.numel() - int(torch.isfinite(weight).sum())
+            count, first = count + here, first or (name if here else "")
+    return NotFinite(count, first)
