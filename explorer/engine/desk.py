@@ -73,11 +73,16 @@ class Desk:
             with self._lock:
                 self._sampling[request.run] = request.sampling
         elif isinstance(request, messages.Tokenize) and self._runner is not None:
-            self._aside.start(self._answer, request)
+            self._aside.start(self._tokenized, request)
         elif not self._aside.takes(request):
             if isinstance(request, messages.Quit):
                 self._stopping = True
             self._waiting.put(request)
+
+    def _tokenized(self, request: AnyRequest) -> None:
+        self._answer(request)
+        with self._lock:
+            self._cancelled.discard(request.run)
 
     def run(self) -> None:
         """Answer queued requests until Quit; the thread that calls this owns the model."""

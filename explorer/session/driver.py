@@ -107,8 +107,8 @@ class Driver:
             self.load(request)
             self._after_load = waiting
         self._desk.store.set(
-            error="The engine did not stop when it was told to, so it was ended and started again. "
-            "A tokenizer or chat template of the model may never return."
+            error="The engine did not stop when it was told to, so it was restarted. Your run is still "
+            "here. A tokenizer or chat template of the model may never finish."
         )
 
     @property
@@ -360,6 +360,8 @@ class Driver:
                     self._desk.store.set(status=Status(activity="idle"))
             case m.Tokens():
                 self.prompt.answered(event)
+            case m.Finished() if self.prompt.ended(event):
+                pass
             case m.Spelled() if event.run == self._spelling:
                 self._desk.store.set(vocabulary=event.vocabulary)
             case m.Facts() if self.models.answered(event):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from explorer.session.link import Link
 from explorer.session.state import Reading, reading
 from explorer.session.store import Store
 from explorer.trace.chat import ChatParts
-from explorer.trace.messages import Cancel, Failed, Tokenize, Tokens
+from explorer.trace.messages import Cancel, Failed, Finished, Tokenize, Tokens
 
+_SLOW_SECONDS = 2.0  # a question that is open for longer may never be answered
 _PROMPTS = 16  # whose parts are remembered
 Wanted = tuple[str, bool, bool]  # text, chat, special tokens read as text
 
@@ -35,6 +37,7 @@ class LiveTokens:
         self._link = link
         self._on = False  # a model is there to ask
         self._asked: tuple[int, Wanted] | None = None  # run and subject of the open question
+        self._asked_at = 0.0  # monotonic seconds
         self._known: Wanted | None = None  # what prompt_tokens are the tokens of
 
     def start(self) -> None:
@@ -63,6 +66,20 @@ class LiveTokens:
             text, chat, special_as_text = wanted
             run = self._link.ask(Tokenize(text=text, chat=chat, special_as_text=special_as_text))
             self._asked = (run, wanted)
+            self._asked_at = time.monotonic()
+        elif self._asked is not None and wanted != self._asked[1]:
+            # What is wanted now may be answered, without the chat template, say.
+            otherwise = wanted[1:] != self._asked[1][1:]
+            if otherwise or time.monotonic() - self._asked_at > _SLOW_SECONDS:
+                self._link.send(Cancel(run=self._asked[0]))
+
+    def ended(self, event: Finished) -> bool:
+        """True if the question was cancelled: then the newest text is asked about."""
+        if self._asked is None or event.run != self._asked[0]:
+            return False
+        self._asked = None
+        self.refresh()
+        return True
 
     def answered(self, event: Tokens) -> None:
         """Show the tokens if they are those of the newest text; else ask again."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.session import link
+from explorer.session import link, prompt
 from explorer.session.remote import EngineProcess
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -85,6 +85,31 @@ def test_a_prompt_whose_tokens_never_come_is_cancelled_with_its_model(hasty: Sta
     hasty.session.open_model("other")
     assert m.Cancel(run=asked) in hasty.engine.asked
     until(hasty, lambda: len(hasty.engines) == 2)
+
+
+def test_a_prompt_changed_while_its_tokens_never_come(
+    hasty: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt, "_SLOW_SECONDS", 0.0)
+    hasty.loaded()
+    asked = hasty.engine.last(m.Tokenize)
+    hasty.session.set_chat(True)
+    assert m.Cancel(run=asked.run) in hasty.engine.asked
+    until(hasty, lambda: len(hasty.engines) == 2)
+    hasty.answer_load()
+    assert hasty.engine.last(m.Tokenize).chat
+
+
+def test_a_question_that_is_cancelled_is_followed_by_the_next(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompt, "_SLOW_SECONDS", 0.0)
+    stage.loaded("one")
+    asked = stage.engine.last(m.Tokenize)
+    stage.session.set_prompt("two")
+    assert stage.engine.last(m.Tokenize) is asked
+    stage.say(m.Finished(run=asked.run, reason="cancelled"))
+    assert stage.engine.last(m.Tokenize).text == "two"
 
 
 def test_an_engine_still_importing_is_given_time(stage: Stage) -> None:
