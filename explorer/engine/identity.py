@@ -92,4 +92,5 @@ def _stamp(path: Path) -> tuple[int, ...]:
         found = path.stat()
     except OSError:
         return ()
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    # A program can set the time of change back, but not that of its own doing so (POSIX: ctime).
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino

@@ -107,8 +107,8 @@ class Driver:
             self.load(request)
             self._after_load = waiting
         self._desk.store.set(
-            error="The engine did not stop when it was told to, so it was restarted. Your run is still "
-            "here. A tokenizer or chat template of the model may never finish."
+            error="The engine did not stop when it was told to, so it was restarted. Your run is "
+            "still here. A tokenizer or chat template of the model may never finish."
         )
 
     @property

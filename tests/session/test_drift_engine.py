@@ -104,13 +104,15 @@ def test_a_saved_run_goes_on_where_the_model_is_the_same(
     assert_same_run(later.trace, whole)
 
 
+@pytest.mark.parametrize("keeps_time", [True, False])
 def test_weights_written_over_while_the_model_is_open(
-    opened: Callable[[], Running], folder: Path
+    opened: Callable[[], Running], folder: Path, keeps_time: bool
 ) -> None:
     running = opened()
     running.step(2)
     train(folder)
-    os.utime(folder / "model.safetensors")
+    if not keeps_time:
+        os.utime(folder / "model.safetensors")
     state = drifted(running)
     assert state.drift is not None
     assert len(running.trace.steps) == 2
