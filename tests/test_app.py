@@ -200,7 +200,7 @@ sys.exit(program.main({str(tmp_path)!r}, None, None))
     home = tmp_path / "home"
     done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(home))
     assert done.returncode == 0, done.stderr
-    (left,) = kept.found(home)
+    (left,) = kept.found(home).sessions
     assert left.tokens == 3
     assert sorted(home.glob("*.lock")) == []
 

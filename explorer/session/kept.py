@@ -31,6 +31,14 @@ class Kept:
     tokens: int  # generated
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was left: sessions to offer, the newest first, and whether one could not be read."""
+
+    sessions: tuple[Kept, ...] = ()
+    unreadable: Path | None = None  # where the newest such file lies now
+
+
 class Lock:
     """Says that a session's file belongs to a program; the system drops it when that ends."""
 
@@ -69,52 +77,57 @@ def discard(session: Path, lock: Lock | None = None) -> None:
         held.release()
 
 
-def found(folder: Path | None = None) -> tuple[Kept, ...]:
-    """The sound sessions that have no owner, the newest first; what is stale is cleared away.
+def found(folder: Path | None = None) -> Found:
+    """The sound sessions that have no owner; what is stale is cleared away.
 
     Reads each file whole: not for the window's thread.
     """
     folder = places.data_folder() if folder is None else folder
     sessions: list[Kept] = []
+    unreadable = None
     with contextlib.suppress(OSError):  # the folder can't be read, or was never made
         _clear_stale(folder)
         for path in folder.glob(SESSIONS):
             with contextlib.suppress(OSError):  # another program's file went away meanwhile
-                sessions += _looked_at(path)
+                one = _looked_at(path)
+                if isinstance(one, Kept):
+                    sessions.append(one)
+                unreadable = one if isinstance(one, Path) else unreadable
     sessions.sort(key=lambda kept: kept.saved_at, reverse=True)
     for old in sessions[MOST:]:
         with contextlib.suppress(OSError):
             discard(old.path)
-    return tuple(sessions[:MOST])
+    return Found(tuple(sessions[:MOST]), unreadable)
 
 
-def _looked_at(path: Path) -> list[Kept]:
+def _looked_at(path: Path) -> Kept | Path | None:
+    """The session, or where it was put if it can't be read; None if another program has it."""
     lock = Lock.take(path)
     if lock is None:
-        return []
+        return None
     try:
         saved_at = path.stat().st_mtime
         trace = dxt.load(path)
     except dxt.DxtError as error:
         _log.warning("a session kept for the case of a crash: %s", error)
-        _put_aside(path)
-        return []
+        return _put_aside(path)
     finally:
         lock.release()
-    return [_kept(path, saved_at, trace)]
+    return _kept(path, saved_at, trace)
 
 
 def _kept(path: Path, saved_at: float, trace: Trace) -> Kept:
     return Kept(path, saved_at, trace.card.name, trace.request.prompt, len(trace.chosen))
 
 
-def _put_aside(path: Path) -> None:
+def _put_aside(path: Path) -> Path:
     """What can't be opened is offered no more; the newest is left to whoever may mend it."""
     aside = path.with_name(UNREADABLE)
     if aside.exists() and aside.stat().st_mtime > path.stat().st_mtime:
         path.unlink()
     else:
         os.replace(path, aside)
+    return aside
 
 
 def _clear_stale(folder: Path) -> None:

@@ -16,7 +16,7 @@ from explorer.session.autosave import Autosave
 from explorer.session.driver import Driver
 from explorer.session.edits import Edits
 from explorer.session.files import Files
-from explorer.session.kept import Kept
+from explorer.session.kept import Found
 from explorer.session.link import Post
 from explorer.session.state import Saved, State
 from explorer.session.store import Store
@@ -101,8 +101,8 @@ class Saving:
         self.files.save(*whole, path, lambda _: None, _log.warning)
         return os.fspath(path)
 
-    def find_kept(self, then: Callable[[tuple[Kept, ...]], None]) -> None:
-        """The sessions that crashed programs left, the newest first."""
+    def find_kept(self, then: Callable[[Found], None]) -> None:
+        """The sessions that crashed programs left."""
 
         def work() -> Then:
             found = kept.found()

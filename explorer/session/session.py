@@ -19,7 +19,7 @@ from explorer.session import views
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
 from explorer.session.history import History
-from explorer.session.kept import Kept
+from explorer.session.kept import Found
 from explorer.session.ports import Engine
 from explorer.session.saving import Saving
 from explorer.session.state import State
@@ -434,6 +434,6 @@ class Session:
         """The program is told to end: what is in no file yet is offered at the next start."""
         self._saving.leave()
 
-    def find_kept(self, then: Callable[[tuple[Kept, ...]], None]) -> None:
-        """Tell `then` of the sessions that a crash left, the newest first."""
+    def find_kept(self, then: Callable[[Found], None]) -> None:
+        """Tell `then` of the sessions that a crash left."""
         self._saving.find_kept(then)

@@ -60,7 +60,8 @@ class Recovery(Notice):
         when = QLocale().toString(time, QLocale.FormatType.ShortFormat)
         words = " ".join(map(tokens.plain, one.prompt.split()))
         prompt = characters.elide(words, _PROMPT)
-        return self.tr("{0}, {1}, “{2}”, {3} tokens").format(when, one.model, prompt, one.tokens)
+        count = self.tr("1 token") if one.tokens == 1 else self.tr("{0} tokens").format(one.tokens)
+        return self.tr("{0}, {1}, “{2}”, {3}").format(when, one.model, prompt, count)
 
     @property
     def _chosen(self) -> str:

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import __version__, places
+from explorer.session.kept import Found
 from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
 from explorer.trace.seen import Seen
@@ -321,6 +322,17 @@ class Window(QMainWindow):
                 "the LGPL; see THIRD_PARTY.md."
             ).format(__version__),
         )
+
+    def offer_kept(self, found: Found) -> None:
+        """The runs that were not saved when the program last ended."""
+        self.recovery.offer(found.sessions)
+        if found.unreadable is not None:
+            self.session.report(
+                self.tr(
+                    "A run that was not saved when the program last ended can't be read. Its file "
+                    "is now {0}."
+                ).format(found.unreadable)
+            )
 
     def _confirm(self, name: str) -> None:
         self.status.say(self.tr("Saved: {0}").format(name))

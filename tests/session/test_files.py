@@ -140,7 +140,7 @@ def test_autosave_writes_the_latest_and_a_clean_end_removes_it(
     saves.wait()
     assert saves.lengths == [3]
     assert len(dxt.load(autosave.path).steps) == 3
-    assert kept.found(tmp_path) == ()  # its owner lives
+    assert kept.found(tmp_path) == kept.Found()  # its owner lives
     autosave.close()
     assert os.listdir(tmp_path) == []
 

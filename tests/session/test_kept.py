@@ -32,10 +32,10 @@ def names(folder: Path) -> list[str]:
 
 
 def offered(stage: Stage) -> tuple[kept.Kept, ...]:
-    told: list[tuple[kept.Kept, ...]] = []
+    told: list[kept.Found] = []
     stage.session.find_kept(told.append)
     settle(stage)
-    return told[0]
+    return told[0].sessions
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_program_that_crashed_leaves_its_session(tmp_path: Path) -> None:
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": root}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, check=False)
-    (found,) = kept.found(tmp_path)
+    (found,) = kept.found(tmp_path).sessions
     assert (found.model, found.prompt, found.tokens) == ("tiny", "saved", 2)
     assert abs(found.saved_at - time.time()) < 60
     kept.discard(found.path)
@@ -70,10 +70,12 @@ def test_a_damaged_newest_session_hides_no_sound_older_one(tmp_path: Path) -> No
     for name, age in (("3", 300.0), ("4", 0.0)):
         damaged = left(tmp_path, name, age=age)
         damaged.write_bytes(damaged.read_bytes()[:-100])
-    assert [one.path for one in kept.found(tmp_path)] == [sound, older]
+    found = kept.found(tmp_path)
+    assert [one.path for one in found.sessions] == [sound, older]
+    assert found.unreadable == tmp_path / kept.UNREADABLE
     # Of those that can't be read one stays, out of the way.
     assert names(tmp_path) == ["autosave-1.dxt", "autosave-2.dxt", kept.UNREADABLE]
-    assert [one.path for one in kept.found(tmp_path)] == [sound, older]
+    assert [one.path for one in kept.found(tmp_path).sessions] == [sound, older]
 
 
 def test_what_is_stale_is_cleared_and_what_lives_is_not(tmp_path: Path) -> None:
@@ -85,19 +87,19 @@ def test_what_is_stale_is_cleared_and_what_lives_is_not(tmp_path: Path) -> None:
     lock = kept.Lock.take(alive)
     assert lock is not None
     (tmp_path / "log.txt").touch()
-    assert kept.found(tmp_path) == ()
+    assert kept.found(tmp_path) == kept.Found()
     assert names(tmp_path) == [part.name, "autosave-3-c.lock", "log.txt"]
     lock.release()
 
 
 def test_only_so_many_wait(tmp_path: Path) -> None:
     paths = [left(tmp_path, str(i), 1, age=i) for i in range(kept.MOST + 3)]
-    assert [one.path for one in kept.found(tmp_path)] == paths[: kept.MOST]
+    assert [one.path for one in kept.found(tmp_path).sessions] == paths[: kept.MOST]
     assert sorted(tmp_path.glob("*.dxt")) == sorted(paths[: kept.MOST])
 
 
 def test_nothing_is_found_where_there_is_no_folder(tmp_path: Path) -> None:
-    assert kept.found(tmp_path / "never made") == ()
+    assert kept.found(tmp_path / "never made") == kept.Found()
 
 
 def test_what_was_opened_and_closed_is_not_offered_again(stage: Stage, home: Path) -> None:
@@ -125,7 +127,7 @@ def test_a_session_that_was_opened_goes_once_the_new_program_keeps_it(
     saves.wait()
     stage.session.leave()
     assert not path.exists()
-    (one,) = kept.found(home)
+    (one,) = kept.found(home).sessions
     assert one.tokens == 2
 
 
@@ -154,7 +156,7 @@ def test_a_program_that_is_told_to_end_leaves_its_run(stage: Stage, home: Path) 
     stage.loaded("typed").ran(3)
     stage.session.leave()
     stage.session.close()
-    (one,) = kept.found(home)
+    (one,) = kept.found(home).sessions
     assert (one.prompt, one.tokens) == ("typed", 3)
 
 
@@ -165,4 +167,4 @@ def test_a_lock_that_cannot_be_had_is_tried_again(tmp_path: Path) -> None:
     assert kept.Lock.take(mine.path) is None
     theirs.release()
     mine.leave(made_trace(1))
-    assert len(kept.found(tmp_path)) == 1
+    assert len(kept.found(tmp_path).sessions) == 1

@@ -259,11 +259,13 @@ def test_a_last_session_without_a_run_reopens_none(stage: WindowStage, tmp_path:
 def test_runs_that_a_crash_left_are_offered_by_their_times(stage: WindowStage, home: Path) -> None:
     for name, steps in (("1", 1), ("2", 2)):
         dxt.save(made_trace(steps), home / f"autosave-{name}.dxt")
+    (home / "autosave-3.dxt").write_text("half")
     bar = stage.window.recovery
-    stage.session.find_kept(bar.offer)
+    stage.session.find_kept(stage.window.offer_kept)
     settle(stage)
     assert bar.isVisible()
     assert "2 runs" in bar.text
+    assert kept.UNREADABLE in stage.window.notices.error.text
     items = [bar.choice.itemText(i) for i in range(bar.choice.count())]
     assert ["2 tokens" in item for item in items].count(True) == 1
     assert all("tiny" in item and "saved" in item and ":" in item for item in items)
@@ -272,10 +274,10 @@ def test_runs_that_a_crash_left_are_offered_by_their_times(stage: WindowStage, h
     assert stage.state.trace is not None
     assert len(stage.state.trace.steps) == 2
     assert not bar.choice.isVisible()
-    assert "1 tokens" in bar.text
+    assert "1 token" in bar.text
     button(stage, "Delete it")
     assert not bar.isVisible()
-    assert [one.tokens for one in kept.found(home)] == [], "one is open, one deleted"
+    assert [one.tokens for one in kept.found(home).sessions] == [], "one is open, one deleted"
 
 
 def button(stage: WindowStage, text: str) -> None:
