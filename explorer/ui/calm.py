@@ -8,6 +8,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QAbstractSpinBox,
     QComboBox,
     QDoubleSpinBox,
@@ -34,7 +35,11 @@ class _Calm:
 
 
 class ComboBox(_Calm, QComboBox):
-    """A list to choose from."""
+    """A list to choose from; the mouse leaves the focus where it was, for Space to step."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
 
 class SpinBox(_Calm, QSpinBox):
@@ -51,6 +56,13 @@ class AbstractSpinBox(_Calm, QAbstractSpinBox):
 
 class Slider(_Calm, QSlider):
     """A value along a line."""
+
+
+def leave_focus(root: QWidget) -> None:
+    """The mouse leaves no focus on the buttons in it: Space would press them in place of a step."""
+    for button in root.findChildren(QAbstractButton):
+        if button.focusPolicy() & Qt.FocusPolicy.ClickFocus == Qt.FocusPolicy.ClickFocus:
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
 
 class TabWidget(QTabWidget):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAccessible, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QToolTip, QWidget
+
+from explorer.ui.canvases.accessible import describe
 
 
 class ElidedLabel(QLabel):
@@ -12,6 +14,7 @@ class ElidedLabel(QLabel):
 
     def __init__(self, text: str = "", parent: QWidget | None = None, tip: str = "") -> None:
         super().__init__(parent)
+        describe(self, QAccessible.Role.StaticText)
         self._tip = tip
         self._text = self._shown = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
@@ -29,8 +32,6 @@ class ElidedLabel(QLabel):
         """
         if text == self._text:
             return
-        if self.accessibleName() in ("", self._text):
-            self.setAccessibleName(text)
         self._text = text
         self._follow()
         self.update()

@@ -40,7 +40,6 @@ def row(*parts: tuple[str, QWidget | None]) -> QHBoxLayout:
             label.setBuddy(widget)
             row.addWidget(label)
         if widget is not None:
-            widget.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             row.addWidget(widget)
     row.addStretch(1)
     return row

@@ -13,6 +13,7 @@ from explorer.figures.cache import short_bytes
 from explorer.figures.plan import seconds_text
 from explorer.session.state import Drift, State
 from explorer.trace.plan import Plan
+from explorer.ui.canvases.accessible import announce
 from explorer.wording import percent
 
 THINNED = 4  # the choice of a thinner record: every fourth layer
@@ -64,6 +65,7 @@ class Notice(QWidget):
         if not text and focused is not None and self.isAncestorOf(focused):
             self.window().setFocus()
         self.setVisible(bool(text))
+        announce(self, text, urgent=self.property("look") == "error-card")
 
     @property
     def text(self) -> str:

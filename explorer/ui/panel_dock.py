@@ -8,6 +8,8 @@ from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QDockWidget, QToolButton, QWidget
 
 from explorer.session.state import State
+from explorer.ui.calm import leave_focus
+from explorer.ui.canvases.accessible import label_lists
 from explorer.ui.panel import Panel
 from explorer.ui.panels import Place
 
@@ -59,6 +61,8 @@ class PanelDock(QDockWidget):
     def _build(self) -> Panel:
         self._panel = panel = self._make(self.place)
         self.setWidget(panel)
+        leave_focus(panel)
+        label_lists(panel)
         self._enlarge = self._button("⤢", "")
         self._enlarge.clicked.connect(self.enlargeWished)
         self.show_enlarged(False)

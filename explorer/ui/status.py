@@ -19,10 +19,14 @@ from PySide6.QtWidgets import (
 from explorer.figures import tokens
 from explorer.session.state import State
 from explorer.trace.card import SelfCheck
+from explorer.ui.canvases.accessible import announce
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.theme import Theme, unit
 
 _SAID_MS = 8000  # long enough to be read after a look elsewhere
+
+
+_ENDS = ("end token", "stop string", "length", "context")  # of a run, told in words
 
 
 class CheckLight(QAbstractButton):
@@ -34,6 +38,11 @@ class CheckLight(QAbstractButton):
         self._passed: bool | None = None
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.clicked.connect(self._show_figures)
+
+    @property
+    def failed(self) -> bool:
+        """True if a check found something wrong."""
+        return self._passed is False
 
     def show_check(self, check: SelfCheck, running: bool, possible: bool) -> None:
         self._passed = check.passed
@@ -137,6 +146,7 @@ class StatusBar(QWidget):
     def say(self, words: str) -> None:
         """Confirm something, for a while, in place of what to do next."""
         self._said = words
+        announce(self, words)
         self._until.start()
         if self._state is not None:
             self._show_activity(self._state)
@@ -165,6 +175,24 @@ class StatusBar(QWidget):
             self._model.setToolTip("" if new.card is None else "\n".join(_details(new)))
         if old is None or _light_differs(old, new):
             self._show_light(new)
+        if old is not None and old.status.activity != new.status.activity:
+            announce(self, self._heard(old, new))
+
+    def _heard(self, old: State, new: State) -> str:
+        """What a screen reader says of a job that begins or ends; empty of all others."""
+        before, now = old.status.activity, new.status.activity
+        if now in ("running", "loading"):
+            return new.status.text
+        if before == "loading" and now != "lost":
+            return self._text.text()
+        if before == "checking" and self.light.failed:
+            return self.light.text()
+        if before != "running" or now == "lost":
+            return ""
+        step, trace = new.step_index, new.trace
+        if new.status.text or trace is None or step is None or trace.stop_reason in _ENDS:
+            return self._text.text()
+        return self.tr("Step {0}: {1}").format(step, tokens.written(trace.chosen[step]))
 
     def _show_activity(self, state: State) -> None:
         status = state.status

@@ -82,7 +82,6 @@ class TopBar(QWidget):
         self._model = QToolButton()
         self._model.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._model.setAccessibleName(self.tr("Model"))
         self._menu = QMenu(self._model)
         self._menu.aboutToShow.connect(self._fill_menu)
         mnemonics.follow(self._menu)
@@ -128,7 +127,6 @@ class TopBar(QWidget):
             self._primary = button
             # The action's own picture is for the menu; after each change of it Qt takes that one.
             self._actions.by_id[action].changed.connect(self._tint_primary)
-        button.setAccessibleName(self._actions.by_id[action].text())
         return button
 
     def _switch(self, action: str) -> QCheckBox:
@@ -225,6 +223,7 @@ class TopBar(QWidget):
             self._title = title_of(new.request.model) or self.tr("Choose a model")
             self._model.setToolTip(new.request.model or self._title)
             self._name_model()
+            self._model.setAccessibleName(self.tr("Model: {0}").format(self._title))
         if old is None or old.request != new.request or old.card is not new.card:
             self._show_padding(new)
 

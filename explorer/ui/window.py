@@ -31,6 +31,8 @@ from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
 from explorer.trace.seen import Seen
 from explorer.ui import mnemonics, samples, seen
+from explorer.ui.calm import leave_focus
+from explorer.ui.canvases.accessible import label_lists
 from explorer.ui.controls import SamplingControls
 from explorer.ui.docks import Docks
 from explorer.ui.files import Files
@@ -91,6 +93,8 @@ class Window(QMainWindow):
         self._build_menus()
         self._lay_out()
         self._connect()
+        leave_focus(self)
+        label_lists(self)
         self._restore()
         session.look_through(lambda: seen.look_at(self.docks, self.look))
         self._unsubscribe = session.subscribe(self._on_state)
@@ -249,6 +253,7 @@ class Window(QMainWindow):
 
             self._picker = ModelPicker(self.session, self)
             self._picker.chosen.connect(self.files.open)
+            label_lists(self._picker)
             self._picker.download.connect(self.download_model)
         self._picker.show()
         self._picker.activateWindow()
@@ -267,6 +272,7 @@ class Window(QMainWindow):
 
             self._hub = HubDialog(self.session, self)
             self._hub.chosen.connect(self.files.open)
+            label_lists(self._hub)
         self._hub.show()
         self._hub.activateWindow()
 

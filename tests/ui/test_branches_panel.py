@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
+from explorer.ui.canvases.accessible import line_of
 from explorer.ui.canvases.branch_tree import Place
 from explorer.ui.panels.branches import BranchesPanel
 from tests.ui.stage import WindowStage
@@ -67,7 +68,7 @@ def test_arrows_walk_the_tree_and_return_picks(stage: WindowStage) -> None:
     assert tree._cursor == Place(0, 2)
     QTest.keyClick(tree, Qt.Key.Key_Down)
     assert tree._cursor == Place(1, 1)
-    assert "Branch B, step 1: t20" in tree.accessibleDescription()
+    assert "Branch B, step 1: t20" in line_of(tree)
     QTest.keyClick(tree, Qt.Key.Key_Up)
     QTest.keyClick(tree, Qt.Key.Key_Return)
     assert stage.state.branches.current == 1

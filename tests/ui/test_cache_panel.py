@@ -12,6 +12,7 @@ from explorer.trace import messages as m
 from explorer.ui.cache.layers_page import LayersPage
 from explorer.ui.cache.position_page import PositionPage
 from explorer.ui.cache.what_if_page import WhatIfPage
+from explorer.ui.canvases.accessible import line_of
 from explorer.ui.panels.kv_cache import KvCachePanel
 from tests.session.scripted import card
 from tests.ui import pointer
@@ -83,7 +84,7 @@ def test_what_if_is_computed_without_a_run_and_called_computed(stage: WindowStag
     assert "beyond the context of 64" in words(panel)
     assert len(stage.engine.asked) == asked
     pointer.move(page.chart, QPoint(4, page.chart.height() // 2))
-    assert page.chart.accessibleDescription() == "12 tokens: 1,152 bytes (1.12 KiB), computed"
+    assert line_of(page.chart) == "12 tokens: 1,152 bytes (1.12 KiB), computed"
 
 
 def test_what_if_begins_anew_with_another_model(stage: WindowStage) -> None:
@@ -132,7 +133,7 @@ def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStag
     table = rows(panel, "Keys and values")
     assert [row[4] for row in table if row[0] == "value"] == [0, 1, 2, 3]
     pointer.move(page.view, QPoint(page.view.width() - 4, page.view.height() - 6))
-    assert page.view.accessibleDescription() == "Layer 1: a state of fixed size"
+    assert line_of(page.view) == "Layer 1: a state of fixed size"
     page._slot.setValue(0)
     assert not any(row[0] == "value" for row in rows(panel, "Keys and values"))
 

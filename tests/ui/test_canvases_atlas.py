@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.figures import atlas as figures
 from explorer.figures.atlas import LEVELS, Atlas
 from explorer.figures.blocks import MASKED, READ
+from explorer.ui.canvases.accessible import line_of
 from explorer.ui.canvases.atlas import AtlasView
 from explorer.ui.canvases.thumbnails import Sheet, SheetPlan
 from explorer.ui.colormaps import lut
@@ -138,7 +139,7 @@ def test_hovering_reports_and_reads(view: AtlasView) -> None:
     pointer.move(view.viewport(), _point(view, 2, 1))
     QApplication.sendEvent(view.viewport(), QEvent(QEvent.Type.Leave))
     assert seen == [(2, 1), None]
-    assert view.accessibleDescription() == "layer 2 head 1"
+    assert line_of(view) == "layer 2 head 1"
 
 
 def test_keys_move_the_choice_and_keep_it_in_view(view: AtlasView) -> None:

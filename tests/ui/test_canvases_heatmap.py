@@ -15,6 +15,7 @@ from explorer.figures.blocks import ABSENT, MASKED, READ
 from explorer.figures.tokens import Label, labels
 from explorer.trace.step import Token
 from explorer.ui import export
+from explorer.ui.canvases.accessible import line_of
 from explorer.ui.canvases.cell_view import CellView
 from explorer.ui.canvases.heatmap import Heatmap
 from explorer.ui.canvases.map_labels import MapLabels
@@ -155,11 +156,11 @@ def test_arrows_walk_a_cursor_that_is_read_out(heatmap: Heatmap) -> None:
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Home, Qt.Key.Key_End):
         QTest.keyClick(heatmap, key)
     assert seen == [(5, 2), (5, 3), (4, 3), (4, 0), (4, 7)]
-    assert heatmap.accessibleDescription() == "cell 4 7"
+    assert line_of(heatmap) == "cell 4 7"
     QTest.keyClick(heatmap, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
     assert seen[-1] == (7, 7)
     QTest.keyClick(heatmap, Qt.Key.Key_Down)
-    assert heatmap.accessibleDescription() == "cell 7 7", "the cursor stays on the map"
+    assert line_of(heatmap) == "cell 7 7", "the cursor stays on the map"
 
 
 def test_the_cursor_is_kept_in_view_while_zoomed(heatmap: Heatmap) -> None:

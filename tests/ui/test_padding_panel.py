@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from explorer.trace import messages as m
 from explorer.trace.batch import BatchRequest
+from explorer.ui.canvases.accessible import line_of
 from explorer.ui.canvases.token_grid import TokenGrid
 from explorer.ui.panels.padding import PaddingPanel
 from explorer.ui.theme import THEMES
@@ -296,7 +297,7 @@ def test_keys_move_a_cursor_that_is_read_aloud_and_scrolled_to(grid: TokenGrid) 
     grid.picked.connect(picked.append)
     grid.setFocus()
     QTest.keyClick(grid, Qt.Key.Key_Right)
-    assert "␣w0" in grid.accessibleDescription()
+    assert "␣w0" in line_of(grid)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Left):
         QTest.keyClick(grid, key)
     assert grid._cursor == (0, 1, 0)

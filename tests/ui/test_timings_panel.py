@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QLabel
 from explorer.figures.timing import PIECES
 from explorer.trace import messages as m
 from explorer.trace.step import Step
+from explorer.ui.canvases.accessible import line_of
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.panels.timings import TimingsPanel
 from explorer.ui.timings.both_ways_page import BothWaysPage
@@ -102,7 +103,7 @@ def test_the_keys_read_out_the_layers_from_embedding_to_head(stage: WindowStage)
     told = []
     for _ in range(6):
         QTest.keyClick(over, Qt.Key.Key_Right)
-        told.append(over.accessibleDescription())
+        told.append(line_of(over))
     assert told[0] == "embedding: 0.5 ms"
     assert told[2] == "Layer 1: 4 ms (attention 1 ms, MLP 2 ms, norms and adds 1 ms)"
     assert told[3:] == ["final norm: 0.25 ms", "head: 2 ms", "the rest: 0.25 ms"]
@@ -221,7 +222,7 @@ def test_a_step_of_the_experiment_is_read_out(stage: WindowStage) -> None:
     for _ in range(2):
         QTest.keyClick(page.chart, Qt.Key.Key_Right)
     line = "Step 1: 11 positions in 3 ms without a cache, 1 in 2 ms with it"
-    assert page.chart.accessibleDescription() == line
+    assert line_of(page.chart) == line
     assert line in words(timings(stage))
 
 

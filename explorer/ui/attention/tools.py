@@ -63,7 +63,6 @@ class Tools(QWidget):
         self.compare.setToolTip(
             self.tr("Compare with and without the causal mask, side by side and as a difference")
         )
-        self.compare.setAccessibleName(self.tr("Compare with and without the mask"))
         self.compare.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.compare.clicked.connect(self.compared)
         self.more = QToolButton()

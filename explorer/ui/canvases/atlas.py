@@ -91,6 +91,12 @@ class AtlasView(QAbstractScrollArea):
         self._layout = AtlasLayout()
         self._note, self._doing = "", ""
 
+    def summary(self) -> str:
+        """What a screen reader says before anything is looked at: the selected head."""
+        if self._atlas is None or self._selected is None:
+            return self._note
+        return self._read(*self._selected)
+
     # -- what is shown
 
     def set_atlas(self, atlas: Atlas | None, sheet: Sheet | None = None) -> None:

@@ -72,6 +72,16 @@ class Bars(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
+    def summary(self) -> str:
+        """What a screen reader says before anything is looked at."""
+        shown = min(len(self._rows), self._capacity)
+        return "" if not shown else self.tr("{0} bars; first: {1}").format(shown, self._words(0))
+
+    def _words(self, index: int) -> str:
+        row = self._rows[index]
+        figures = ", ".join(filter(None, (row.first_text, row.second_text)))
+        return f"{row.label}: {row.tip or figures}"
+
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Draw other rows; the axis ends at the smallest round share that holds every named one.
 
@@ -273,7 +283,7 @@ class Bars(QWidget):
         self.setCursor(
             Qt.CursorShape.PointingHandCursor if can_click else Qt.CursorShape.ArrowCursor
         )
-        say(self, "" if row is None else f"{row.label}: {row.tip}", aloud)
+        say(self, "" if index is None else self._words(index), aloud)
         self.hovered.emit(row.key if row is not None and can_click else None)
         self.update()
 

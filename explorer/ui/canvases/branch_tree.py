@@ -203,6 +203,11 @@ class BranchTree(QWidget):
             self._names[place.row], place.step, tokens.written(row.tokens[offset]), cost
         )
 
+    def summary(self) -> str:
+        """What a screen reader says before anything is looked at."""
+        here = "" if self._shown is None else self.tip(self._shown)
+        return here or self.tr("{0} branches").format(len(self._rows))
+
     def _move(self, place: Place | None, aloud: bool = False) -> None:
         if place != self._cursor:
             self._cursor = place

@@ -52,6 +52,21 @@ class CursorMap(QWidget):
         self._dragged: QPointF | None = None
         self._moved = False
 
+    def summary(self) -> str:
+        """What a screen reader says before the cursor has moved: the marked cell."""
+        start = self._start()
+        return "" if start is None else self._read(*start)
+
+    def _start(self) -> tuple[int, int] | None:
+        """Where the cursor is, or would begin; None without cells."""
+        last = (self.view.rows - 1, self.view.columns - 1)
+        if min(last) < 0:
+            return None
+        return self._cursor or (
+            last[0] if self._query is None else min(self._query, last[0]),
+            last[1] if self._key is None else min(self._key, last[1]),
+        )
+
     def set_marks(self, query: int | None, key: int | None) -> None:
         """Mark the selected query's row, and the key that is looked at anywhere."""
         if (query, key) != (self._query, self._key):
@@ -157,13 +172,11 @@ class CursorMap(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, last = Qt.Key(event.key()), (self.view.rows - 1, self.view.columns - 1)
-        if min(last) < 0:
+        start = self._start()
+        if start is None:
             super().keyPressEvent(event)
             return
-        row, column = self._cursor or (
-            last[0] if self._query is None else min(self._query, last[0]),
-            last[1] if self._key is None else min(self._key, last[1]),
-        )
+        row, column = start
         whole = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
         if key in _MOVES:
             if self._cursor is not None or whole:

@@ -176,6 +176,10 @@ class PrefixPlot(QWidget):
             painter.drawText(QRectF(x + 11 * u, 0, width + 4, 16 * u), _LEFT, series.name)
             x += width + 24 * u
 
+    def summary(self) -> str:
+        """What a screen reader says before anything is looked at."""
+        return self._tip(self._columns() - 1) if self._columns() else ""
+
     # -- mouse and keys
 
     def _set_over(self, column: int | None, aloud: bool = False) -> None:

@@ -32,6 +32,17 @@ class ReadAlong(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
+    def summary(self) -> str:
+        """What a screen reader says before anything is looked at: how much there is."""
+        if not self._count:
+            return ""
+        first = self._tip(0)
+        return (
+            first
+            if self._count == 1
+            else self.tr("{0} places; first: {1}").format(f"{self._count:,}", first)
+        )
+
     @property
     def over(self) -> int | None:
         """The place under the mouse or the cursor, if any."""

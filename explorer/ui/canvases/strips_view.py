@@ -39,6 +39,10 @@ class StripsView(QWidget):
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
+    def summary(self) -> str:
+        """What a screen reader says: which rows there are."""
+        return ", ".join(name for name, _ in self._rows)
+
     def set_rows(self, *rows: tuple[str, Strips]) -> None:
         """Draw others: a name and strips for each row."""
         self._rows = rows

@@ -237,6 +237,10 @@ class TokenGrid(QAbstractScrollArea):
         y = point.y() + self._offset().y()
         return next((i for i, p in enumerate(self._places) if p.top <= y <= p.bottom), None)
 
+    def summary(self) -> str:
+        """What a screen reader says before the cursor has moved: the first cell."""
+        return self.words((0, 0, 0)) if self._blocks else ""
+
     def words(self, at: At) -> str:
         """One cell in words, with its line and block."""
         block = self._blocks[at[0]]

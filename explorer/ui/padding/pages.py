@@ -19,7 +19,7 @@ class GridPage(QWidget):
         super().__init__()
         self.words = QLabel()
         self.words.setWordWrap(True)
-        self.words.setAccessibleName(words_name)
+        self.words.setAccessibleDescription(words_name)
         self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.grid = TokenGrid(theme)
         self.grid.setAccessibleName(grid_name)

@@ -92,7 +92,7 @@ class AttentionPanel(Panel):
         self._caveat.setWordWrap(True)
         self._caveat.setProperty("look", "small")
         self._readout = ElidedLabel()
-        self._readout.setAccessibleName(self.tr("What is under the cursor"))
+        self._readout.setAccessibleDescription(self.tr("What is under the cursor"))
         self.content.setSpacing(4)
         for part in (self.tools, self.compare_bar, self._caveat):
             self.content.addWidget(part)
