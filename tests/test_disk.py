@@ -145,7 +145,7 @@ ELSEWHERE = {
     "engine.peak": "the kernel's own files in /proc",
     "engine.serve": "the stream of frames, which is no file",
     "engine.tensor_file": "fills one in place, inside a folder that is not yet named",
-    "session.autosave": "the lock, held open",
+    "session.kept": "the lock, held open; a damaged save set aside",
     "session.log": "moves its own full file aside",
 }
 WRITES = {"write_text", "write_bytes", "rename", "touch"}

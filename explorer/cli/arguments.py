@@ -127,6 +127,11 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repetition-penalty", type=_REAL, metavar="R", help="1 = off; goes with --greedy, too"
     )
+    parser.add_argument(
+        "--model-defaults",
+        action="store_true",
+        help="use the model's own generation_config; settings given beside it come first",
+    )
     parser.add_argument("--seed", type=_INDEX, default=0, metavar="S", help="0 unless given")
     parser.add_argument("--no-causal-mask", action="store_true", help="let tokens read ahead")
     parser.add_argument("--no-cache", action="store_true", help="recompute all at every step")

@@ -10,6 +10,7 @@ from explorer.cli.document import print_json, print_table
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
 from explorer.figures import tokens as labels
+from explorer.figures import warnings
 from explorer.session.prompt_list import PromptListError, read_prompts
 from explorer.trace import messages as m
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow
@@ -31,11 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     command = engine_command(arguments.engine)
     with Client(command) as client:
-        client.load(arguments.model)
+        card = client.load(arguments.model)
         result = _result(client, m.RunBatch(batch=request))
         client.note(result.decoded_apart)
     if arguments.json:
-        print_json(batch_document(result))
+        print_json({**batch_document(result), "warnings": warnings.of_card(card)})
     else:
         _print(result)
     return DONE

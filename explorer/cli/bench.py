@@ -18,6 +18,7 @@ from explorer.cli.document import print_json, print_table
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import DONE, CommandError
 from explorer.cli.trace import writable
+from explorer.figures import warnings
 from explorer.trace import messages as m
 
 WINDOW_SECONDS = 240
@@ -60,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
     with Client(engine_command(arguments.engine)) as client:
-        client.load(arguments.model, mode=arguments.mode)
-        return dict(client.facts(m.Bench()))
+        card = client.load(arguments.model, mode=arguments.mode)
+        return {**client.facts(m.Bench()), "warnings": warnings.of_card(card)}
 
 
 def _window(arguments: argparse.Namespace) -> dict[str, Any]:

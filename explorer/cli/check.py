@@ -9,6 +9,7 @@ from explorer.cli.document import print_json, print_table, self_check_document
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import CHECK_FAILED, DONE, ENGINE_FAILED, CommandError
 from explorer.cli.trace import run_loaded
+from explorer.figures import warnings
 from explorer.trace import messages as m
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
@@ -29,6 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     document = {
         "model": arguments.model,
         **self_check_document(SelfCheck(passed=passed, checks=checks)),
+        "warnings": warnings.of_run(card, Sampling()),
     }
     if arguments.json:
         print_json(document)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import queue
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
 import msgspec
 
 from explorer.cli import terminal
 from explorer.cli.errors import BAD_USE, ENGINE_FAILED, CommandError
+from explorer.figures import warnings
 from explorer.figures.characters import printable
 from explorer.session.remote import EngineProcess
 from explorer.trace import messages as m
@@ -71,12 +72,16 @@ class Client:
         test_again: bool = False,
         mode: Mode = "exact",
     ) -> ModelCard:
-        """Open a model; `test_again`: also if what works on it is known from an earlier time."""
+        """Open a model, and tell what is to be known of it.
+
+        `test_again`: also if what works on it is known from an earlier time.
+        """
         request = m.Load(model=model, dtype=dtype, device=device, test_again=test_again, mode=mode)
         for event in self.answers(request):
             if isinstance(event, m.Loaded):
                 if event.card.mode_refused:
                     raise CommandError(event.card.mode_refused)
+                self.warn(warnings.of_card(event.card))
                 return event.card
         raise CommandError("The engine gave no model.", ENGINE_FAILED)
 
@@ -94,11 +99,16 @@ class Client:
                 return event.problem
         return ""
 
+    def warn(self, sentences: Iterable[str]) -> None:
+        """Sentences on stderr about what is going to be shown."""
+        for sentence in sentences:
+            self.note(sentence)
+
     def note(self, sentence: str) -> None:
         """A sentence on stderr that is no error; nothing if it is empty."""
         self._progress.clear()
-        if sentence and sys.stderr is not None:
-            print(terminal.sentence(sentence), file=sys.stderr)
+        if sentence:
+            terminal.complain(sentence)
 
     def progress(self, text: str, fraction: float | None = None) -> None:
         """Show what is going on, on a terminal only."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 import traceback
@@ -34,7 +33,7 @@ def _run(words: list[str]) -> int:
             sys.stdout.flush()
         return code
     except CommandError as error:
-        _complain(str(error))
+        terminal.complain(str(error))
         return error.code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -43,12 +42,12 @@ def _run(words: list[str]) -> int:
         return DONE
     except OSError as error:
         _drop_output()
-        _complain(f"The output could not be written: {error.strerror or error}.")
+        terminal.complain(f"The output could not be written: {error.strerror or error}.")
         return BAD_USE
     except Exception as error:
         _keep_details()
         fault = elide(" ".join(f"{type(error).__name__}: {error}".split()), 200)
-        _complain(f"An unforeseen fault ({fault}); the details are in {places.log_file()}.")
+        terminal.complain(f"An unforeseen fault ({fault}); the details are in {places.log_file()}.")
         return ENGINE_FAILED
 
 
@@ -79,9 +78,3 @@ def _desktop(arguments: argparse.Namespace) -> int:
         raise CommandError(f"The window can't be opened: {error}.", BAD_USE) from error
     engine_command(arguments.engine)  # refused here, in one sentence, if it is no command line
     return int(app_main(arguments.model, arguments.prompt, arguments.engine))
-
-
-def _complain(sentence: str) -> None:
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError):
-            print(terminal.sentence(sentence), file=sys.stderr)

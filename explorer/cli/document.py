@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from explorer.figures import tokens as labels
+from explorer.figures import warnings
 from explorer.figures.sentences import name
 from explorer.trace.card import SelfCheck
 from explorer.trace.modes import MODES
@@ -21,7 +22,7 @@ CELL = 240  # letters that a cell of a table has at most: whole paths, and no en
 
 
 def trace_document(trace: Trace) -> dict[str, Any]:
-    """The fields of design section 8, in its order; then the engine's mode, if it is not exact."""
+    """The fields of design section 8; the engine's mode, if it is not exact; what came later."""
     request = trace.request
     sampling = trace.steps[-1].sampling if trace.steps else Sampling()
     last = trace.steps[-1] if trace.steps else None
@@ -41,6 +42,8 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "cache_bytes_per_layer": list(last.cache_bytes_per_layer) if last else [],
         "self_check": self_check_document(trace.self_check),
         **({} if request.mode == "exact" else {"mode": request.mode}),
+        "stored_dtype": trace.card.stored_dtype,
+        "warnings": warnings.of_trace(trace),
     }
 
 
@@ -52,7 +55,7 @@ def self_check_document(self_check: SelfCheck) -> dict[str, Any]:
             {
                 "name": check.name,
                 "passed": check.passed,
-                "measured": check.measured if math.isfinite(check.measured) else None,
+                "measured": check.measured,
                 "tolerance": check.tolerance,
             }
             for check in self_check.checks
@@ -87,9 +90,20 @@ def _step(step: Step, chosen: Token) -> dict[str, Any]:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """One JSON object, in ASCII so that any terminal and pipe takes it."""
-    text = json.dumps(document, indent=1, allow_nan=False)
+    """One JSON object, in ASCII so that any terminal and pipe takes it; what is no number is null.
+
+    JSON has no NaN and no infinity, and any figure of a file or of an engine may be one.
+    """
+    text = json.dumps(_finite(document), indent=1, allow_nan=False)
     print(text.replace("\x7f", "\\u007f"))  # the one control character that JSON lets pass
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def print_trace(trace: Trace) -> None:
@@ -98,6 +112,8 @@ def print_trace(trace: Trace) -> None:
     mask = "causal mask on" if request.causal_mask else "causal mask OFF"
     named = [request.model or card.name, card.architecture, card.dtype, card.device]
     print("{} ({}, {}, {})".format(*(name(part, CELL) for part in named)))
+    if card.stored_dtype:
+        print(f"weights stored as {name(card.stored_dtype, CELL)}, run in {card.dtype}")
     if request.mode != "exact":
         print(f"mode {request.mode}: {MODES[request.mode]}")
     print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")
@@ -120,7 +136,8 @@ def print_trace(trace: Trace) -> None:
         )
         for step, token in zip(trace.steps, trace.chosen, strict=True)
     ]
-    heads = ("step", "phase", "read", "ms", "token", "how", "p", "raw p", "rank", "bits", "cache")
+    heads = ("step", "phase", "read", "ms", "token", "how", "p", "raw p", "rank",
+             "entropy bits", "cache bytes")  # fmt: skip
     print_table(heads, rows, left={1, 4, 5})
     notes = [f"step {step.index}: {step.note}" for step in trace.steps if step.note]
     print("\n".join(["", *notes, f"stopped: {trace.stop_reason or 'not yet'}"]))

@@ -10,18 +10,22 @@ from explorer.cli.client import Client
 from explorer.cli.document import CELL, print_json
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import DONE
+from explorer.figures import warnings
 from explorer.figures.sentences import fitting
 from explorer.trace import messages as m
 
 
 def run(arguments: argparse.Namespace) -> int:
     with Client(engine_command(arguments.engine)) as client:
-        facts = client.facts(m.Inspect(model=arguments.model))
+        facts: dict[str, Any] = client.facts(m.Inspect(model=arguments.model))
+        facts["warnings"] = warnings.of_model(facts["source"], facts["warnings"])
+        client.warn(facts["warnings"])
     if arguments.json:
         print_json(facts)
     else:
         for name, value in facts.items():
-            print(f"{name.replace('_', ' ')}: {_words(value)}")
+            if name != "warnings" and value != "":  # the warnings are on stderr already
+                print(f"{name.replace('_', ' ')}: {_words(value)}")
     return DONE
 
 

@@ -8,7 +8,9 @@ from typing import Any
 from explorer.cli.batch import batch_document
 from explorer.cli.document import print_json, print_trace, trace_document
 from explorer.cli.errors import DONE, CommandError
+from explorer.cli.terminal import complain
 from explorer.figures import tokens as labels
+from explorer.figures import warnings
 from explorer.figures.sentences import name
 from explorer.trace import dxt
 from explorer.trace.beside import Beside
@@ -17,6 +19,8 @@ from explorer.trace.trace import Trace
 
 def run(arguments: argparse.Namespace) -> int:
     trace, beside = _opened(arguments.file)
+    for line in warnings.of_trace(trace):
+        complain(line)
     if arguments.json:
         print_json({**trace_document(trace), **_beside_document(beside)})
     else:

@@ -51,6 +51,13 @@ def overwrite(line: str) -> None:
     bare.flush()
 
 
+def complain(text: str) -> None:
+    """A sentence on stderr, where there is one."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(sentence(text), file=sys.stderr)
+
+
 def sentence(text: str) -> str:
     """One line that fits; what is cut from it is in the log."""
     line = " ".join(text.splitlines())  # names may hold line breaks

@@ -6,6 +6,7 @@ import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from explorer import disk
 from explorer import sampling as chain
@@ -14,6 +15,7 @@ from explorer.cli.document import print_json, print_trace, trace_document
 from explorer.cli.engine import engine_command
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
 from explorer.figures import plan as plan_words
+from explorer.figures import warnings
 from explorer.session import budget
 from explorer.session.prompt import encoding_problem
 from explorer.trace import dxt
@@ -25,11 +27,14 @@ from explorer.trace.trace import Trace
 
 def run(arguments: argparse.Namespace) -> int:
     """Everything that can be refused is refused before the engine starts."""
-    request, sampling = _request(arguments), _sampling(arguments)
+    request, given = _request(arguments), _given(arguments)
+    _sampling(given)  # refused now, if it is to be refused
     command = engine_command(arguments.engine)
     out = None if arguments.out is None else writable(arguments.out)
     with Client(command) as client:
-        trace = traced(client, request, arguments.steps, sampling)
+        card = client.load(request.model, request.dtype, request.device, mode=request.mode)
+        sampling = _sampling(given, card if arguments.model_defaults else None)
+        trace = run_loaded(client, card, request, arguments.steps, sampling)
     if out is not None:
         try:
             dxt.save(trace, out)
@@ -42,18 +47,11 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def traced(
-    client: Client, request: RunRequest, steps: int, sampling: Sampling, test_again: bool = False
-) -> Trace:
-    """A whole run: load, prefill, decode."""
-    card = client.load(request.model, request.dtype, request.device, test_again, request.mode)
-    return run_loaded(client, card, request, steps, sampling)
-
-
 def run_loaded(
     client: Client, card: ModelCard, request: RunRequest, steps: int, sampling: Sampling
 ) -> Trace:
     """A whole run of the model that the engine holds: prefill, decode."""
+    client.note(warnings.settings_left_out(card, sampling))
     problem = client.prompt_problem(request.prompt, request.chat)
     trace: Trace | None = None
     for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):
@@ -125,21 +123,30 @@ def _prompt(arguments: argparse.Namespace) -> str:
         raise CommandError(str(error)) from error
 
 
-def _sampling(arguments: argparse.Namespace) -> Sampling:
-    """Greedy, unless a setting is given that only shapes what is drawn from.
+def _given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The sampling settings that were given, by their names in Sampling.
 
-    The repetition penalty changes which token is best, so it is no reason to draw.
+    Greedy, unless a setting is given that only shapes what is drawn from.  The repetition penalty
+    changes which token is best, so it is no reason to draw.
     """
     names = ("temperature", "top_k", "top_p", "min_p")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     if arguments.greedy and given:
         raise CommandError("--greedy goes without --temperature, --top-k, --top-p and --min-p.")
+    if given or arguments.greedy:
+        given["greedy"] = arguments.greedy
     if arguments.repetition_penalty is not None:
         given["repetition_penalty"] = arguments.repetition_penalty
-    greedy = not given.keys() & set(names)
-    sampling = Sampling(greedy=greedy, seed=arguments.seed, **given)
+    return {**given, "seed": arguments.seed}
+
+
+def _sampling(given: dict[str, Any], card: ModelCard | None = None) -> Sampling:
+    """What was given, over the settings that a model's makers ship if a card is given."""
+    own = {} if card is None else chain.model_defaults(card.generation_defaults)
+    sampling = Sampling(**{**own, **given})
     try:
         chain.check(sampling)
     except chain.SamplingError as error:
-        raise CommandError(str(error)) from error
+        whose = "The model's own settings can't be used: " if own else ""
+        raise CommandError(f"{whose}{error}") from error
     return sampling

@@ -15,9 +15,8 @@ import transformers
 from explorer.engine.identity import fingerprint
 from explorer.engine.shape import shape_of, text_config
 from explorer.engine.tokenizers import Tokenizer
+from explorer.sampling.model_defaults import NOT_HERE, SETTINGS
 from explorer.trace.card import ModelCard
-
-_DEFAULTS = ("do_sample", "temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 
 
 def model_card(
@@ -103,8 +102,12 @@ def padding_token(model: Any, tokenizer: Tokenizer, width: int) -> tuple[int | N
 def generation_defaults(model: Any) -> dict[str, Any]:
     """The sampling settings that the model's makers ship; shown, never applied unasked."""
     stated = getattr(model, "generation_config", None)
-    values = {name: getattr(stated, name, None) for name in _DEFAULTS}
-    return {k: v for k, v in values.items() if isinstance(v, (bool, int, float))}
+    values = {name: getattr(stated, name, None) for name in (*SETTINGS, *NOT_HERE)}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, (bool, int, float)) and value != NOT_HERE.get(name)
+    }
 
 
 def versions() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass
 from math import prod
@@ -9,10 +10,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from explorer.engine.errors import BadInput
 from explorer.engine.gguf_header import Header, read_header
 from explorer.engine.shape import Shape, check_layers, shape_of
+from explorer.engine.shares import by_share
 from explorer.engine.weights import read_json, safetensors_header, weight_files
 
+PICKLE = "pickle (.bin)"
+PICKLE_WARNING = (
+    "The weights are pickle files (.bin), a form that can hide programs; they are read in "
+    "torch's restricted mode, which runs none."
+)
 _NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
 _WORDS = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8}
 
@@ -24,7 +32,7 @@ class Contents:
     architecture: str  # config.model_type, or llama.cpp's name
     parameters: int  # tensors as stored; a tied head is stored once
     bytes: int  # of the weight files
-    dtype: str  # of most of the weights
+    dtype: str  # that the weights are stored in, by share where there are several
     shape: Shape
     pickle: bool = False  # weights as .bin
 
@@ -39,8 +47,7 @@ def of_folder(folder: Path) -> Contents:
     if files[0].suffix == ".safetensors":
         counts = _counted(files)
         parameters = sum(counts.values())
-        main = max(counts, key=lambda kind: counts[kind], default="")
-        stated = _NAMES.get(main, main)
+        stated = stored_in(files)
     return Contents(
         architecture=str(config.get("model_type", "")),
         parameters=parameters,
@@ -54,17 +61,36 @@ def of_folder(folder: Path) -> Contents:
 def of_gguf(path: Path) -> Contents:
     """BadInput if the file is damaged."""
     header = read_header(path, vocabulary=False)
-    sizes: Counter[str] = Counter()
-    for tensor in header.tensors:
-        sizes[tensor.kind.name] += tensor.size
-    main = max(sizes, key=lambda kind: sizes[kind], default="")
     return Contents(
         architecture=header.architecture,
         parameters=header.numbers,
         bytes=path.stat().st_size,
-        dtype=_NAMES.get(main, main),
+        dtype=_NAMES.get(header.stored, header.stored),
         shape=_gguf_shape(header),
     )
+
+
+def stored_in(files: list[Path]) -> str:
+    """The dtypes that safetensors hold, by share; empty for pickles, which are not opened."""
+    if files[0].suffix != ".safetensors":
+        return ""
+    counts = _counted(files)
+    return by_share({_NAMES.get(kind, kind): count for kind, count in counts.items()})
+
+
+def storage_of(folder: Path) -> dict[str, Any]:
+    """How a folder's weights are stored: source, dtype, warnings; empty where there are none.
+
+    A recipe is read from the config alone, so that missing weights are no fault.
+    """
+    found: dict[str, Any] = {"source": "", "stored_dtype": "", "warnings": []}
+    with contextlib.suppress(BadInput, OSError):
+        files = weight_files(folder)
+        pickled = files[0].suffix == ".bin"
+        found["source"] = PICKLE if pickled else "safetensors"
+        found["warnings"] += [PICKLE_WARNING] * pickled
+        found["stored_dtype"] = stored_in(files)
+    return found
 
 
 def _counted(files: list[Path]) -> Counter[str]:
@@ -107,4 +133,5 @@ def _gguf_shape(header: Header) -> Shape:
     )
 
 
-__all__ = ["Contents", "of_folder", "of_gguf"]
+__all__ = ["PICKLE", "PICKLE_WARNING", "Contents", "of_folder", "of_gguf", "storage_of",
+           "stored_in"]  # fmt: skip

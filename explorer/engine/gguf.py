@@ -32,17 +32,24 @@ def is_converted(path: Path) -> bool:
     return gguf_cache.opened(path, gguf_cache.folder_for(path)) is not None
 
 
-def config_of(path: Path) -> tuple[Any, int]:
-    """(transformers' config for a GGUF file, how many numbers its tensors hold); its header only.
+def described(path: Path) -> tuple[Any, int, dict[str, Any]]:
+    """(transformers' config for a GGUF file, how many numbers its tensors hold, how it is stored).
 
-    BadInput if the file is no whole model.
+    The last: source, stored_dtype, warnings; a conversion made before knows its own.  From the
+    header alone.  BadInput if the file is no whole model.
     """
-    from explorer.engine import gguf_convert
+    from explorer.engine import gguf_convert, gguf_tokenizer
     from explorer.engine.gguf_header import read_header
 
     header = read_header(path)
     gguf_kinds.refuse_part(path, header.metadata)
-    return gguf_convert.config_of(header)[0], header.numbers
+    config, notes = gguf_convert.config_of(header)
+    known = gguf_cache.opened(path, gguf_cache.folder_for(path))
+    notes = [*notes, *gguf_tokenizer.guesses(header)] if known is None else [*known.notes]
+    storage = {
+        "source": gguf_convert.origin_of(header), "stored_dtype": header.stored, "warnings": notes,
+    }  # fmt: skip
+    return config, header.numbers, storage
 
 
 def _convert(

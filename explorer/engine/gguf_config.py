@@ -43,8 +43,7 @@ _TELLING = {
     "rope.scaling.attn_factor": 1.0,
 }
 _ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
-_LLAMA3_FACTORS = (8.0, 32.0, 4.0, 16.0, 2.0)
-_LLAMA3_CONTEXT = 8192
+_LLAMA3_CONTEXT = 8192  # of every Llama 3 before it was stretched
 
 
 def check_figures(header: Header, known: Any = None) -> None:
@@ -116,8 +115,10 @@ def rope_scaling(header: Header, base: float) -> dict[str, Any] | str | None:
     prefix = f"{header.architecture}.rope.scaling."
     kind = header.metadata.get(prefix + "type", "none")
     factor = header.metadata.get(prefix + "factor", 0.0)
-    if kind == "none" or not factor or factor == 1.0:
+    if kind == "none" or factor == 1.0 or (kind == "linear" and not factor):
         return None
+    if not factor:
+        return _unsaid(f"rotary scaling of type {kind} without its factors")
     scaling = {"rope_type": kind, "factor": float(factor)}
     if kind == "linear":
         return scaling
@@ -128,26 +129,54 @@ def rope_scaling(header: Header, base: float) -> dict[str, Any] | str | None:
     return _unsaid(f"rotary scaling of type {kind}")
 
 
+def rope_lost(header: Header) -> list[str]:
+    """A note if the file states rotary scaling and nothing here can take it over."""
+    base = float(header.metadata.get(f"{header.architecture}.rope.freq_base", 10_000.0))
+    scaling = rope_scaling(header, base)
+    if scaling is None:
+        return []
+    if isinstance(scaling, str):
+        return [scaling]
+    return [_unsaid(f"rotary scaling of type {scaling['rope_type']}")]
+
+
 def _llama3(factors: np.ndarray, base: float) -> dict[str, Any] | str | None:
     """Llama 3's settings from the factors they lead to."""
     if np.allclose(factors, 1.0):
         return None
-    for factor in _LLAMA3_FACTORS:
-        if np.allclose(factors, llama3_factors(len(factors), base, factor), rtol=1e-4):
-            return {
-                "rope_type": "llama3",
-                "factor": factor,
-                "low_freq_factor": 1.0,
-                "high_freq_factor": 4.0,
-                "original_max_position_embeddings": _LLAMA3_CONTEXT,
-            }
-    return _unsaid("rotary factors of an unknown kind")
+    factor = float(np.max(factors))
+    context = _llama3_context(factors.astype(np.float64), base, factor)
+    if not np.allclose(factors, llama3_factors(len(factors), base, factor, context), rtol=1e-4):
+        return _unsaid("rotary factors of an unknown kind")
+    return {
+        "rope_type": "llama3",
+        "factor": factor,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": context,
+    }
 
 
-def llama3_factors(count: int, base: float, factor: float) -> np.ndarray:
+def _llama3_context(factors: np.ndarray, base: float, factor: float) -> int:
+    """The context before stretching, from the frequencies that are slowed in part."""
+    between = (factors > 1.001) & (factors < 0.999 * factor)
+    if not between.any():
+        return _LLAMA3_CONTEXT
+    smooth = (1.0 / factors[between] - 1.0 / factor) / (1.0 - 1.0 / factor)
+    contexts = (1.0 + 3.0 * smooth) * _wavelengths(len(factors), base)[between]
+    return round(float(np.median(contexts)))
+
+
+def _wavelengths(count: int, base: float) -> np.ndarray:
+    """(d_h/2,) tokens in which each rotary frequency turns once."""
+    return np.asarray(2 * np.pi * base ** (np.arange(count) / count))
+
+
+def llama3_factors(
+    count: int, base: float, factor: float, context: int = _LLAMA3_CONTEXT
+) -> np.ndarray:
     """(d_h/2,) by how much Llama 3 slows each rotary frequency: slow ones fully, fast ones not."""
-    wavelength = 2 * np.pi * base ** (np.arange(count) / count)
-    turns = _LLAMA3_CONTEXT / wavelength
+    turns = context / _wavelengths(count, base)
     smooth = np.clip((turns - 1.0) / (4.0 - 1.0), 0.0, 1.0)
     return np.asarray(1.0 / ((1.0 - smooth) / factor + smooth))
 

@@ -67,7 +67,7 @@ def write(header: Header, folder: Path) -> list[str]:
     if ends := end_ids(header):
         generation["eos_token_id"] = ends if len(ends) > 1 else ends[0]
     GenerationConfig(**generation).save_pretrained(folder)
-    return _unknown_tag(header)
+    return guesses(header)
 
 
 def _tokenizer(header: Header) -> Any:
@@ -103,7 +103,7 @@ def _tokenizer(header: Header) -> Any:
     return TokenizersBackend(tokenizer_object=backend, **config)
 
 
-def _unknown_tag(header: Header) -> list[str]:
+def guesses(header: Header) -> list[str]:
     """A note if nobody says here how this vocabulary splits text into words."""
     tag = header.metadata.get("tokenizer.ggml.pre")
     known = (*_DIGITS_APART, *_AS_GPT2, *_AS_QWEN2, *GGUF_PRE_TOKENIZER_SPLITS)

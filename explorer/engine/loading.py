@@ -76,14 +76,14 @@ def load(
         raise BadInput(f"There is no dtype {dtype}; choose float32, bfloat16 or float16.")
     check_device(device)
     source = catalog.resolve(model, like)
-    folder, origin = source.path, "safetensors"
+    folder, origin, stored = source.path, "safetensors", ""
     warnings: list[str] = []
     if source.kind == "gguf":
         if not gguf.is_converted(source.path):  # else the folder's own files tell
             held = contents.of_gguf(source.path)
             check_fits(source.name, held.parameters, held.shape, dtype, device, room_bytes)
         folder, converted = gguf.as_folder(source.path, progress, cancelled)
-        origin = converted.origin
+        origin, stored = converted.origin, converted.stored
         warnings += converted.notes
     progress("Reading the tokenizer", None)
     config = read_config(folder, allow_code)
@@ -99,11 +99,8 @@ def load(
     if tokenizer.assumption:
         warnings.append(tokenizer.assumption)
     if files[0].suffix == ".bin":
-        origin = "pickle (.bin)"
-        warnings.append(
-            "The weights are pickle files (.bin), a form that can hide programs; they are read in "
-            "torch's restricted mode, which runs none."
-        )
+        origin = contents.PICKLE
+        warnings.append(contents.PICKLE_WARNING)
     if source.kind == "folder":
         _refuse_packed(source.name, folder, files)
     kept = _check_size(source.name, folder, config, files, dtype, device, room_bytes)
@@ -122,6 +119,7 @@ def load(
         kv_bytes_per_token=kept * size,
         latent_width=latent_width(loaded.config, kept),
         not_finite=odd.count,
+        stored_dtype=stored or contents.stored_in(files),
     )
     return LoadedModel(loaded, loaded.config, tokenizer, card, watched, odd)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from explorer.engine import catalog, gguf, memory
+from explorer.engine import catalog, contents, gguf, memory
 from explorer.engine.anatomy import Anatomy, anatomy
 from explorer.engine.configs import read_config
 from explorer.engine.errors import BadInput
@@ -30,14 +30,14 @@ def inspect(model: str) -> dict[str, Any]:
     """Facts of a model from its config; no weights are read."""
     source = catalog.resolve(model)
     if source.kind == "gguf":
-        config, held = gguf.config_of(source.path)
+        config, held, storage = gguf.described(source.path)
         model = skeleton(config)
         check_belongs(source.path.name, count(model).parameters, held)
-        return facts(source.name, config, model)
+        return {**facts(source.name, config, model), **storage}
     config = read_config(source.path)
     model, stated = skeleton(config), read_json(source.path / "config.json")
     check_figures(source.name, config, stated, count(model).parameters, _held(source.path))
-    return facts(source.name, config, model)
+    return {**facts(source.name, config, model), **contents.storage_of(source.path)}
 
 
 def _held(folder: Path) -> int | None:

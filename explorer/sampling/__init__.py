@@ -20,6 +20,7 @@ from explorer.sampling.chain import (
     stages,
 )
 from explorer.sampling.draw import describe, force, landing, pick, uniform
+from explorer.sampling.model_defaults import left_out, model_defaults
 
 __all__ = [
     "Distribution",
@@ -32,6 +33,8 @@ __all__ = [
     "force",
     "landing",
     "leading",
+    "left_out",
+    "model_defaults",
     "pick",
     "ranking",
     "softmax",

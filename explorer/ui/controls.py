@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.sampling import model_defaults
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.calm import DoubleSpinBox, Slider, SpinBox
@@ -214,24 +215,3 @@ class SamplingControls(QWidget):
     def _wish(self, **changes: object) -> None:
         sampling = msgspec.structs.replace(self._session.state.sampling, **changes)
         self._session.set_sampling(sampling)
-
-
-def model_defaults(given: dict[str, object]) -> dict[str, float | bool | int]:
-    """Of a generation_config, the settings this program has, in its own names and types."""
-    found: dict[str, float | bool | int] = {}
-    kinds: dict[str, type] = {
-        "temperature": float,
-        "top_k": int,
-        "top_p": float,
-        "min_p": float,
-        "repetition_penalty": float,
-    }
-    for name, kind in kinds.items():
-        value = given.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            found[name] = kind(value)
-    if isinstance(given.get("do_sample"), bool):
-        found["greedy"] = not given["do_sample"]
-    elif found:
-        found["greedy"] = False
-    return found

@@ -54,6 +54,9 @@ class ElidedLabel(QLabel):
         if event.type() == QEvent.Type.FontChange:
             self._follow()
 
+    def setToolTip(self, tip: str) -> None:
+        self._tip = tip
+
     def toolTip(self) -> str:
         """What is cut off, and what the label always tells.
 

@@ -9,7 +9,6 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QPushButton,
     QWhatsThis,
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from explorer.figures import tokens
 from explorer.session.state import State
-from explorer.trace.card import SelfCheck
+from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.canvases.accessible import announce
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.theme import Theme, unit
@@ -121,7 +120,8 @@ class StatusBar(QWidget):
         self._cancel.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._cancel.setProperty("look", "flat")
         self._cancel.clicked.connect(self.cancel)
-        self._model = QLabel()
+        self._model = ElidedLabel()
+        self._model.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._model.setProperty("look", "muted")
         self.light = CheckLight(theme)
         for widget in (self._progress, self._cancel):
@@ -134,7 +134,7 @@ class StatusBar(QWidget):
         row.addWidget(self._text, 1)
         row.addWidget(self._progress)
         row.addWidget(self._cancel)
-        row.addWidget(self._model)
+        row.addWidget(self._model, 1)
         row.addWidget(self.light)
         self._said = ""
         self._until = QTimer(self)
@@ -266,8 +266,17 @@ def _light_differs(old: State, new: State) -> bool:
 
 def _model_words(state: State, tr: Callable[[str], str]) -> str:
     card = state.card
-    known = [] if card is None else [card.source, card.dtype, card.device]
+    known = [] if card is None else [card.source, *_dtype_words(card, tr), card.device]
     return " · ".join(filter(None, [*known, _mode_words(state, tr)]))
+
+
+def _dtype_words(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
+    """The dtype that runs, and the one of the files where it is another."""
+    if card.stored_dtype in ("", card.dtype):
+        return [card.dtype]
+    named = card.stored_dtype in card.source  # "from Q4_1 (dequantised)"
+    stored = [] if named else [tr("stored as {0}").format(card.stored_dtype)]
+    return [*stored, tr("run in {0}").format(card.dtype)]
 
 
 def _mode_words(state: State, tr: Callable[[str], str]) -> str:

@@ -57,7 +57,7 @@ FIELDS = [
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_the_fields_of_the_design(batch: Batch, side: str) -> None:
     document = batch("--padding", side, "--steps", 3)
-    assert list(document) == ["padding", "pad_id", "rows"]
+    assert list(document) == ["padding", "pad_id", "rows", "warnings"]
     assert document["padding"] == side
     rows = document["rows"]
     assert [row["prompt"] for row in rows] == list(PROMPTS)

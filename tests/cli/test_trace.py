@@ -214,7 +214,7 @@ def test_models_that_cannot_be_opened(command: Command, tmp_path: Path) -> None:
 def test_check_passes_and_says_by_how_much(command: Command, tiny: Path) -> None:
     done = command("check", tiny, "--json")
     document = json.loads(done.out)
-    assert list(document) == ["model", "passed", "checks"]
+    assert list(document) == ["model", "passed", "checks", "warnings"]
     failed = [check for check in document["checks"] if not check["passed"]]
     assert (done.code, document["passed"], failed) == (0, True, [])
     assert all(c["measured"] <= c["tolerance"] for c in document["checks"])

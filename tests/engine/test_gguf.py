@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 import torch
 
 from explorer import places
-from explorer.engine import catalog, gguf, gguf_cache, gguf_config
+from explorer.engine import catalog, gguf, gguf_cache, gguf_config, gguf_convert
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.gguf_header import read_header
 from explorer.engine.loading import load
@@ -181,6 +182,11 @@ def with_rope_factors(writer: library.GGUFWriter) -> None:
     writer.add_tensor("rope_freqs.weight", factors.astype(np.float32))
 
 
+def with_other_rope_factors(writer: library.GGUFWriter) -> None:
+    factors = gguf_config.llama3_factors(8, 10_000.0, 3.0, 256)
+    writer.add_tensor("rope_freqs.weight", factors.astype(np.float32))
+
+
 def with_linear_scaling(writer: library.GGUFWriter) -> None:
     writer.add_rope_scaling_type(library.RopeScalingType.LINEAR)
     writer.add_rope_scaling_factor(4.0)
@@ -202,10 +208,14 @@ LLAMA3_ROPE = {
     ("more", "scaling"),
     [
         (with_rope_factors, LLAMA3_ROPE),
+        (
+            with_other_rope_factors,
+            {**LLAMA3_ROPE, "factor": 3.0, "original_max_position_embeddings": 256},
+        ),
         (with_linear_scaling, {"rope_type": "linear", "factor": 4.0}),
         (with_yarn, {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64}),
     ],
-    ids=["llama3", "linear", "yarn"],
+    ids=["llama3", "llama3 of another context", "linear", "yarn"],
 )
 def test_rotary_scaling_is_not_lost(tmp_path: Path, more: Any, scaling: dict[str, Any]) -> None:
     original = model("llama", rope_parameters={"rope_theta": 10_000.0, **scaling})
@@ -226,6 +236,26 @@ def test_rotary_factors_nobody_knows_are_noted(tmp_path: Path) -> None:
 
     path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32, strange)
     assert any("rotary factors" in note for note in load(str(path)).card.warnings)
+
+
+def test_rotary_scaling_without_its_factors_is_noted(tmp_path: Path) -> None:
+    def without_factors(writer: library.GGUFWriter) -> None:
+        writer.add_rope_scaling_type(library.RopeScalingType.LONGROPE)
+
+    path = write_gguf(tmp_path / "tiny.gguf", model(), Q.F32, without_factors)
+    assert any("longrope without its factors" in note for note in load(str(path)).card.warnings)
+
+
+def test_a_file_of_several_quantisations_is_named_by_its_parts(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf", model("llama", intermediate_size=256), Q.Q8_0)
+    whole = read_header(path)
+    kinds = [Q.Q5_0 if "ffn" in t.name else t.kind for t in whole.tensors]
+    mixed = replace(whole, tensors=tuple(
+        replace(t, kind=k) for t, k in zip(whole.tensors, kinds, strict=True)
+    ))  # fmt: skip
+    assert mixed.stored == "Q5_0 65 %, Q8_0 35 %"
+    assert whole.stored == "Q8_0"
+    assert gguf_convert.origin_of(mixed) == "from Q5_0 65 %, Q8_0 35 % (dequantised)"
 
 
 def test_an_unknown_way_of_splitting_is_noted(tmp_path: Path) -> None:

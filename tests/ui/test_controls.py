@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QCheckBox, QPushButton, QSlider
 
+from explorer.sampling import model_defaults
 from explorer.trace.request import Sampling
-from explorer.ui.controls import model_defaults
 from explorer.ui.longspin import MAXIMUM, LongSpinBox
 from tests.ui.stage import WindowStage
 

@@ -1,0 +1,29 @@
+"""The status bar: what the open model is stored as, beside what it runs in."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.stage import WindowStage
+
+
+@pytest.mark.parametrize(
+    ("source", "stored", "words"),
+    [
+        ("safetensors", "float32", "safetensors · float32 · cpu"),
+        ("safetensors", "bfloat16", "safetensors · stored as bfloat16 · run in float32 · cpu"),
+        ("from Q4_1 79 %, Q8_0 21 % (dequantised)", "Q4_1 79 %, Q8_0 21 %",
+         "from Q4_1 79 %, Q8_0 21 % (dequantised) · run in float32 · cpu"),
+        ("safetensors", "", "safetensors · float32 · cpu"),
+    ],
+)  # fmt: skip
+def test_the_stored_dtype_is_told(stage: WindowStage, source: str, stored: str, words: str) -> None:
+    stage.session.start_engine()
+    stage.session.open_model("tiny")
+    stage.drain()
+    stage.answer_load(source=source, stored_dtype=stored)
+    stage.paint()
+    label = stage.window.status._model
+    assert label.text() == words
+    assert "KV heads" in label.toolTip()
+    assert label.minimumSizeHint().width() < 40, "it must not widen the window"
