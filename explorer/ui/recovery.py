@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QDateTime, QLocale, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
 
 from explorer.figures import characters, tokens
 from explorer.session.kept import Kept
 from explorer.ui.calm import ComboBox
 from explorer.ui.notices import Notice
 
+_LEAST = 14  # characters of the list in a small window
 _PROMPT = 24  # characters of a prompt that tell it from others
 
 
@@ -25,7 +26,11 @@ class Recovery(Notice):
         super().__init__("warning-card", closable=True, parent=parent)
         self.choice = ComboBox()
         self.choice.setAccessibleName(self.tr("Runs that were not saved"))
-        self._row.insertWidget(1, self.choice)
+        # It takes the room that there is, and no more in a small window.
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.choice.setSizeAdjustPolicy(policy)
+        self.choice.setMinimumContentsLength(_LEAST)
+        self._row.insertWidget(1, self.choice, 2)
         self.add_button(self.tr("Open it"), lambda: self.opened.emit(self._chosen), primary=True)
         self.add_button(self.tr("Delete it"), lambda: self.deleted.emit(self._chosen))
         self.dismissed.connect(lambda: self.say(""))
