@@ -83,7 +83,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Reopen last session"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Model, prompt and settings as they were when the program was closed"
+            "actions", "Model, prompt, settings and run as they were when the program was closed"
         ),
         icon="undo",
         wish=lambda w: w.files.reopen_last(),

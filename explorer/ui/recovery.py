@@ -13,6 +13,7 @@ from explorer.ui.calm import ComboBox
 from explorer.ui.notices import Notice
 
 _LEAST = 14  # characters of the list in a small window
+_LOOKED_AT = 200  # characters of a long prompt
 _PROMPT = 24  # characters of a prompt that tell it from others
 
 
@@ -63,7 +64,7 @@ class Recovery(Notice):
     def _name(self, one: Kept) -> str:
         time = QDateTime.fromSecsSinceEpoch(int(one.saved_at))
         when = QLocale().toString(time, QLocale.FormatType.ShortFormat)
-        words = " ".join(map(tokens.plain, one.prompt.split()))
+        words = " ".join(map(tokens.plain, one.prompt[:_LOOKED_AT].split()))
         prompt = characters.elide(words, _PROMPT)
         count = self.tr("1 token") if one.tokens == 1 else self.tr("{0} tokens").format(one.tokens)
         return self.tr("{0}, {1}, “{2}”, {3}").format(when, one.model, prompt, count)
