@@ -27,7 +27,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
     sampling = trace.steps[-1].sampling if trace.steps else Sampling()
     last = trace.steps[-1] if trace.steps else None
     return {
-        "model": request.model or trace.card.name,
+        "model": trace.model_name,
         "architecture": trace.card.architecture,
         "prompt_tokens": trace.prompt_tokens,
         "causal_mask": request.causal_mask,

@@ -52,6 +52,7 @@ CANCELLED: dict[str, str] = {
 }
 UNREAD = "Cancelled before the prompt was read."
 UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run is back on screen."
+_OPENINGS = 50  # whose cards are remembered
 _AHEAD = 5  # quick taps that are remembered while a step runs; a held key must stop soon
 
 
@@ -428,6 +429,7 @@ class Driver:
         same = job.keep and event.card == store.state.card
         if not same:
             self.proof.forget()
+            self._desk.opened = [*self._desk.opened[-_OPENINGS:], event.card]
             changes |= self.models.opened()
             changes |= {"card": event.card, "vocabulary": None, "batch": None}
             changes |= {"prompt_tokens": (), "prompt_parts": None}

@@ -63,6 +63,7 @@ class Desk:
     job: Job | None = None
     loaded: tuple[str, ...] | None = None  # model, dtype, device and mode that the engine holds
     dropped: Callable[[Job], None] = lambda job: None  # told of each job that is ended early
+    opened: list[ModelCard] = field(default_factory=list)  # in this session, the open one last
     # Cards of earlier openings of which one run gave the same numbers with the model open now.
     proven: list[ModelCard] = field(default_factory=list)
 
@@ -87,10 +88,14 @@ class Desk:
         """True if the model that is open made this trace, or gave its last step's numbers again.
 
         A name, a size or a hash of some blocks is no proof: what is written over a model's files
-        between two openings keeps the first two, and may keep all three.
+        keeps the first two, and may keep all three.  Only between openings of one session is the
+        time of change believed, too.
         """
-        cards = (self.store.state.card, *self.proven)
-        return any(card is trace.card for card in cards)
+        card, of = self.store.state.card, trace.card
+        if any(known is of for known in (card, *self.proven)):
+            return True
+        seen = any(known is of for known in self.opened)
+        return card is not None and seen and card.fingerprint == of.fingerprint
 
 
 def model_key(request: RunRequest) -> tuple[str, ...]:

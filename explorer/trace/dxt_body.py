@@ -9,10 +9,8 @@ opens the trace on screen.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 import msgspec
@@ -27,7 +25,7 @@ from explorer.trace.packing import LayerHeader, StepHeader, unpack_step
 from explorer.trace.request import RunRequest
 from explorer.trace.seen import Seen
 from explorer.trace.step import Step, Token
-from explorer.trace.trace import Trace
+from explorer.trace.trace import Trace, bare_name
 
 FORMAT = 1
 _NOT_FINITE = "not finite"
@@ -105,7 +103,7 @@ class Tables:
         )
         batch = beside.batch
         return Body(
-            request=msgspec.structs.replace(trace.request, model=_name(trace)),
+            request=msgspec.structs.replace(trace.request, model=trace.model_name),
             card=_card(trace),
             self_check=_safe(msgspec.to_builtins(trace.self_check)),
             prompt=trace.prompt,
@@ -122,20 +120,9 @@ class Tables:
         )
 
 
-def _name(trace: Trace) -> str:
-    """What the model is called: a path is of one machine, and holds its user's name."""
-    name = trace.card.name or trace.request.model
-    return re.split(r"[/\\]", name.rstrip("/\\"))[-1] if _is_path(name) else name
-
-
-def _is_path(name: str) -> bool:
-    """Absolute, here or elsewhere; "organisation/model" is a name."""
-    return PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute()
-
-
 def _card(trace: Trace) -> Any:
     """The card as it travels: no path."""
-    bare = msgspec.structs.replace(trace.card, name=_name(trace), path="")
+    bare = msgspec.structs.replace(trace.card, name=bare_name(trace.card.name), path="")
     return _safe(msgspec.to_builtins(bare))
 
 

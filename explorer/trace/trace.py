@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath, PureWindowsPath
 
 import numpy as np
 
@@ -25,6 +27,13 @@ class Trace:
     chosen: tuple[Token, ...] = ()  # chosen[i] was picked from steps[i]
     stop_reason: str = ""
     self_check: SelfCheck = field(default_factory=SelfCheck)
+
+    @property
+    def model_name(self) -> str:
+        """What the model goes by where its path says nothing: a path is of one machine."""
+        asked, name = self.request.model, self.card.name
+        is_path = asked != name and (set(asked) & {"/", "\\", "~"} or not asked.strip("."))
+        return bare_name(name if is_path else asked)
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -89,3 +98,10 @@ class Trace:
         if record.kind != "qk":
             return attention.weights(record, np.empty(0), head, rows)
         return attention.weights(record, self.keys(step, layer), head, rows, masked=masked)
+
+
+def bare_name(name: str) -> str:
+    """The last part of an absolute path, of any system; "organisation/model" is a name."""
+    if not (PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute()):
+        return name
+    return re.split(r"[/\\]", name.rstrip("/\\"))[-1]

@@ -12,14 +12,25 @@ from explorer.trace import messages as m
 from explorer.trace.step import Step
 from tests.session.scripted import Stage, ids, made_step
 
-CHANGED = {"config": "tiny", "weights": [{"name": "a", "size": 1, "blocks_sha256": "other"}]}
+FILE = {"name": "a", "size": 1, "blocks_sha256": "one", "changed": "1.0"}
+BEFORE = {"config": "tiny", "weights": [FILE]}
+TOUCHED = {"config": "tiny", "weights": [{**FILE, "changed": "2.0"}]}
+CHANGED = {"config": "tiny", "weights": [{**FILE, "blocks_sha256": "other"}]}
 
 
 def opened_anew(stage: Stage, steps: int = 3, **card: object) -> Stage:
     """A run on screen, then its model opened once more."""
-    stage.loaded().ran(steps).session.open_model("tiny")
-    stage.answer_load(**card)
+    stage.loaded().session.open_model("tiny")
+    stage.answer_load(fingerprint=BEFORE)
+    stage.ran(steps).session.open_model("tiny")
+    stage.answer_load(**{"fingerprint": TOUCHED, **card})
     return stage
+
+
+def test_files_that_nobody_touched_need_no_proof(stage: Stage) -> None:
+    opened_anew(stage, fingerprint=BEFORE).session.step()
+    assert stage.engine.count(m.Recapture) == 0
+    assert stage.engine.last(m.Advance).chosen == (10, 11, 12)
 
 
 def moved(index: int, by: float) -> Step:

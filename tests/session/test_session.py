@@ -100,7 +100,6 @@ def test_a_lost_engine_keeps_trace_and_prompt_and_one_click_goes_on(stage: Stage
     assert stage.engine.last(m.Load).model == "tiny"
     assert stage.state.error == ""
     stage.answer_load()
-    stage.prove()
     advance = stage.engine.last(m.Advance)
     assert advance.chosen == (10, 11, 12)
     stage.prompted()
@@ -117,7 +116,6 @@ def test_restart_loads_the_model_again_without_running(stage: Stage) -> None:
     assert stage.engine.count(m.Advance) == 0
     assert stage.state.status.activity == "idle"
     stage.session.step()
-    stage.prove()
     assert stage.engine.last(m.Advance).chosen == (10,)
 
 
