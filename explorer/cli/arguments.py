@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -20,6 +21,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message[:1].upper()}{message[1:]}; see `{self.prog} --help`.")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse's own would say nothing of a full disk."""
+        stream = file or sys.stderr
+        if stream is not None:
+            stream.write(message)
+            stream.flush()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from explorer.session import log
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
+    if argv is None:
+        _speak_utf8()
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a windowed build has no streams
@@ -60,13 +62,34 @@ def _keep_details() -> None:
     log.keep(traceback.format_exc())
 
 
+def _speak_utf8() -> None:
+    """Start anew where Python takes arguments and names for something else than UTF-8 bytes."""
+    other = sys.getfilesystemencoding().lower().replace("-", "") != "utf8"
+    if other and sys.platform != "win32" and sys.executable and sys.orig_argv[1:]:
+        os.environ["PYTHONUTF8"] = "1"  # the engine's process, too
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 def _dispatch(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
         command = COMMANDS[words[0]]
         arguments = command.parser().parse_args(words[1:])
+        _require_folder()
         return command.run(arguments)
     arguments = desktop_parser().parse_args(words)
+    _require_folder()
     return _desktop(arguments)
+
+
+def _require_folder() -> None:
+    """Python itself fails in odd ways where its working folder is gone."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise CommandError(
+            "The folder that this was started in has been deleted; change to another one (cd) and "
+            "try again."
+        ) from error
 
 
 def _desktop(arguments: argparse.Namespace) -> int:

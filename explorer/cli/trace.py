@@ -20,6 +20,7 @@ from explorer.session import budget
 from explorer.session.prompt import encoding_problem
 from explorer.trace import dxt
 from explorer.trace import messages as m
+from explorer.trace.bounds import MOST_PADDING
 from explorer.trace.card import ModelCard
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
@@ -96,6 +97,8 @@ def writable(name: str) -> Path:
 def _request(arguments: argparse.Namespace) -> RunRequest:
     if (arguments.padding is None) != (arguments.pad is None):
         raise CommandError("--padding and --pad go together, such as --padding left --pad 4.")
+    if (arguments.pad or 0) > MOST_PADDING:
+        raise CommandError(f"--pad {arguments.pad} is too large: at most {MOST_PADDING:,} slots.")
     return RunRequest(
         model=arguments.model,
         prompt=_prompt(arguments),
@@ -112,6 +115,14 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
 
 
 def _prompt(arguments: argparse.Namespace) -> str:
+    """The prompt as text; CommandError if it is empty or no text.  A message may be empty."""
+    text = _text(arguments)
+    if not text and not arguments.chat:
+        raise CommandError("The prompt is empty: give at least one character.")
+    return text
+
+
+def _text(arguments: argparse.Namespace) -> str:
     if arguments.prompt is not None:
         problem = encoding_problem(arguments.prompt)
         if problem:

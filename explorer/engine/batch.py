@@ -96,6 +96,8 @@ def _laid_out(runner: Runner, request: BatchRequest) -> tuple[BatchLayout, list[
     layout = lay_out_batch(
         [[token.id for token in row] for row in tokens], request.padding, request.extra, pad_id
     )
+    for row in layout.rows:
+        runner.require_ids(row.ids)
     if card.context and layout.slots > card.context:
         raise BadInput(
             f"The padded rows take {layout.slots:,} positions, but this model reads at most "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.engine.errors import BadInput
+from explorer.trace.bounds import MOST_PADDING
 from explorer.trace.request import RunRequest, Side
 
 
@@ -51,6 +52,7 @@ def lay_out(
     if not prompt_ids:
         raise BadInput("The prompt is empty: type at least one character, then run again.")
     pads = request.pad if request.padding else 0
+    require_padding(pads)
     if pads and pad_id is None:
         raise BadInput("This model names no padding token; run it without padding.")
     filler = [pad_id or 0] * pads
@@ -99,11 +101,18 @@ def lay_out_batch(
     empty = next((row for row, ids in enumerate(prompts, 1) if not ids), None)
     if empty is not None:
         raise BadInput(f"Prompt {empty} has no tokens, so nothing can be read off it: fill it in.")
+    require_padding(extra)
     slots = max(len(ids) for ids in prompts) + extra
     rows = (
         lay_out(ids, (), RunRequest(padding=side, pad=slots - len(ids)), pad_id) for ids in prompts
     )
     return BatchLayout(tuple(rows), pad_id)
+
+
+def require_padding(slots: int) -> None:
+    """BadInput for more padding than any model reads; asked before a list so long is made."""
+    if slots > MOST_PADDING:
+        raise BadInput(f"{slots:,} padding slots are too many: at most {MOST_PADDING:,}.")
 
 
 def positions(mask: Sequence[int]) -> tuple[int, ...]:

@@ -126,16 +126,20 @@ def load(
 
 def check_device(device: str) -> None:
     """BadInput if this machine has no such device."""
-    kind = device.split(":")[0]
-    there = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
+    kind, colon, number = device.partition(":")
+    counts = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
     }
-    if kind not in there:
+    whole = not colon or (number.isascii() and number.isdigit() and len(number) < 5)
+    if kind not in counts or not whole:
         raise BadInput(f"There is no device {device}; choose cpu, cuda or mps.")
-    if not there[kind]:
+    if not counts[kind]:
         raise BadInput(f"This machine has no {kind} device that torch can use; choose cpu.")
+    if int(number or 0) >= counts[kind]:
+        last = f"; the last one is {kind}:{counts[kind] - 1}" if counts[kind] > 1 else ""
+        raise BadInput(f"This machine has no device {device}: choose {kind}{last}.")
 
 
 def _whole_files(folder: Path) -> list[Path]:

@@ -77,11 +77,15 @@ class Runner(Passes):
                 f"The prompt takes {len(layout.ids):,} positions, but this model reads at most "
                 f"{limit:,}: shorten it."
             )
+        self.require_ids(layout.ids)
+        return layout
+
+    def require_ids(self, ids: Sequence[int]) -> None:
+        """BadInput if the model has no such token: tokenizers may know more than it does."""
         widest = self.model.get_input_embeddings().num_embeddings
-        wrong = next((i for i in layout.ids if not 0 <= i < widest), None)
+        wrong = next((i for i in ids if not 0 <= i < widest), None)
         if wrong is not None:
             raise BadInput(f"There is no token {wrong}: this model's ids end at {widest - 1}.")
-        return layout
 
     def advance(
         self,

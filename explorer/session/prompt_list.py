@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 from explorer import disk
 from explorer.session.prompt import encoding_problem
 from explorer.trace.batch import MOST_ROWS
+
+_BEGUN = re.compile(r'\s*\[\s*("|\Z)')
 
 
 class PromptListError(ValueError):
@@ -20,7 +23,7 @@ def read_prompts(name: str | os.PathLike[str]) -> tuple[str, ...]:
         text = disk.read_text(name)
     except disk.TextError as error:
         raise PromptListError(str(error)) from error
-    found = _json_list(text)
+    found = _json_list(name, text)
     if found is None:
         # Not splitlines: a line may hold form feeds and other separators of its own.
         found = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
@@ -35,13 +38,18 @@ def read_prompts(name: str | os.PathLike[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _json_list(text: str) -> list[str] | None:
+def _json_list(name: str | os.PathLike[str], text: str) -> list[str] | None:
     """The strings of a JSON list; None if the text is anything else."""
     if not text.lstrip().startswith("["):
         return None
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
+        if _BEGUN.match(text):  # no prompt begins so, a list of strings does
+            raise PromptListError(
+                f"{name} begins as a JSON list of strings and is not whole ({error}); complete it, "
+                "or write one prompt a line."
+            ) from error
         return None
     if isinstance(found, list) and all(isinstance(entry, str) for entry in found):
         return found

@@ -113,8 +113,7 @@ class EngineProcess:
                 try:
                     wire.write_request(pipe, request)
                 except UnicodeEncodeError:
-                    words = "The text holds half of a character (a lone surrogate); delete it."
-                    self._say(Failed(run=request.run, sentence=words))
+                    self._say(Failed(run=request.run, sentence=_not_unicode(request)))
                 except (OverflowError, msgspec.MsgspecError) as error:
                     words = f"The engine can't be asked this: {error}. Give smaller values."
                     self._say(Failed(run=request.run, sentence=words))
@@ -189,6 +188,16 @@ class EngineProcess:
     def _running(self) -> Any:
         assert self._child is not None
         return self._child
+
+
+def _not_unicode(request: AnyRequest) -> str:
+    """Why a request can't be sent: names of files may be any bytes, and frames hold UTF-8."""
+    model = getattr(request, "model", "")
+    try:
+        model.encode()
+    except UnicodeEncodeError:
+        return f"The path {model} is not UTF-8; rename the file or the folder, then open it again."
+    return "The text holds half of a character (a lone surrogate); delete it."
 
 
 def _with_this_program() -> dict[str, str]:

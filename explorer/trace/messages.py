@@ -212,6 +212,14 @@ class Progress(Event, frozen=True, kw_only=True):
     text: str
     fraction: float | None = None
 
+    def __post_init__(self) -> None:
+        """A little beyond the ends is rounding; ValueError for what is no share at all."""
+        if self.fraction is None or 0 <= self.fraction <= 1:
+            return
+        if not -1 <= self.fraction <= 2:
+            raise ValueError(f"a progress of {self.fraction} is no share")
+        msgspec.structs.force_setattr(self, "fraction", min(max(self.fraction, 0.0), 1.0))
+
 
 class Loaded(Event, frozen=True, kw_only=True):
     card: ModelCard
