@@ -185,7 +185,7 @@ class Passes:
             if time.perf_counter() - told >= _TELL_SECONDS:
                 told = time.perf_counter()
                 done = first + rows * layer / len(self.layers)
-                self.report(f"Reading {whole:,} tokens", done / whole)
+                self.report(f"Reading the text: {done:,.0f} of {whole:,} tokens", done / whole)
 
         return tell
 

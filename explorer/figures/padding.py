@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from explorer.figures.characters import elide
 from explorer.figures.token_grid import Block, Cell, Chart, Line, Mood, Share
 from explorer.figures.tokens import written
-from explorer.trace.batch import BatchResult, BatchRow, Mistake, Ranked, Reading
+from explorer.trace.batch import BatchRequest, BatchResult, BatchRow, Mistake, Ranked, Reading
 from explorer.trace.step import Token
 from explorer.wording import exact_percent, percent
 
@@ -230,6 +230,32 @@ def effect_words(result: BatchResult, mistake: Mistake) -> str:
 def padding_words(result: BatchResult) -> str:
     """The padding token and where it comes from."""
     return f"Padding token: {written(result.pad)} (id {result.pad.id}). {result.pad_note}"
+
+
+def made_with(result: BatchResult) -> str:
+    """What the results are of: prompts, side, extra slots, steps, mistakes, model."""
+    asked = result.request
+    prompts, steps = len(asked.prompts), asked.steps
+    parts = [
+        "1 prompt" if prompts == 1 else f"{prompts} prompts",
+        f"padded on the {asked.padding}",
+        f"{asked.extra} extra",
+        "1 step" if steps == 1 else f"{steps} steps",
+        *(["chat"] if asked.chat else []),
+        *(f"wrong {mistake}" for mistake in asked.wrong),
+        result.model,
+    ]
+    return ", ".join(parts)
+
+
+def same_batch(one: BatchRequest, other: BatchRequest) -> bool:
+    """True if both give the same results; whether the loss is counted changes none of them."""
+    return _what_counts(one) == _what_counts(other)
+
+
+def _what_counts(asked: BatchRequest) -> tuple[object, ...]:
+    wrong = frozenset(asked.wrong)
+    return asked.prompts, asked.padding, asked.extra, asked.steps, wrong, asked.chat
 
 
 def table(result: BatchResult) -> Iterator[tuple[object, ...]]:

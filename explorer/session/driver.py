@@ -48,6 +48,7 @@ CANCELLED: dict[str, str] = {
     "cache runs": "Cancelled: the cache comparison did not finish.",
     "slot": "Cancelled: the values were not read.",
     "scores": "Cancelled: the prompt was not scored.",
+    "proof": "Cancelled: the model was not compared with the run.",
     "proof": "Cancelled: the last step was not computed again, and nothing was run.",
 }
 UNREAD = "Cancelled before the prompt was read."
@@ -194,8 +195,11 @@ class Driver:
             self.load(store.state.request, keep=True)
         return "" if store.state.card is None else store.state.card.name
 
-    def advance(self, steps: int) -> None:
-        """Run `steps` passes; a lost engine is started first, a missing model opened first."""
+    def advance(self, steps: int, act: Entry | None = None) -> None:
+        """Run `steps` passes; a lost engine is started first, a missing model opened first.
+
+        Undo takes a run that begins at once back with the `act` that it belongs to.
+        """
         state = self._desk.store.state
         problem = encoding_problem(state.request.prompt)
         if problem or not state.request.model:
@@ -217,19 +221,19 @@ class Driver:
         if self._desk.job is None or self._desk.job.kind != "load":
             self.cancel()
             if self._desk.loaded == model_key(state.request):
-                self._begin(steps)
+                self._begin(steps, act)
                 return
             self.load(state.request)
         self._after_load = steps
 
-    def _begin(self, steps: int) -> None:
+    def _begin(self, steps: int, act: Entry | None = None) -> None:
         """Go on with the run on screen, once its model is proven, or begin another."""
         self._planned = steps
         state = self._desk.store.state
         if state.trace is not None and state.trace.request == state.request:
             self.proof.first(self._begin_planned)
         else:
-            self._run(steps)
+            self._run(steps, act=act)
 
     def _begin_planned(self) -> None:
         self._run(self._planned)
@@ -242,7 +246,7 @@ class Driver:
             self._desk.store.set(request=trace.request)
             self._run(max(1, len(trace.steps)), anew=True)
 
-    def _run(self, steps: int, anew: bool = False) -> None:
+    def _run(self, steps: int, anew: bool = False, act: Entry | None = None) -> None:
         state = self._desk.store.state
         trace = state.trace
         fresh = anew or trace is None or trace.request != state.request
@@ -266,6 +270,7 @@ class Driver:
             fresh=fresh,
             endless=steps >= ENDLESS,
             selection=state.selection,
+            act=act,
         )
         self._history.end_gesture()
         latest = replace(state.selection, step=None, query=None, key=None)
@@ -341,6 +346,7 @@ class Driver:
         job.begun = None
         self._history.forget(begun)
         self._desk.store.set(**begun.fields, selection=job.selection, **self._history.shown)
+        self.prompt.refresh()
 
     def stop(self) -> None:
         """End anything but a load: the user acts."""
@@ -461,9 +467,11 @@ class Driver:
             elif not state.trace.steps:  # nothing in it yet is of another opening
                 self._desk.store.set(trace=replace(state.trace, card=state.card))
             return
-        job.begun = self._history.push(_act(job), state, "trace")
+        job.begun = job.act or self._history.push(_act(job), state, "trace")
+        text = f"Reading the prompt: {len(event.tokens):,} tokens…"
         self._desk.store.set(
             trace=Trace(request=job.request, card=state.card, prompt=event.tokens),
+            status=Status(activity="running", text=text),
             **self._history.shown,
         )
         job.fresh = False
@@ -479,11 +487,12 @@ class Driver:
             self.background.on_stepped(event.step, job, trace)
         elif job.kind == "advance" and event.step.index == len(trace.steps):
             self.stopwatch.arrived(event.step, self._desk.link.arrived_at)
+            read = job.begun is not None or state.status.fraction is not None
             self._note_longer(job, len(trace.steps))
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
             keep = budget.looked_at(state.selection.step)
             changes: dict[str, Any] = self._history.shown
-            if state.status.fraction is not None:  # the prompt has been read
+            if read:
                 changes["status"] = Status(activity="running", text="Running…")
             limit = self.background.budget_bytes
             self._desk.store.set(trace=budget.within(longer, limit, keep), **changes)

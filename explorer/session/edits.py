@@ -8,7 +8,7 @@ from typing import Any
 
 from explorer.session import views
 from explorer.session.driver import Driver
-from explorer.session.history import History
+from explorer.session.history import Entry, History
 from explorer.session.state import State
 from explorer.session.store import Store
 
@@ -21,11 +21,12 @@ class Edits:
         self._history = history
         self._driver = driver
 
-    def make(self, kind: str, changes: dict[str, Any], merge: bool = False) -> None:
+    def make(self, kind: str, changes: dict[str, Any], merge: bool = False) -> Entry:
         """Change fields of the state; `merge` with the last change if that was the same gesture."""
         kept = [name for name in changes if name != "selection"]
-        self._history.push(kind, self._store.state, *kept, merge=merge)
+        entry = self._history.push(kind, self._store.state, *kept, merge=merge)
         self._show(changes)
+        return entry
 
     def undo(self) -> None:
         """Take back the last act; a run whose prompt is still being read is only ended."""

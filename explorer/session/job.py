@@ -43,6 +43,7 @@ class Job:
     fresh: bool = False  # advance: a new trace takes the place of the one on screen
     begun: Entry | None = None  # advance: the same as undo knows it, until its first step comes
     selection: Selection = field(default_factory=Selection)  # advance: what was looked at before
+    act: Entry | None = None  # advance: the act that it belongs to, if that is more than a run
     noted: bool = False  # advance: what undo takes back is remembered
     keep: bool = False  # load: the model that worked before, which may still be loaded
     held: bool = False  # load: the engine had a model when it began

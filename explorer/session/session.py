@@ -243,6 +243,22 @@ class Session:
         """Padded prompts together and each alone: `state.batch`."""
         self._driver.batches.run(batch)
 
+    def run_prompt(
+        self, prompt: str, chat: bool, side: Literal["left", "right"] | None, pad: int
+    ) -> None:
+        """Another prompt in place of the run on screen, and its first pass: one act to undo."""
+        self._driver.stop()
+        self.drop_plan()
+        state = self.state
+        request = msgspec.structs.replace(
+            state.request, prompt=prompt, chat=chat, padding=side, pad=pad
+        )
+        if state.trace is not None and state.trace.steps and state.trace.request == request:
+            return  # it is the run on screen
+        act = self._edits.make("batch prompt", {"request": request, **views.view(None, state)})
+        self._driver.prompt.refresh()
+        self._driver.advance(1, act)
+
     def pause(self) -> None:
         self._driver.pause()
 

@@ -58,6 +58,7 @@ class Docks(QMainWindow):
         panel = place.load()(self._session, self._theme)
         panel.failed.connect(self.failed)
         panel.preferences = self._preferences
+        panel.wanted.connect(self.open)
         panel.saving.saved.connect(self.saved)
         panel.saving.copied.connect(self.copied)
         return panel

@@ -45,6 +45,13 @@ def row(*parts: tuple[str, QWidget | None]) -> QHBoxLayout:
     return row
 
 
+def keep_place(widget: QWidget) -> None:
+    """Hidden or not, nothing beside it moves."""
+    policy = widget.sizePolicy()
+    policy.setRetainSizeWhenHidden(True)
+    widget.setSizePolicy(policy)
+
+
 def words() -> QLabel:
     """A label for sentences."""
     label = QLabel()

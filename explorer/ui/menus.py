@@ -63,6 +63,12 @@ class Actions(QObject):
         # Qt flips a checkable action by itself; the state alone says what is true.
         self.follow(window.session.state)
 
+    @staticmethod
+    def names(row_id: str) -> list[str]:
+        """What the action is called, on and off."""
+        (row,) = (row for row in ACTIONS if row.id == row_id)
+        return [_text(name) for name in (row.text, row.checked_text) if name]
+
     def set_theme(self, theme: Theme) -> None:
         """Icons in the theme's colours."""
         self._icons = {

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVB
 from explorer.figures import tokens
 from explorer.figures.cache import short_bytes
 from explorer.figures.plan import seconds_text
+from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
 from explorer.session.state import Drift, State
 from explorer.trace.plan import Plan
 from explorer.ui.canvases.accessible import announce
@@ -26,6 +27,7 @@ class Notice(QWidget):
 
     def __init__(self, look: str, closable: bool = False, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._closed = ""  # the sentence that was closed by hand: it is not said again
         self.setProperty("look", look)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._label = QLabel()
@@ -33,7 +35,7 @@ class Notice(QWidget):
         self._label.setTextFormat(Qt.TextFormat.PlainText)
         self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(10, 2, 4, 2)
+        self._row.setContentsMargins(10, 1, 4, 1)
         self._row.addWidget(self._label, 1)
         if closable:
             close = QToolButton()
@@ -55,8 +57,17 @@ class Notice(QWidget):
         button.clicked.connect(act)
         self._row.insertWidget(self._row.count() - (1 if self._has_close() else 0), button)
 
+    def close_by_hand(self) -> None:
+        """Hide this sentence until there is another."""
+        closed = self.text
+        self.say("")
+        self._closed = closed
+
     def say(self, text: str) -> None:
         """Show a sentence; an empty one hides the bar."""
+        if text and text == self._closed:
+            return
+        self._closed = ""
         if text == self.text and self.isHidden() != bool(text):
             return
         self._label.setText(text)
@@ -87,6 +98,7 @@ class Notices(QWidget):
     dropPlan = Signal()
     runAgain = Signal()
     lookOnly = Signal()
+    undo = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -98,9 +110,16 @@ class Notices(QWidget):
         self.error = Notice("error-card", closable=True)
         self.error.add_button(self.tr("Open log"), self.openLog.emit)
         self.error.dismissed.connect(self.dismissError)
-        self.mask = Notice("warning-card")
+        self.mask = Notice("warning-card", closable=True)
         self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
-        self.stale = Notice("warning-card")
+        self.stale = Notice("warning-card", closable=True)
+        for bar in (self.mask, self.stale):  # they last, and lie over the panels if they are long
+            bar.dismissed.connect(bar.close_by_hand)
+        self.dropped = Notice("warning-card", closable=True)
+        self.dropped.dismissed.connect(self.dropped.close_by_hand)
+        self.taken = Notice("warning-card", closable=True)
+        self.taken.add_button(self.tr("Undo"), self.undo.emit)
+        self.taken.dismissed.connect(self.taken.close_by_hand)
         self.plan = Notice("warning-card")
         self.plan.add_button(self.tr("Run it"), lambda: self.goOn.emit(1), primary=True)
         self.plan.add_button(
@@ -117,7 +136,8 @@ class Notices(QWidget):
         column.setContentsMargins(8, 0, 8, 0)
         column.setSpacing(3)
         bars = (
-            self.lost, self.error, self.plan, self.drift, self.model, self.mask, self.stale,
+            self.lost, self.error, self.plan, self.drift, self.dropped, self.taken, self.model,
+            self.mask, self.stale,
         )  # fmt: skip
         for notice in bars:
             column.addWidget(notice)
@@ -139,6 +159,9 @@ class Notices(QWidget):
             self.drift.say(self._drift_words(new.drift) if told and new.drift is not None else "")
         if old is None or old.card is not new.card:
             self.model.say(" ".join(new.card.warnings) if new.card is not None else "")
+        if old is None or new.branches.let_go != old.branches.let_go:
+            self.dropped.say(self._dropped_words(new.branches.let_go))
+        self.taken.say(self._taken_words() if new.undo_kind == "batch prompt" else "")
         told = ("trace", "request", "card")
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
             stale = self._stale_words(new)
@@ -148,6 +171,21 @@ class Notices(QWidget):
             else:  # one bar for both: two would take the charts their height
                 self.mask.say(f"{self._mask_words()} {stale}".rstrip())
                 self.stale.say("")
+
+    def _dropped_words(self, count: int) -> str:
+        if not count:
+            return ""
+        text = self.tr(
+            "{0} dropped to stay within {1} and {2} branches. Save the session to keep the rest."
+        )
+        many = self.tr("1 old branch was") if count == 1 else self.tr("{0} old branches were")
+        return text.format(many.format(count), short_bytes(LIMIT_BYTES), LIMIT_BRANCHES)
+
+    def _taken_words(self) -> str:
+        return self.tr(
+            "The main run is now this prompt of the batch, with its padding. Undo brings the "
+            "earlier prompt and run back."
+        )
 
     def _mask_words(self) -> str:
         return self.tr(

@@ -46,6 +46,7 @@ class Panel(QWidget):
     EMPTY = QT_TRANSLATE_NOOP("Panel", "Type a prompt and press Step (Space).")
 
     failed = Signal(str)  # one sentence for the window's error bar
+    wanted = Signal(str)  # ID of a panel that now has something to show
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,7 +59,9 @@ class Panel(QWidget):
         self.setAccessibleDescription(self.tr(self.EXPLANATION))
 
         self.header = self._build_header()
+        self._why = self._activity = ""
         self._empty = QLabel()
+        self._empty.setTextFormat(Qt.TextFormat.PlainText)
         self._empty.setProperty("look", "muted")
         self._empty.setWordWrap(True)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -105,9 +108,16 @@ class Panel(QWidget):
         """True while something is worked out that this panel has still to draw."""
         return False
 
+    def show_activity(self, state: State) -> None:
+        """While the first step of a run is on its way, an empty panel says what is going on."""
+        self._activity = activity_words(state)
+        if self.empty:
+            self._empty.setText(self._activity or self._why)
+
     def show_empty(self, why: str = "") -> None:
         """Show one sentence in place of the content: what to do, or why nothing is drawn."""
-        self._empty.setText(why or self.tr(self.EMPTY))
+        self._why = why or self.tr(self.EMPTY)
+        self._empty.setText(self._activity or self._why)
         self._pages.setCurrentIndex(0)
         self._more.setVisible(False)
 
@@ -238,3 +248,14 @@ class Panel(QWidget):
             f"{kind.upper()} (*.{kind})",
             lambda path: self.saving.save(view, name, path, kind, self._caption(name, view)),
         )
+
+
+def activity_words(state: State) -> str:
+    """What the engine does before there is a step to draw; "" if there is one, or it does nothing.
+
+    A panel that is empty for a reason of its own goes on saying that.
+    """
+    if state.step_index is not None:
+        return ""
+    busy = state.status.activity in ("starting", "loading", "running")
+    return state.status.text if busy else ""

@@ -127,3 +127,4 @@ class PanelDock(QDockWidget):
         if self._latest is not None and self._latest is not self._shown:
             old, self._shown = self._shown, self._latest
             self.panel.show_state(old, self._latest)
+            self.panel.show_activity(self._latest)

@@ -132,10 +132,11 @@ class StatusBar(QWidget):
         row.setContentsMargins(10, 0, 8, 2)
         row.setSpacing(10)
         row.addWidget(self._text, 1)
-        row.addWidget(self._progress)
-        row.addWidget(self._cancel)
         row.addWidget(self._model, 1)
         row.addWidget(self.light)
+        # Last, where nothing that changes its words can push them about.
+        row.addWidget(self._progress)
+        row.addWidget(self._cancel)
         self._said = ""
         self._until = QTimer(self)
         self._until.setSingleShot(True)

@@ -58,6 +58,7 @@ QLabel { background: transparent; }
 QLabel[look="title"] { font-size: @title_size@; font-weight: 600; color: @text@; }
 QLabel[look="heading"] { font-size: @heading_size@; font-weight: 600; color: @text@; }
 QLabel[look="muted"] { color: @muted@; }
+QLabel[look="warning"] { color: @warning@; font-weight: bold; }
 QLabel[look="small"] { color: @muted@; font-size: @small_size@; }
 QLabel[look="error"] { color: @danger@; }
 *[look="error-card"] {
@@ -77,6 +78,10 @@ QPushButton, QToolButton {
     padding: @px4@ @px10@; min-height: @px18@;
 }
 QToolButton { padding: @px4@ @px6@; }
+*[look="error-card"] QPushButton, *[look="warning-card"] QPushButton,
+*[look="error-card"] QToolButton, *[look="warning-card"] QToolButton {
+    padding: @px1@ @px8@; min-height: @px16@;
+}
 QPushButton:hover, QToolButton:hover { background: @hover@; border-color: @text@; }
 QPushButton:pressed, QToolButton:pressed { background: @pressed@; }
 QPushButton:checked, QToolButton:checked {

@@ -23,6 +23,7 @@ from explorer.ui.calm import ComboBox, SpinBox
 from explorer.ui.files import BUNDLED
 from explorer.ui.icons import icon
 from explorer.ui.menus import Actions
+from explorer.ui.steady_button import SteadyButton
 from explorer.ui.theme import Theme, unit
 
 _LEAST = 620  # pixels at a zoom of 1, with icons only
@@ -118,7 +119,8 @@ class TopBar(QWidget):
         self.panels.hide()
 
     def _button(self, action: str, text: bool = False, primary: bool = False) -> QToolButton:
-        button = QToolButton()
+        names = self._actions.names(action)
+        button = SteadyButton(names) if len(names) > 1 else QToolButton()
         button.setDefaultAction(self._actions.by_id[action])
         if text:
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

@@ -31,6 +31,7 @@ from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
 from explorer.trace.seen import Seen
 from explorer.ui import mnemonics, samples, seen
+from explorer.ui.bar_slot import BarSlot
 from explorer.ui.calm import leave_focus
 from explorer.ui.canvases.accessible import label_lists
 from explorer.ui.controls import SamplingControls
@@ -157,7 +158,7 @@ class Window(QMainWindow):
         rows.setContentsMargins(0, 0, 0, 4)
         rows.setSpacing(6)
         rows.addWidget(self.topbar)
-        rows.addWidget(self.notices)
+        rows.addWidget(BarSlot(self.notices, whole))
         rows.addLayout(middle, 1)
         rows.addWidget(self.status)
         self.setCentralWidget(whole)
@@ -183,6 +184,7 @@ class Window(QMainWindow):
         self.notices.dropPlan.connect(self.session.drop_plan)
         self.notices.runAgain.connect(self.session.run_again)
         self.notices.lookOnly.connect(self.session.look_only)
+        self.notices.undo.connect(self.session.undo)
         self.notices.maskOn.connect(lambda: self.session.set_causal_mask(True))
         self.prompt.edit.left.connect(self.setFocus)
 

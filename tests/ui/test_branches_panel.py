@@ -42,7 +42,7 @@ def test_a_fork_is_two_rows_and_the_node_on_screen_is_marked(stage: WindowStage)
     assert shown.tree._shown == Place(1, 1)
     assert shown.tree._lit == {(0, 0), (1, 1)}
     assert "2 branches kept" in words(shown)
-    assert "KiB in memory" in words(shown)
+    assert "KiB in memory (at most 1 GiB)" in words(shown)
 
 
 def test_a_click_shows_the_node_and_undo_goes_back(stage: WindowStage) -> None:
@@ -126,4 +126,4 @@ def test_a_name_shows_everywhere_and_undo_takes_it_back(stage: WindowStage) -> N
 def test_what_only_undo_holds_is_shown(stage: WindowStage) -> None:
     shown = forked(stage)
     stage.session._store.set(undo_bytes=3 << 20)
-    assert "undo holds 3 MiB more" in words(shown)
+    assert "undo holds 3 MiB more (at most 256 MiB)" in words(shown)

@@ -80,12 +80,13 @@ def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
     wait_until(lambda: stage.window.docks.settled)
     assert "4 of 50 draws so far" in words(shown)
     assert [row.second for row in shown._bars._rows] == [0.75, 0.25]
-    assert shown._draw.text() == "Stop"
-    shown._draw.click()
+    assert not shown._draw.isEnabled()
+    assert shown._stop_draws.isEnabled()
+    shown._stop_draws.click()
     assert stage.engine.last(m.Cancel).run == run
     stage.say(m.PartFacts(run=run, facts={**part, "count": 5}))  # stale
     assert "Stopped after 4 of 50 draws" in words(shown)
-    assert shown._draw.text() == "Draw"
+    assert not shown._stop_draws.isEnabled()
     shown._draw.click()
     wait_until(lambda: stage.window.docks.settled)
     assert "50 draws" not in words(shown)  # those of before are not the first of the new ones

@@ -94,18 +94,21 @@ def test_a_no_break_space_in_a_prompt_stays_one(stage: WindowStage) -> None:
 
 def test_a_run_shows_progress_can_be_cancelled_and_leaves_the_prompts(stage: WindowStage) -> None:
     panel = loaded(stage)
-    assert panel._run.text() == "Run batch"
-    panel._run.click()
+    assert not panel._cancel.isEnabled()
+    QTest.mouseClick(panel._run, Qt.MouseButton.LeftButton)
     run = stage.engine.last(m.RunBatch).run
-    assert panel._run.text() == "Cancel"
+    QTest.mouseClick(panel._run, Qt.MouseButton.LeftButton)  # a hasty second click
+    assert stage.engine.count(m.RunBatch) == 1
+    assert m.Cancel(run=run) not in stage.engine.asked
     assert panel._progress.isVisible()
     stage.say(m.Progress(run=run, text="Decoding", fraction=0.5))
     # While something runs, this panel is drawn in a later turn of the loop.
     wait_until(lambda: panel._progress.value() == 500)
     assert "each prompt alone" in words(panel)
-    panel._run.click()
+    assert not panel._run.geometry().intersects(panel._cancel.geometry())
+    QTest.mouseClick(panel._cancel, Qt.MouseButton.LeftButton)
     assert m.Cancel(run=run) in stage.engine.asked
-    assert panel._run.text() == "Run batch"
+    assert panel._run.isEnabled()
     assert panel.tabs.currentIndex() == 0
     assert not panel.tabs.isTabEnabled(1)
 
@@ -192,6 +195,66 @@ def test_loss_mistakes_count_otherwise_without_another_run(stage: WindowStage) -
     assert panel.tabs.tabText(2) == "Wrong on purpose (1)"
     assert not panel._again.isActive()
     assert stage.engine.count(m.RunBatch) == 1
+
+
+def test_results_name_what_they_were_made_with_and_are_marked_once_that_is_not_what_is_set(
+    stage: WindowStage,
+) -> None:
+    panel = loaded(stage)
+    panel.prompts.edit.setPlainText("one\ntwo")
+    panel._run.click()
+    answer(stage)
+    made = "2 prompts, padded on the right, 0 extra, 1 step, tiny"
+    assert panel._made.text() == f"Results: {made}."
+    panel._sides.button(0).click()
+    assert panel._made.text() == f"Out of date, press Run batch. These results: {made}."
+    panel._run_again()
+    assert panel._made.text() == f"Running. Below are still the earlier results: {made}."
+    panel._cancel.click()
+    assert panel.stale
+    assert panel._made.text().startswith("Out of date")
+    panel._sides.button(1).click()
+    assert not panel.stale
+
+
+def test_attention_of_a_row_is_one_act_that_is_said_and_can_be_undone(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    panel._run.click()
+    answer(stage)
+    stage.ran(2)
+    before = stage.state
+    panel._look.click()
+    stage.prompted()
+    stage.steps(1)
+    stage.finish()
+    stage.paint()
+    bar = stage.window.notices.taken
+    assert bar.isVisible()
+    assert stage.state.request.prompt == " w0 w1"
+    assert stage.window.docks.bring_up("attention").isVisible()
+    stage.session.undo()
+    stage.paint()
+    assert (stage.state.trace, stage.state.request) == (before.trace, before.request)
+    assert not bar.isVisible()
+    assert stage.state.undo_kind == before.undo_kind
+    stage.session.redo()
+    assert stage.state.request.prompt == " w0 w1"
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 1
+    panel._look.click()  # it is on screen already
+    assert stage.engine.count(m.Advance) == 2
+
+
+def test_attention_of_a_row_that_is_cancelled_leaves_prompt_and_run(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    panel._run.click()
+    answer(stage)
+    stage.ran(2)
+    before = stage.state
+    panel._look.click()
+    stage.prompted()
+    stage.session.cancel()
+    assert (stage.state.trace, stage.state.request) == (before.trace, before.request)
 
 
 def test_attention_of_a_row_runs_it_as_the_single_prompt_with_its_padding(

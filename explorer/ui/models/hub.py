@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from explorer.figures.cache import short_bytes
 from explorer.session.session import Session
 from explorer.session.state import Download, State
+from explorer.ui import forms
 from explorer.ui.calm import ComboBox
 from explorer.ui.elided import ElidedLabel
 from explorer.wording import progress_percent
@@ -95,6 +96,7 @@ class HubDialog(QDialog):
         top.addWidget(self.look)
         bottom.addStretch(1)
         for button in (self.stop, self.leave, self.fetch, self.open):
+            forms.keep_place(button)
             bottom.addWidget(button)
         column = QVBoxLayout(self)
         column.setSpacing(8)

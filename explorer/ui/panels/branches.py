@@ -25,7 +25,8 @@ from explorer.figures import branches as figures
 from explorer.figures import tokens
 from explorer.figures.branches import Cost, Pair, Row
 from explorer.figures.characters import elide
-from explorer.session.branches import Branch
+from explorer.session.branches import LIMIT_BYTES, Branch
+from explorer.session.history import LIMIT_BYTES as UNDO_BYTES
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.calm import ComboBox
@@ -188,16 +189,19 @@ class BranchesPanel(Panel):
         gone = [branch for branch in kept.all if branch.number in state.forgotten]
         count = len(kept.all) - len(gone)
         many = self.tr("1 branch") if count == 1 else self.tr("{0} branches").format(count)
-        text = self.tr("{0} kept, {1} in memory").format(many, _bytes_text(kept.bytes))
+        held, most = _bytes_text(kept.bytes), _bytes_text(LIMIT_BYTES)
+        text = self.tr("{0} kept, {1} in memory (at most {2})").format(many, held, most)
         elsewhere = count - len(self._branches)
         if elsewhere:
             text += self.tr(" · {0} of them from other prompts or settings").format(elsewhere)
         if gone:
             text += self.tr(" · {0} forgotten: undo brings them back").format(len(gone))
         if state.undo_bytes:
-            text += self.tr(" · undo holds {0} more").format(_bytes_text(state.undo_bytes))
+            text += self.tr(" · undo holds {0} more (at most {1})").format(
+                _bytes_text(state.undo_bytes), _bytes_text(UNDO_BYTES)
+            )
         if kept.let_go:
-            text += self.tr(" · {0} older ones were let go to save memory").format(kept.let_go)
+            text += self.tr(" · {0} older ones were dropped to save memory").format(kept.let_go)
         self._memory.setText(text)
 
     def _offer_others(self, state: State) -> None:

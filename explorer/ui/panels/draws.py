@@ -54,10 +54,11 @@ class DrawsPanel(Panel):
         self._length = forms.spin(self.tr("Tokens per draw"), 1, 64, 5)
         self._draw = QPushButton(self.tr("Draw"))
         self._draw.setToolTip(self.tr("With the sampling settings of the controls"))
-        self._draw.clicked.connect(self._draw_or_stop)
+        self._draw.clicked.connect(self._draw_many)
+        self._stop_draws = self._stop_button()
         row = forms.row(
             (self.tr("Draws"), self._count), (self.tr("of"), self._length),
-            (self.tr("tokens"), None), ("", self._draw),
+            (self.tr("tokens"), None), ("", self._draw), ("", self._stop_draws),
         )  # fmt: skip
         return forms.page(row, self._drawn_words, self._bars, self._drawn_table)
 
@@ -69,24 +70,26 @@ class DrawsPanel(Panel):
         self._search.setToolTip(
             self.tr("A beam first, then the most probable beginnings, until nothing can be better")
         )
-        self._search.clicked.connect(self._search_or_stop)
+        self._search.clicked.connect(self._begin_search)
+        self._stop_search = self._stop_button()
         row = forms.row(
             (self.tr("Depth"), self._depth), (self.tr("beam"), self._width),
-            (self.tr("passes"), self._passes), ("", self._search),
+            (self.tr("passes"), self._passes), ("", self._search), ("", self._stop_search),
         )  # fmt: skip
         return forms.page(row, self._found_words, self._found_table)
 
-    def _draw_or_stop(self) -> None:
-        if self._under_way == "draws":
-            self.session.pause()
-        else:
-            self.session.draw_many(self._count.value(), self._length.value())
+    def _stop_button(self) -> QPushButton:
+        """Beside the one that begins, never in its place: a second click would end it at once."""
+        button = QPushButton(self.tr("Stop"))
+        button.setEnabled(False)
+        button.clicked.connect(self.session.cancel)
+        return button
 
-    def _search_or_stop(self) -> None:
-        if self._under_way == "search":
-            self.session.pause()
-        else:
-            self.session.search(self._depth.value(), self._width.value(), self._passes.value())
+    def _draw_many(self) -> None:
+        self.session.draw_many(self._count.value(), self._length.value())
+
+    def _begin_search(self) -> None:
+        self.session.search(self._depth.value(), self._width.value(), self._passes.value())
 
     @property
     def _under_way(self) -> str:
@@ -113,10 +116,10 @@ class DrawsPanel(Panel):
             return
         ready = new.card is not None and new.status.activity in ("idle", "checking")
         drawing, searching = (new.status.experiment == kind for kind in ("draws", "search"))
-        self._draw.setEnabled(drawing or (ready and not new.sampling.takes_best))
-        self._draw.setText(self.tr("Stop") if drawing else self.tr("Draw"))
-        self._search.setEnabled(searching or ready)
-        self._search.setText(self.tr("Stop") if searching else self.tr("Search"))
+        self._draw.setEnabled(ready and not new.sampling.takes_best)
+        self._stop_draws.setEnabled(drawing)
+        self._search.setEnabled(ready)
+        self._stop_search.setEnabled(searching)
         self._show_draws()
         self._show_found()
         self.show_content()

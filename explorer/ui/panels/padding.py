@@ -25,6 +25,7 @@ from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
 from explorer.ui import caption
 from explorer.ui.calm import SpinBox, TabWidget
+from explorer.ui.elided import ElidedLabel
 from explorer.ui.padding.mistakes import Mistakes
 from explorer.ui.padding.pages import GridPage
 from explorer.ui.padding.prompts import PromptList
@@ -79,6 +80,7 @@ class PaddingPanel(Panel):
         self.content.setSpacing(2)
         self.content.addLayout(self._build_tools())
         self.tabs.setCornerWidget(self._look)
+        self.content.addLayout(self._build_made())
         self.content.addWidget(self.tabs, 1)
         self._narrow()
         self._show_result(None)
@@ -106,15 +108,30 @@ class PaddingPanel(Panel):
         self._steps.setToolTip(self.tr("Passes: the first is the prefill, each picks a token"))
         self._progress = QProgressBar()
         self._progress.setTextVisible(False)
-        self._progress.setMinimumWidth(24)
+        self._progress.setFixedWidth(60)
         self._progress.setAccessibleName(self.tr("Progress of the batch"))
         policy = self._progress.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self._progress.setSizePolicy(policy)
-        self._run = QPushButton()
+        self._run = QPushButton(self.tr("Run batch"))
+        self._run.setProperty("look", "primary")
         self._run.clicked.connect(self._on_run)
-        row.addWidget(self._progress, 1)
+        # In a place of its own: a second click on "Run batch" must not end what the first began.
+        self._cancel = QPushButton(self.tr("Cancel"))
+        self._cancel.setToolTip(self.tr("Stop the batch; the results shown stay"))
+        self._cancel.setEnabled(False)
+        self._cancel.clicked.connect(self.session.cancel)
+        row.addStretch(1)
         row.addWidget(self._run)
+        return row
+
+    def _build_made(self) -> QHBoxLayout:
+        """What the results are of, and how far the next ones are."""
+        self._made = ElidedLabel()
+        row = QHBoxLayout()
+        row.addWidget(self._made, 1)
+        row.addWidget(self._progress)
+        row.addWidget(self._cancel)
         return row
 
     def _spin(self, row: QHBoxLayout, words: str, least: int, most: int) -> QSpinBox:
@@ -144,8 +161,9 @@ class PaddingPanel(Panel):
         self._look.clicked.connect(self._look_at_attention)
         self._look.setToolTip(
             self.tr(
-                "Makes this prompt the single prompt, with the same padding, and runs its prefill: "
-                "the Attention panel then shows its maps, padding hatched"
+                "Put this prompt, with its padding, in place of the main run's prompt and read it: "
+                "the Attention panel shows its maps, padding hatched. Undo brings the earlier run "
+                "back."
             )
         )
         return page
@@ -184,12 +202,10 @@ class PaddingPanel(Panel):
         self._progress.setValue(round(1000 * (fraction or 0.0)))
 
     def _show_buttons(self) -> None:
-        look = "" if self._running else "primary"
-        self._run.setText(self.tr("Cancel") if self._running else self.tr("Run batch"))
-        if self._run.property("look") != look:
-            self._run.setProperty("look", look)
-            self._run.style().polish(self._run)
-        self._run.setEnabled(bool(self.prompts.prompts()) and self._model is not None)
+        some = bool(self.prompts.prompts()) and self._model is not None
+        self._run.setEnabled(some and not self._running)
+        self._cancel.setEnabled(self._running)
+        self._show_made()
         count = self.mistakes.count
         self.tabs.setTabText(
             2,
@@ -197,6 +213,31 @@ class PaddingPanel(Panel):
             if count
             else self.tr("Wrong on purpose"),
         )
+
+    @property
+    def stale(self) -> bool:
+        """True if the results on screen are not those of the controls and the model."""
+        result = self._result
+        return result is not None and not (
+            figures.same_batch(result.request, self.request())
+            and self._model in (None, result.model)
+        )
+
+    def _show_made(self) -> None:
+        """What the results on screen were made with, and whether that still is what is set."""
+        if self._result is None:
+            self._made.setText("")
+            return
+        text = self.tr("Results: {0}.")
+        if self.stale and self._running:
+            text = self.tr("Running. Below are still the earlier results: {0}.")
+        elif self.stale:
+            text = self.tr("Out of date, press Run batch. These results: {0}.")
+        self._made.setText(text.format(figures.made_with(self._result)))
+        look = "warning" if self.stale else "muted"
+        if self._made.property("look") != look:
+            self._made.setProperty("look", look)
+            self._made.style().polish(self._made)
 
     def _show_result(self, result: BatchResult | None) -> None:
         self._result = result
@@ -283,9 +324,6 @@ class PaddingPanel(Panel):
             self.tabs.setCurrentIndex(1)
 
     def _on_run(self) -> None:
-        if self._running:
-            self.session.cancel()
-            return
         self._start()
         if self.tabs.currentIndex() == 0 and self._running:
             if self._result is None:
@@ -325,10 +363,9 @@ class PaddingPanel(Panel):
             return
         row = self._result.rows[self._selected]
         pads = len(row.real) - sum(row.real)
-        self.session.set_chat(self._result.request.chat)
-        self.session.set_prompt(row.prompt)
-        self.session.set_padding(self._result.request.padding if pads else None, pads)
-        self.session.step()
+        side = self._result.request.padding if pads else None
+        self.session.run_prompt(row.prompt, self._result.request.chat, side, pads)
+        self.wanted.emit("attention")
 
     # -- looks
 

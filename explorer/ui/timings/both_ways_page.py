@@ -41,9 +41,12 @@ class BothWaysPage(Page):
         self._progress.setTextVisible(False)
         self._progress.setRange(0, 1000)
         self._progress.setMaximumWidth(160)
+        self._progress.setMinimumWidth(24)
         self._progress.setAccessibleName(self.tr("Progress"))
         self._cancel = QPushButton(self.tr("Cancel"))
         self._cancel.clicked.connect(session.cancel)
+        for part in (self._progress, self._cancel):
+            forms.keep_place(part)
         controls = forms.row(
             ("", self._tokens), (self.tr("tokens"), None), ("", self._run),
             ("", self._progress), ("", self._cancel),
@@ -103,7 +106,6 @@ class BothWaysPage(Page):
         return None
 
     def _show_progress(self, running: bool) -> None:
-        self._run.setVisible(not running)
         for part in (self._progress, self._cancel):
             part.setVisible(running)
 
