@@ -48,7 +48,6 @@ CANCELLED: dict[str, str] = {
     "cache runs": "Cancelled: the cache comparison did not finish.",
     "slot": "Cancelled: the values were not read.",
     "scores": "Cancelled: the prompt was not scored.",
-    "proof": "Cancelled: the model was not compared with the run.",
     "proof": "Cancelled: the last step was not computed again, and nothing was run.",
 }
 UNREAD = "Cancelled before the prompt was read."

@@ -32,10 +32,10 @@ class Entry:
     steps: int | None = None  # the act made the run longer; so many steps were there before
 
     @property
-    def text_bytes(self) -> int:
-        """What the prompt of the replaced request holds."""
+    def prompt(self) -> str:
+        """Of the request that it replaced, if it replaced one."""
         request = self.fields.get("request")
-        return 0 if request is None else len(request.prompt.encode("utf-8", "surrogatepass"))
+        return "" if request is None else str(request.prompt)
 
 
 class History:
@@ -109,11 +109,13 @@ class History:
         `kept` are the traces held anyway; returns the bytes of the others.
         """
         self.grown = False
-        known = arrays_of(kept)
+        known, texts = arrays_of(kept), set[int]()
         total = 0
         for place, entry in enumerate([*self._redo, *reversed(self._undo)]):
             trace = entry.fields.get("trace")
-            more = entry.text_bytes
+            prompt = entry.prompt
+            more = 0 if id(prompt) in texts else len(prompt.encode("utf-8", "surrogatepass"))
+            texts.add(id(prompt))
             if trace is not None:
                 beyond, known = bytes_beyond(trace, known)
                 more += beyond

@@ -33,7 +33,7 @@ def test_many_steps_and_switches_leave_undo_small() -> None:
     for _ in range(50):
         stage.session.show_branch(first)
         stage.session.show_branch(second)
-    assert stage.state.undo_bytes == before  # the steps are the branches' own
+    assert stage.state.undo_bytes - before <= len("hello")  # the steps are the branches' own
     assert len(stage.state.branches.all) == 2
 
 
