@@ -183,6 +183,7 @@ def test_the_scale_of_the_colours_is_one_list_that_says_what_it_is(
         _shown(board), figures.levels(whole.weights, whole.kinds, top, scale)
     )
     assert shown._colour_key.name == tools.scale.currentText()
+    assert board.panel.views()["Attention map"].about.endswith(tools.scale.currentText())
     shown.go_to(20, 3)
     said = board.panel._readout.text()
     reading = {
