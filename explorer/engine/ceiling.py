@@ -11,7 +11,7 @@ import sys
 
 from explorer.engine import memory
 
-_RESERVE = 256 << 20  # bytes left to the rest of the machine
+_RESERVE = 256 << 20  # bytes left to the rest of the machine; a quarter where that is less
 _REFUSED = ("not enough memory", "out of memory", "can't allocate memory", "cannot allocate memory")
 SENTENCE = (
     "Not enough memory for this; shorten the prompt, choose a smaller model or dtype, or close "
@@ -35,7 +35,7 @@ def set_here() -> None:
         if free is None:
             return
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        most = _data_bytes() + max(0, free - _RESERVE)
+        most = _data_bytes() + free - min(_RESERVE, free // 4)
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
