@@ -45,7 +45,11 @@ class Atlas:
 
     @property
     def tops(self) -> np.ndarray:
-        """(L, H) float32: the largest weight of each head."""
+        """(L, H) float32: the largest weight of each head, of a difference the largest change."""
+        if self.signed:
+            middle = 1 << 15  # figures.difference.WIDE_MIDDLE
+            change = np.where(self.levels < READ, 0, self.levels.astype(np.float32) - middle)
+            return np.asarray(np.abs(change).max(axis=(2, 3), initial=0) / (middle - READ))
         found = self.levels.max(axis=(2, 3), initial=0).astype(np.float32)
         return np.asarray(np.maximum(found - READ, 0) / LEVELS)
 

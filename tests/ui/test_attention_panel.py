@@ -304,6 +304,19 @@ def test_the_table_holds_the_figures_themselves(board: Board) -> None:
     assert table_text.text(view.table()).count("\n") == 5
 
 
+def test_the_table_of_all_heads_has_the_largest_weight_of_each(board: Board) -> None:
+    trace = Run(layers=2, absent=(0,)).prefill(5)
+    board.show(trace=trace)
+    board.settle()
+    table = board.panel.views()["All heads"].table
+    assert table is not None
+    header, *rows = table()
+    assert header == ("layer", "head", "largest_weight")
+    assert [row[:2] for row in rows] == [(1, head) for head in range(4)]
+    wanted = [float(figures.full_map(trace, 0, 1, head).weights.max()) for head in range(4)]
+    assert [row[2] for row in rows] == pytest.approx(wanted, abs=1e-4)
+
+
 def test_a_theme_reaches_every_canvas(board: Board) -> None:
     board.show(trace=Run().prefill(5))
     board.settle()

@@ -27,6 +27,7 @@ class HeadsSide(QWidget):
         super().__init__()
         self.atlas = AtlasView(theme, read)
         self.go_to = GoTo()
+        self.shown: Atlas | None = None  # what the thumbnails are of
         self.order = ComboBox()
         for place, (words, kind, tip) in enumerate(self._orders()):
             self.order.addItem(words, kind)
@@ -98,6 +99,7 @@ class HeadsSide(QWidget):
         self, atlas: Atlas | None, scores: HeadScores | None, sheet: Sheet | None = None
     ) -> None:
         """Show thumbnails, of which `sheet` is a picture; None = their pass has not run."""
+        self.shown = atlas
         if atlas is None:
             self.atlas.set_note(self.tr("not there yet"))
             return

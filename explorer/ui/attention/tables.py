@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from PySide6.QtCore import QCoreApplication
 
+from explorer.figures.atlas import Atlas
 from explorer.figures.blocks import MASKED, READ
+from explorer.figures.heads import HeadScores
 from explorer.figures.table_text import exact
 from explorer.figures.tokens import Label
 from explorer.ui.attention import words
@@ -59,6 +61,20 @@ def _cells(weights: np.ndarray, kinds: np.ndarray) -> list[object]:
         weight if kind == READ else ("masked" if kind == MASKED else "")
         for weight, kind in zip(exact(weights), kinds.tolist(), strict=True)
     ]
+
+
+def heads(atlas: Atlas | None, scores: HeadScores | None) -> Iterator[Sequence[object]]:
+    """A line per head: its largest weight (of a difference: change), and what it is sorted by."""
+    if atlas is None:
+        return
+    kind = "" if scores is None else f"{scores.kind}_mean"
+    largest = "largest_change" if atlas.signed else "largest_weight"
+    yield tuple(filter(None, ("layer", "head", largest, kind)))
+    tops = atlas.tops
+    for layer, count in enumerate(atlas.heads):
+        for head in range(count):
+            mean = () if scores is None else (float(scores.means[layer, head]),)
+            yield (layer, head, float(tops[layer, head]), *mean)
 
 
 def row(drawn: Drawn, labels: Sequence[Label], query: int) -> Iterator[Sequence[object]]:

@@ -441,7 +441,7 @@ class AttentionPanel(Panel):
             names[view]: View(
                 self.pages.by_view[view], self._table, self._array, self._shown(), self._about()
             ),
-            self.tr("All heads"): View(self.heads.atlas),
+            self.tr("All heads"): View(self.heads.atlas, self._heads_table),
         }
         if self.heads.go_to.ranking is not None:
             box = self.heads.go_to
@@ -457,6 +457,10 @@ class AttentionPanel(Panel):
             return ""
         row = self._query if self.tools.chosen_view == "row" else None
         return words.shown(self._drawn, row)
+
+    def _heads_table(self) -> Iterator[Sequence[object]]:
+        scores = None if self.heads.kind is None else self._scores
+        return tables.heads(self.heads.shown, scores)
 
     def _about(self) -> str:
         """The same for the caption, with the scale of the colours."""
