@@ -20,12 +20,12 @@ from tests.trace import leaves
 from tests.trace.batches import result, row
 from tests.trace.runs import edited, made_trace
 
-HUGE = (2**31, 2**53 + 1, 2**63, 2**64, 10**30, 10**400, -1, -(2**53) - 1, 1e19, -1e19, 1e308)
+HUGE = (2**31, 2**53 + 1, 10**400, -1, 1e308)
 
 
 def whole() -> tuple[Trace, Beside]:
     """A session in which no optional number is missing."""
-    made = made_trace(3)
+    made = made_trace(2)
     figures = ModeFigures(
         mode="fast", measured="today", exact_ms=2.0, mode_ms=1.0, max_logit_difference=1e-6,
         same_winner_steps=3, steps=3, warm_up_s=0.5,
@@ -37,10 +37,10 @@ def whole() -> tuple[Trace, Beside]:
     )  # fmt: skip
     steps = tuple(replace(step, norm_ms=0.5) for step in made.steps)
     trace = replace(made, card=card, steps=steps)
-    longer = trace.appended(replace(steps[-1], index=3), trace.chosen[-1])
+    longer = trace.appended(replace(steps[-1], index=2), trace.chosen[-1])
     seen = Seen(step=1, layer=1, head=2, query=3, choices={"attention": {"zoom": 1.5}})
     beside = Beside(
-        (Sibling("A", trace), Sibling("B", longer.truncated(2))), 0, result(row(2), row(4)), seen
+        (Sibling("A", trace), Sibling("B", longer.truncated(1))), 0, result(row(2), row(4)), seen
     )
     return trace, beside
 
@@ -68,10 +68,11 @@ def test_the_sample_holds_every_number_that_is_defined(full: Path) -> None:
 
 def test_a_number_beyond_its_bounds_is_refused_wherever_it_is(full: Path) -> None:
     whole_file = full.read_bytes()
-    first = dict(reversed(list(leaves.numbers(body_of(full)))))
+    sound = body_of(full)
+    first = dict(reversed(list(leaves.numbers(sound))))
     accepted = []
     for (kind, name), at in first.items():
-        integer = isinstance(_at(body_of(full), at), int)
+        integer = isinstance(_at(sound, at), int)
         for value in HUGE:
             if bound_of(kind, name, value if integer else float(min(value, 1e308))).holds(value):
                 continue
@@ -122,8 +123,8 @@ def test_what_is_refused_is_named(full: Path, at: leaves.Path, value: Any, words
 def test_only_what_a_measurement_can_give_may_be_no_number(full: Path, number: str) -> None:
     whole_file = full.read_bytes()
     open_to_it = set()
-    for (kind, name), at in leaves.numbers(body_of(full)):
-        if at[0] not in leaves.LATER or (kind, name) in open_to_it:
+    for (kind, name), at in dict(leaves.numbers(body_of(full))).items():
+        if at[0] not in leaves.LATER:
             continue
         full.write_bytes(whole_file)
         edited(full, lambda head, body, at=at: leaves.put(body, at, {"not finite": number}))
