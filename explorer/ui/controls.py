@@ -25,6 +25,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.calm import DoubleSpinBox, Slider, SpinBox
 from explorer.ui.longspin import LongSpinBox
+from explorer.ui.scrolled import Wrapping
 
 _MOST_QT = 2**31 - 1  # of a QSpinBox
 
@@ -83,7 +84,7 @@ class Dial(QObject):
             widget.setEnabled(on)
 
 
-class SamplingControls(QWidget):
+class SamplingControls(Wrapping):
     """How the next token is picked; nothing here needs the model."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
+    QLayout,
     QSpinBox,
     QTableWidget,
     QTableWidgetItem,
@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.ui.calm import SpinBox
+from explorer.ui.flow import Flow
 
 
 def spin(name: str, least: int, most: int, value: int) -> QSpinBox:
@@ -30,9 +31,9 @@ def spin(name: str, least: int, most: int, value: int) -> QSpinBox:
     return spin
 
 
-def row(*parts: tuple[str, QWidget | None]) -> QHBoxLayout:
-    """Controls in a line, each after its label."""
-    row = QHBoxLayout()
+def row(*parts: tuple[str, QWidget | None]) -> QLayout:
+    """Controls in a line, each after its label; in several lines where one is too short."""
+    row = Flow()
     row.setSpacing(5)
     for text, widget in parts:
         if text:
@@ -41,7 +42,6 @@ def row(*parts: tuple[str, QWidget | None]) -> QHBoxLayout:
             row.addWidget(label)
         if widget is not None:
             row.addWidget(widget)
-    row.addStretch(1)
     return row
 
 
@@ -60,7 +60,7 @@ def words() -> QLabel:
     return label
 
 
-def page(row: QHBoxLayout, *parts: QWidget) -> QWidget:
+def page(row: QLayout, *parts: QWidget) -> QWidget:
     """A row of controls over what they give; labels as high as they need."""
     page = QWidget()
     column = QVBoxLayout(page)

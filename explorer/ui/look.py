@@ -15,6 +15,7 @@ from explorer.ui.theme import BASE_FONT_PX, MAX_SCALE, MIN_SCALE, THEMES, Theme
 ZOOM_STEP = 1.1
 PRESENTER_ZOOM = 1.3  # at the least
 PRESENTER_LINES = 34  # the text is as high as this part of the screen: what a back row can read
+_ZOOMS = {False: "zoom", True: "presenter_zoom"}  # how they are remembered
 ROUNDING = 0.97  # fonts come in whole pixels, so that sizes do not grow quite evenly
 
 
@@ -40,15 +41,29 @@ class Look(QObject):
         self._app = app
         self._memory = memory
         self.theme: Theme = THEMES.get(memory.text("theme"), _system_theme())
-        self.scale = min(max(memory.number("zoom", 1.0), MIN_SCALE), MAX_SCALE)
+        # A class sits farther away than oneself: each mode has a zoom of its own.
+        self._scales = {on: _remembered(memory, name) for on, name in _ZOOMS.items()}
         self.presenting = False
         self._apply()
 
     @property
+    def scale(self) -> float:
+        """The zoom that was chosen in this mode."""
+        return self._scales[self.presenting]
+
+    @scale.setter
+    def scale(self, scale: float) -> None:
+        self._scales[self.presenting] = scale
+
+    @property
     def whole_scale(self) -> float:
         """The zoom on screen: presenter mode included, and never so large that parts fall off."""
-        wanted = self.scale * (self._for_a_class() if self.presenting else 1.0)
-        return min(wanted, self._largest(), MAX_SCALE)
+        return min(self.scale * self._base, self._largest(), MAX_SCALE)
+
+    @property
+    def _base(self) -> float:
+        """What a zoom of 1 stands for."""
+        return self._for_a_class() if self.presenting else 1.0
 
     def _for_a_class(self) -> float:
         lines = 0 if self._room is None else self._room.height() / PRESENTER_LINES
@@ -71,12 +86,13 @@ class Look(QObject):
     def zoom(self, direction: int) -> None:
         """One notch larger (+1) or smaller (-1); 0 = normal size."""
         wanted = self.scale * ZOOM_STEP**direction if direction else 1.0
-        self.scale = min(max(round(wanted, 3), MIN_SCALE), self._largest(), MAX_SCALE)
-        self._memory.put("zoom", self.scale)
+        most = min(self._largest(), MAX_SCALE) / self._base
+        self.scale = max(min(round(wanted, 3), most), MIN_SCALE)
+        self._memory.put(_ZOOMS[self.presenting], self.scale)
         self._apply()
 
     def present(self, on: bool, room: QSize) -> None:
-        """Larger, on a screen of this size; not remembered."""
+        """Larger, on a screen of this size."""
         self.presenting = on
         self._room = room
         self._apply()
@@ -106,6 +122,10 @@ class Look(QObject):
             self.changed.emit()
             if self.whole_scale >= scale:
                 break
+
+
+def _remembered(memory: Memory, name: str) -> float:
+    return min(max(memory.number(name, 1.0), MIN_SCALE), MAX_SCALE)
 
 
 def _system_theme() -> Theme:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QActionGroup
-from PySide6.QtWidgets import QMenu, QStackedWidget, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from explorer.session.state import State
 from explorer.ui import mnemonics
 from explorer.ui.panel import Panel, View
+from explorer.ui.scrolled import OneOf
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -44,8 +45,7 @@ class PagedPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._state: State | None = None
-        self._stack = QStackedWidget()
-        self._stack.setMinimumSize(150, 70)  # not what the largest of the pages would like
+        self._stack = OneOf()
         self._chooser = QToolButton()
         self._chooser.setProperty("look", "title-button")
         self._chooser.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)

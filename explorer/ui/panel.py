@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
-    QStackedWidget,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -24,12 +23,15 @@ from explorer.ui.elided import ElidedLabel
 from explorer.ui.export import Kind, View
 from explorer.ui.preferences import Preferences
 from explorer.ui.saving import Saving
+from explorer.ui.scrolled import OneOf, Scrolled
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
     from explorer.ui.theme import Theme
 
 __all__ = ["Panel", "View"]
+
+_LEAST = (150, 60)  # pixels at a zoom of 1; with less room than it needs, a panel scrolls
 
 
 class Panel(QWidget):
@@ -68,7 +70,7 @@ class Panel(QWidget):
         page = QWidget()
         self.content = QVBoxLayout(page)
         self.content.setContentsMargins(0, 0, 0, 0)
-        self._pages = QStackedWidget()
+        self._pages = OneOf()
         self._pages.addWidget(self._empty)
         self._pages.addWidget(page)
 
@@ -76,7 +78,7 @@ class Panel(QWidget):
         whole.setContentsMargins(8, 4, 8, 4)
         whole.setSpacing(4)
         whole.addWidget(self.header)
-        whole.addWidget(self._pages, 1)
+        whole.addWidget(Scrolled(self._pages, _LEAST), 1)
         self.show_empty()
 
     def show_state(self, old: State | None, new: State) -> None:

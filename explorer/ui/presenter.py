@@ -115,6 +115,7 @@ class Presenter(QObject):
     def least_size(self) -> QSize:
         """What everything that is seen needs now; layouts remember what they needed before."""
         QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
-        for layout in (self._window.centralWidget().layout(), self._window.layout()):
-            layout.invalidate()
-        return self._window.minimumSizeHint()
+        parts, menus = self._window.parts, self._window.menuBar()
+        parts.layout().invalidate()
+        above = 0 if menus.isHidden() else menus.sizeHint().height()
+        return parts.minimumSizeHint() + QSize(0, above)

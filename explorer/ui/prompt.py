@@ -16,6 +16,7 @@ from explorer.ui.calm import ComboBox
 from explorer.ui.control_choice import ControlChoice
 from explorer.ui.drops import FilesGoBy
 from explorer.ui.keys import LEAVES_UNDO
+from explorer.ui.scrolled import Wrapping
 from explorer.ui.theme import Theme
 
 
@@ -171,7 +172,7 @@ class TokenEdit(QPlainTextEdit):
             index += 1
 
 
-class PromptBox(QWidget):
+class PromptBox(Wrapping):
     """Prompt, raw or chat, token count against the model's context."""
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:

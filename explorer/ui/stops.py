@@ -18,11 +18,12 @@ from explorer.session.state import State
 from explorer.trace.request import Stops
 from explorer.ui.calm import SpinBox
 from explorer.ui.drops import FilesGoBy
+from explorer.ui.scrolled import Wrapping
 
 _PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 
 
-class StopControls(QWidget):
+class StopControls(Wrapping):
     """When a run ends by itself.  The context's end always ends it."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:

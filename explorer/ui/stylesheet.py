@@ -227,7 +227,7 @@ QGroupBox {
 }
 QGroupBox::title { subcontrol-origin: margin; left: 0; color: @text@; }
 
-QAbstractScrollArea { background: transparent; border: none; }
+QAbstractScrollArea, QAbstractScrollArea::corner { background: transparent; border: none; }
 QPlainTextEdit, QTextEdit { background: @field@; border: @line@ solid @strong_border@; }
 QListView, QTreeView, QTableView {
     background: @field@; alternate-background-color: @card@; border: @line@ solid @strong_border@;

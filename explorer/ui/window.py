@@ -47,6 +47,7 @@ from explorer.ui.preferences import Preferences
 from explorer.ui.presenter import Presenter
 from explorer.ui.prompt import PromptBox
 from explorer.ui.recovery import Recovery
+from explorer.ui.scrolled import Scrolled
 from explorer.ui.sequence import Sequence
 from explorer.ui.status import StatusBar
 from explorer.ui.stops import StopControls
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from explorer.ui.models.picker import ModelPicker
 
 FIRST_SIZE = (1280, 720)
+_LEAST = (480, 320)  # pixels at any zoom; a window that is smaller than its parts scrolls
 _FRAMED_MS = 200  # until a window manager has drawn a frame
 
 
@@ -136,21 +138,22 @@ class Window(QMainWindow):
         for part in range(3):
             left.setStretchFactor(part, int(part == 0))
         left.setChildrenCollapsible(False)
+        settings = Scrolled(left, (None, 120))
         right = QWidget()
         column = QVBoxLayout(right)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         column.addWidget(self.sequence)
-        column.addWidget(self.docks, 1)
+        column.addWidget(Scrolled(self.docks, (480, 200)), 1)
         self._split = QSplitter(Qt.Orientation.Horizontal)
-        self._split.addWidget(left)
+        self._split.addWidget(settings)
         self._split.addWidget(right)
         self._split.setStretchFactor(1, 1)
         self._split.setSizes([270, 1000])
         self._split.setChildrenCollapsible(False)
         middle = QHBoxLayout()
         middle.setContentsMargins(8, 0, 8, 0)
-        self.presenter = Presenter(self, left)
+        self.presenter = Presenter(self, settings)
         middle.addWidget(self.presenter.strip)
         middle.addWidget(self._split)
         whole = QWidget()
@@ -161,7 +164,8 @@ class Window(QMainWindow):
         rows.addWidget(BarSlot(self.notices, whole))
         rows.addLayout(middle, 1)
         rows.addWidget(self.status)
-        self.setCentralWidget(whole)
+        self.parts = whole
+        self.setCentralWidget(Scrolled(whole, _LEAST))
 
     def _connect(self) -> None:
         self.look.changed.connect(self._on_look)

@@ -222,7 +222,7 @@ def test_parts_stand_on_one_another_in_their_own_colours(qapp: QApplication) -> 
     parts = (Part(values * 0.75), Part(values * 0.25, "rest"))
     image = chart_image(qapp, Columns(values, ("decode",), parts))
     for x in (50, 150):
-        below, above = height_of(image, x, COLOURS["decode"]), height_of(image, x, "#c9d0dc")
+        below, above = height_of(image, x, COLOURS["decode"]), height_of(image, x, LIGHT.rest)
         assert below == pytest.approx(3 * above, abs=2)
     assert height_of(image, 50, COLOURS["decode"]) > height_of(image, 150, COLOURS["decode"])
 

@@ -198,7 +198,7 @@ class MapsPage(QWidget):
             one.redraw()
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(round(160 * unit(self)), round(140 * unit(self)))
+        return QSize(round(120 * unit(self)), round(120 * unit(self)))
 
     # -- places
 

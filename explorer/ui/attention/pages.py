@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QStackedWidget, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer.figures.tokens import Label
 from explorer.ui.attention.arcs_page import ArcsPage
 from explorer.ui.attention.maps_page import MapsPage
 from explorer.ui.attention.row_page import RowPage
 from explorer.ui.attention.wish import Drawn
+from explorer.ui.scrolled import OneOf
 from explorer.ui.theme import Theme
 
 
-class Pages(QStackedWidget):
+class Pages(OneOf):
     """Map, arcs and row, or a sentence in their place; draws only what is seen."""
 
     cellHovered = Signal(object)  # (query, key) or None
@@ -45,8 +46,6 @@ class Pages(QStackedWidget):
             "arcs": self.arcs,
             "row": self.row,
         }
-        # What is seen decides how small the panel may be, not the tallest of the views.
-        self.setMinimumSize(150, 120)
         for page in (*self.by_view.values(), self.reason):
             self.addWidget(page)
         self.maps.hovered.connect(self.cellHovered)

@@ -13,7 +13,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QComboBox,
-    QHBoxLayout,
     QMenu,
     QToolButton,
     QWidget,
@@ -26,10 +25,11 @@ from explorer.ui.attention import scales
 from explorer.ui.calm import ComboBox
 from explorer.ui.colormaps import COLOUR_MAPS
 from explorer.ui.elided import ElidedLabel
+from explorer.ui.flow import Flow
 from explorer.ui.icons import icon
 from explorer.ui.theme import Theme, unit
 
-_WIDE = 620  # pixels at a zoom of 1 from which the compare button has its words
+_WIDE = 720  # pixels at a zoom of 1 from which the compare button has its words
 
 
 class Tools(QWidget):
@@ -71,15 +71,9 @@ class Tools(QWidget):
         self.more.setAccessibleName(self.tr("Display"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setMenu(self._build_menu())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self.name, 1)
-        row.addWidget(self.compare)
-        row.addWidget(self.view)
-        row.addWidget(self.figure)
-        row.addWidget(self.scale)
-        row.addWidget(self.more)
+        row = Flow(self, first_grows=True)
+        for part in (self.name, self.compare, self.view, self.figure, self.scale, self.more):
+            row.addWidget(part)
         self._tint()
 
     def _figures(self) -> list[tuple[str, str, str]]:
@@ -186,6 +180,8 @@ class Tools(QWidget):
         self._tint()
 
     def _tint(self) -> None:
+        usual = self.tr("Layer {0} · head {1}").format(88, 88)
+        self.name.setMinimumWidth(self.name.fontMetrics().horizontalAdvance(usual))
         size = round(16 * unit(self))
         self.more.setIcon(icon("settings", self._theme))
         self.compare.setIcon(icon("mask", self._theme))

@@ -29,6 +29,7 @@ from explorer.wording import round_percent
 CEILINGS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _ROW = 21  # pixels at a zoom of 1
 _AXIS = 17
+_BAR_LEAST = 20  # pixels at a zoom of 1; bars that would be shorter are left out
 _LABEL_LEAST, _LABEL_SHARE = 76, 0.32  # pixels at a zoom of 1; at most this share of the width
 
 
@@ -117,7 +118,7 @@ class Bars(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         u = unit(self)
-        return QSize(round(180 * u), round((_AXIS + 3 * _ROW) * u))
+        return QSize(round(260 * u), round((_AXIS + 3 * _ROW) * u))
 
     # -- painting
 
@@ -153,7 +154,8 @@ class Bars(QWidget):
         left = self._label_width(metrics)
         second = self.width() - 4 * u
         first = second - widths[1]
-        width = max(20.0, first - widths[0] - left)
+        width = first - widths[0] - left
+        width = width if width >= _BAR_LEAST * u else 0.0  # figures before bars
         return QRectF(left, _AXIS * u, width, self.height() - _AXIS * u), first, second
 
     def _label_width(self, metrics: QFontMetrics) -> float:
@@ -172,7 +174,7 @@ class Bars(QWidget):
         small.setPixelSize(max(8, round(11 * self._unit)))
         painter.setFont(small)
         heads_from = first - painter.fontMetrics().horizontalAdvance(self._heads[0]) - 4
-        for part in (0.0, 0.5, 1.0):
+        for part in (0.0, 0.5, 1.0) if area.width() else ():
             x = round(area.left() + part * area.width())
             painter.setPen(QPen(QColor(theme.grid), 1))
             painter.drawLine(x, round(area.top()), x, round(bottom))
@@ -238,6 +240,8 @@ class Bars(QWidget):
     def _paint_bar(
         self, painter: QPainter, area: QRectF, top: float, height: float, value: float, colour: str
     ) -> None:
+        if not area.width():
+            return
         width = area.width() * min(value / self._ceiling, 1.0)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(colour))

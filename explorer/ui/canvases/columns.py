@@ -74,7 +74,8 @@ class ColumnChart(ReadAlong):
 
     def _plot(self) -> QRectF:
         u = unit(self)
-        return QRectF(self.rect()).adjusted(2, _TOP * u, -2, -_BOTTOM * u)
+        high = max(1.0, self.height() - (_TOP + _BOTTOM) * u)
+        return QRectF(2, _TOP * u, max(1.0, self.width() - 4), high)
 
     def _top_value(self) -> float:
         data = self._data

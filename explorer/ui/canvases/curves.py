@@ -78,7 +78,7 @@ class CurvePair(QWidget):
         painter.setFont(font)
         u = unit(self)
         half = (self.width() - _GAP * u) / 2
-        left = QRectF(2, _TOP * u, half - 2, self.height() - (_TOP + _BOTTOM) * u)
+        left = QRectF(2, _TOP * u, half - 2, max(1.0, self.height() - (_TOP + _BOTTOM) * u))
         right = left.translated(half + _GAP * u, 0)
         top = float(max(data.before.p[0], data.after.p[0]))
         name, _, before, after = self._words

@@ -156,7 +156,7 @@ class Heatmap(CursorMap):
         return QSize(round(460 * unit(self)), round(420 * unit(self)))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(round(160 * unit(self)), round(140 * unit(self)))
+        return QSize(round(120 * unit(self)), round(120 * unit(self)))
 
     def _place(self) -> None:
         """Leave room for the labels and the key, and give the rest to the map."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.ui.canvases.column_parts import mixed
@@ -42,6 +42,7 @@ class Legend(QWidget):
             return
         self._entries = tuple(entries)
         self.setAccessibleName(", ".join(entry.words for entry in entries))
+        self.updateGeometry()
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
@@ -49,7 +50,10 @@ class Legend(QWidget):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(round(200 * unit(self)), round(_ROW * unit(self)))
+        u, metrics = unit(self), QFontMetricsF(_small(self))
+        words = sum(metrics.horizontalAdvance(entry.words) for entry in self._entries)
+        marks = len(self._entries) * (_SWATCH + 4 + _GAP) * u
+        return QSize(round(words + marks + 4), round(_ROW * u))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(10, round(_ROW * unit(self)))
@@ -57,9 +61,7 @@ class Legend(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, u = QPainter(self), unit(self)
         fill(painter, self.rect(), self._theme)
-        font = QFont(self.font())
-        font.setPixelSize(max(8, round(11 * u)))
-        painter.setFont(font)
+        painter.setFont(_small(self))
         x, high = 2.0, float(self.height())
         for entry in self._entries:
             wide = painter.fontMetrics().horizontalAdvance(entry.words)
@@ -86,3 +88,9 @@ class Legend(QWidget):
             painter.setPen(QPen(colour, 1.5, Qt.PenStyle.DashLine))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(box)
+
+
+def _small(widget: QWidget) -> QFont:
+    font = QFont(widget.font())
+    font.setPixelSize(max(8, round(11 * unit(widget))))
+    return font

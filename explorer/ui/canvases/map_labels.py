@@ -74,7 +74,8 @@ class MapLabels:
         painter.setPen(QColor(theme.muted))
         if corner:
             box = QRectF(0, 0, plot.left() - 5 * u, plot.top() - 3 * u)
-            painter.drawText(box, _CORNER, corner)
+            if painter.boundingRect(QRectF(), 0, corner).width() <= box.width():
+                painter.drawText(box, _CORNER, corner)
         stride = view.stride(self._line * 0.86)
         rows = self._shown(view.top, view.drawn_height / view.scale, view.rows, stride)
         if plot.left() >= _LEAST_ROOM:

@@ -77,7 +77,8 @@ class PrefixPlot(QWidget):
 
     def _plot(self) -> QRectF:
         u = unit(self)
-        return QRectF(self.rect()).adjusted(36 * u, 18 * u, -6 * u, -17 * u)
+        wide, high = self.width() - 42 * u, self.height() - 35 * u
+        return QRectF(36 * u, 18 * u, max(1.0, wide), max(1.0, high))
 
     def _decades(self) -> tuple[int, int]:
         """The axis runs from 10**low to 10**high."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QLayout, QProgressBar, QPushButton, QVBoxLayout
 
 from explorer.figures.timing import ms_text
 from explorer.session.session import Session
@@ -61,11 +61,11 @@ class BothWaysPage(Page):
         self.chart.hovered.connect(self._read_out)
         self._lay_out(controls)
 
-    def _lay_out(self, controls: QHBoxLayout) -> None:
+    def _lay_out(self, controls: QLayout) -> None:
         rows = QVBoxLayout(self)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(1)
-        controls.addWidget(self._legend, 50)
+        controls.addWidget(self._legend)
         rows.addLayout(controls)
         rows.addWidget(self._words)
         rows.addWidget(self.chart, 1)

@@ -1,0 +1,169 @@
+"""On a small screen, and at every zoom, everything stays within reach and nothing overlaps."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QPushButton,
+    QScrollArea,
+    QTabBar,
+    QWidget,
+)
+
+from explorer.ui.canvases.column_parts import Columns
+from explorer.ui.canvases.columns import ColumnChart
+from explorer.ui.canvases.curves import CurvePair
+from explorer.ui.canvases.prefix_plot import PrefixPlot
+from explorer.ui.flow import Flow
+from explorer.ui.scrolled import Scrolled
+from explorer.ui.theme import LIGHT, apply
+from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
+
+SMALL = [(911, 512), (800, 600), (640, 400)]
+
+
+def cut_off(root: QWidget) -> list[str]:
+    """Visible widgets of which a part is outside of what they lie in, and no scrolling helps."""
+    found = []
+    for widget in root.findChildren(QWidget):
+        above = widget.parentWidget()
+        if not widget.isVisible() or widget.isWindow() or above is None:
+            continue
+        if widget.objectName().startswith("qt_") or widget.objectName() == "focus-ring":
+            continue
+        if isinstance(widget, QTabBar) and widget.x() < 0:
+            continue  # where Qt puts a bar of tabs while it has no tabs
+        if isinstance(above.parentWidget(), QScrollArea):
+            continue  # the content of what scrolls
+        if not above.rect().adjusted(-1, -1, 1, 1).contains(widget.geometry()):
+            name = widget.accessibleName() or widget.objectName()
+            found.append(f"{type(widget).__name__} {name} {widget.geometry()} in {above.rect()}")
+    return found
+
+
+def overlapping(root: QWidget) -> list[str]:
+    """Visible siblings of one layout that lie over one another."""
+    found = []
+    for parent in [root, *root.findChildren(QWidget)]:
+        layout = parent.layout()
+        if layout is None or not parent.isVisible():
+            continue
+        widgets = [layout.itemAt(i).widget() for i in range(layout.count())]
+        seen = [w for w in widgets if w is not None and w.isVisible()]
+        for i, one in enumerate(seen):
+            for other in seen[i + 1 :]:
+                common = one.geometry() & other.geometry()
+                if common.width() > 1 and common.height() > 1:
+                    found.append(f"{type(one).__name__} over {type(other).__name__}")
+    return found
+
+
+@pytest.mark.parametrize("size", SMALL)
+def test_a_small_window_keeps_everything_within_reach(
+    stage: WindowStage, size: tuple[int, int]
+) -> None:
+    window = stage.window
+    window.resize(*size)
+    stage.loaded().ran(3)
+    wait_until(lambda: window.size() == QSize(*size))
+    stage.paint()
+    stage.paint()
+    assert cut_off(window) == []
+    assert overlapping(window) == []
+    bottom = window.status.mapTo(window, QPoint(0, window.status.height()))
+    if size[0] >= 800:  # without any scrolling, as far as it goes
+        assert bottom.y() <= window.height()
+        for button in filter(QWidget.isVisible, window.topbar.findChildren(QAbstractButton)):
+            place = QRect(button.mapTo(window, QPoint()), button.size())
+            assert window.rect().contains(place)
+
+
+def test_every_button_of_a_panel_can_be_scrolled_to(stage: WindowStage) -> None:
+    window = stage.window
+    window.resize(800, 600)
+    stage.loaded().ran(2)
+    for dock in window.docks.docks:
+        panel = window.docks.bring_up(dock.place.id)
+        stage.paint()
+        for area in panel.findChildren(Scrolled):
+            content, view = area.widget(), area.viewport()
+            needed = content.minimumSizeHint()
+            assert content.width() >= needed.width(), dock.place.id
+            assert content.height() >= needed.height(), dock.place.id
+            over = content.height() - view.height()
+            assert over <= 0 or area.verticalScrollBar().maximum() >= over
+        assert cut_off(panel) == [], dock.place.id
+
+
+@pytest.mark.parametrize("presenting", [False, True])
+def test_every_zoom_is_whole_in_both_modes(stage: WindowStage, presenting: bool) -> None:
+    stage.loaded().ran(3)
+    stage.window.resize(1280, 720)
+    stage.look.present(presenting, QSize(1280, 720))
+    seen = set()
+    for direction in (-1, +1):
+        stage.look.zoom(0)
+        for _ in range(14):
+            stage.paint()
+            stage.paint()
+            assert overlapping(stage.window) == [], stage.look.whole_scale
+            assert cut_off(stage.window.topbar) == [], stage.look.whole_scale
+            seen.add(stage.look.whole_scale)
+            stage.look.zoom(direction)
+    assert len(seen) >= 6
+    assert max(seen) >= 1.5
+    stage.look.zoom(0)
+    stage.look.present(False, QSize(1280, 720))
+
+
+def test_each_mode_has_a_zoom_of_its_own(stage: WindowStage) -> None:
+    stage.look.zoom(+1)
+    before = stage.look.whole_scale
+    stage.window.presenter.toggle()
+    for _ in range(6):
+        stage.look.zoom(+1)
+    large = stage.look.whole_scale
+    stage.window.presenter.toggle()
+    assert stage.look.whole_scale == before
+    stage.window.presenter.toggle()
+    assert stage.look.whole_scale == pytest.approx(large, rel=0.05)
+    stage.look.zoom(0)
+    stage.window.presenter.toggle()
+    stage.look.zoom(0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0, 2.5])
+def test_a_chart_without_height_is_never_upside_down(qapp: QApplication, scale: float) -> None:
+    apply(qapp, LIGHT, scale)
+    columns = ColumnChart(LIGHT, "step", str, str)
+    columns.set_columns(Columns([1.0, 2.0]))  # type: ignore[arg-type]
+    prefix = PrefixPlot(LIGHT, str)
+    for chart in (columns, prefix):
+        for height in (5, 20, 40, chart.minimumSizeHint().height()):
+            chart.resize(120, height)
+            assert chart._plot().height() > 0
+            assert chart._plot().width() > 0
+    for chart in (columns, prefix, CurvePair(LIGHT, ("", "", "", ""))):
+        assert chart.minimumSizeHint().height() > 50 * scale
+    apply(qapp, LIGHT, 1.0)
+
+
+def test_a_row_that_is_too_long_goes_on_in_the_next(qapp: QApplication) -> None:
+    holder = QWidget()
+    flow = Flow(holder)
+    buttons = [QPushButton(f"button {i}") for i in range(4)]
+    for button in buttons:
+        flow.addWidget(button)
+    wide = flow.sizeHint().width()
+    for direction in (Qt.LayoutDirection.LeftToRight, Qt.LayoutDirection.RightToLeft):
+        holder.setLayoutDirection(direction)
+        for width, rows in ((wide, 1), (wide // 2 + 8, 2), (10, 4)):
+            holder.resize(width, 200)
+            flow.setGeometry(holder.rect())
+            assert len({button.y() for button in buttons}) == rows
+            assert flow.minimumSize().width() <= max(width, buttons[0].sizeHint().width() + 20)
+    assert buttons[0].geometry().right() == holder.rect().right()
