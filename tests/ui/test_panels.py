@@ -13,7 +13,7 @@ from explorer.ui.canvases.bars import Bars
 from explorer.ui.canvases.column_parts import Columns, Part
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.panel import Panel
-from explorer.ui.theme import THEMES
+from explorer.ui.theme import LIGHT, THEMES
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import show
