@@ -59,8 +59,8 @@ COLOUR_MAPS = tuple(_TABLES)
 
 DIFFERENCE, DIFFERENCE_DARK = "difference", "difference-dark"
 _DIVERGING = {  # blue to orange, which no common kind of colour blindness confuses; 0 is neutral
-    DIFFERENCE: ("08306b", "2171b5", "86b9de", "f4f4f2", "f5b06b", "d4570a", "7f2704"),
-    DIFFERENCE_DARK: ("d6ecff", "6db7f2", "2a6cab", "24262b", "a85414", "f39a4b", "ffe6cc"),
+    DIFFERENCE: ("08306b", "2171b5", "86b9de", "dcdcd6", "f5b06b", "d4570a", "7f2704"),
+    DIFFERENCE_DARK: ("8cccff", "4a9ae6", "2f6499", "3f444e", "93501c", "dd7d26", "ffb45c"),
 }
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QSize, Qt, Signal
+from PySide6.QtCore import QObject, QSize, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui import theme as themes
 from explorer.ui.memory import Memory
+from explorer.ui.system_look import SystemLook
 from explorer.ui.theme import BASE_FONT_PX, MAX_SCALE, MIN_SCALE, THEMES, Theme
 
+SYSTEM = "system"  # the choice of no theme: as the desktop asks
 ZOOM_STEP = 1.1
 PRESENTER_ZOOM = 1.3  # at the least
 PRESENTER_LINES = 34  # the text is as high as this part of the screen: what a back row can read
@@ -31,20 +33,34 @@ class Look(QObject):
         parent: QObject | None = None,
         room: QSize | None = None,
         dressed: bool = True,
+        system: SystemLook | None = None,
     ) -> None:
-        """`room` is the size of the screen; None = ask for it.  Not `dressed`: `dress` follows."""
+        """`room` is the size of the screen; None = ask for it.  Not `dressed`: `dress` follows.
+
+        `system`: what the desktop asks for; None = find it out.
+        """
         super().__init__(parent)
+        self.system = system or SystemLook(self)
+        self.system.changed.connect(self._follow_system)
         self._dressed = dressed
         self._room = room
         self._applied = 1.0
+        self._shown = "", 1.0  # theme and zoom
         self.needs: Callable[[], QSize] | None = None  # least size of the window as it is now
         self._app = app
         self._memory = memory
-        self.theme: Theme = THEMES.get(memory.text("theme"), _system_theme())
+        self.choice = memory.text("theme")  # a theme's name
+        if self.choice not in THEMES:
+            self.choice = SYSTEM
         # A class sits farther away than oneself: each mode has a zoom of its own.
         self._scales = {on: _remembered(memory, name) for on, name in _ZOOMS.items()}
         self.presenting = False
         self._apply()
+
+    @property
+    def theme(self) -> Theme:
+        """The colours on screen."""
+        return THEMES[self.system.theme if self.choice == SYSTEM else self.choice]
 
     @property
     def scale(self) -> float:
@@ -63,7 +79,8 @@ class Look(QObject):
     @property
     def _base(self) -> float:
         """What a zoom of 1 stands for."""
-        return self._for_a_class() if self.presenting else 1.0
+        text = self.system.text
+        return max(text, self._for_a_class()) if self.presenting else text
 
     def _for_a_class(self) -> float:
         lines = 0 if self._room is None else self._room.height() / PRESENTER_LINES
@@ -75,13 +92,20 @@ class Look(QObject):
         themes.dress(self._app, self.theme, self._applied)
 
     def set_theme(self, name: str) -> None:
-        self._memory.put("theme", name)
+        """A theme by its name, or `SYSTEM`: whatever the desktop asks for, also later."""
         self.show_theme(name)
+        self._memory.put("theme", name)
 
     def show_theme(self, name: str) -> None:
         """Until the program is closed; the next start has the user's own again."""
-        self.theme = THEMES[name]
+        if name != SYSTEM and name not in THEMES:
+            raise KeyError(name)
+        self.choice = name
         self._apply()
+
+    def _follow_system(self) -> None:
+        if (self.theme.name, self.whole_scale) != self._shown:
+            self._apply()
 
     def zoom(self, direction: int) -> None:
         """One notch larger (+1) or smaller (-1); 0 = normal size."""
@@ -119,6 +143,7 @@ class Look(QObject):
             scale = self.whole_scale
             themes.apply(self._app, self.theme, scale, self._dressed)
             self._applied = scale
+            self._shown = self.theme.name, scale
             self.changed.emit()
             if self.whole_scale >= scale:
                 break
@@ -126,8 +151,3 @@ class Look(QObject):
 
 def _remembered(memory: Memory, name: str) -> float:
     return min(max(memory.number(name, 1.0), MIN_SCALE), MAX_SCALE)
-
-
-def _system_theme() -> Theme:
-    dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
-    return THEMES["dark" if dark else "light"]

@@ -37,7 +37,7 @@ from explorer.ui.canvases.accessible import label_lists
 from explorer.ui.controls import SamplingControls
 from explorer.ui.docks import Docks
 from explorer.ui.files import Files
-from explorer.ui.look import Look
+from explorer.ui.look import SYSTEM, Look
 from explorer.ui.memory import Memory
 from explorer.ui.menus import Actions, fill
 from explorer.ui.models.code import CodeDialog
@@ -120,14 +120,14 @@ class Window(QMainWindow):
         themes = self._menus["view"].addMenu(self.tr("Theme"))
         for menu in (prompts, themes, self.topbar.panels.menu()):
             mnemonics.follow(menu)
-        for theme in THEMES.values():
-            action = themes.addAction(
-                self.tr(theme.title), lambda name=theme.name: self.look.set_theme(name)
-            )
+        choices = [(SYSTEM, self.tr("Follow the system"))]
+        choices += [(theme.name, self.tr(theme.title)) for theme in THEMES.values()]
+        for name, words in choices:
+            action = themes.addAction(words, lambda name=name: self.look.set_theme(name))
             action.setCheckable(True)
-            action.setData(theme.name)
+            action.setData(name)
         themes.aboutToShow.connect(
-            lambda: [a.setChecked(a.data() == self.look.theme.name) for a in themes.actions()]
+            lambda: [a.setChecked(a.data() == self.look.choice) for a in themes.actions()]
         )
 
     def _lay_out(self) -> None:
@@ -359,6 +359,8 @@ class Window(QMainWindow):
         done = super().event(event)
         if event.type() == QEvent.Type.UpdateRequest:  # all that was to be painted is now
             self._paint_watch.on_painted()
+        elif event.type() == QEvent.Type.ThemeChange:  # the desktop's fonts or colours
+            self.look.system.refresh()
         return done
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 from PySide6.QtCore import QEvent, QEventLoop, QSize
 from PySide6.QtWidgets import QApplication
 
+from explorer.ui import system_look
 from explorer.ui.focus_ring import FocusRings
 from explorer.ui.keys import KeyGuard
 from explorer.ui.look import Look
@@ -23,7 +25,8 @@ class WindowStage(Stage):
         super().__init__()
         self.app = app
         self.memory = Memory(folder / "settings.ini")
-        self.look = Look(app, self.memory, room=QSize(3840, 2160))
+        with patch.object(system_look, "_session_bus", lambda: False):  # of whoever runs this
+            self.look = Look(app, self.memory, room=QSize(3840, 2160))
         self._guard = KeyGuard(app)
         self._rings = FocusRings(app)
         self.window = Window(self.session, self.look, self.memory)

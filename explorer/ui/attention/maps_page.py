@@ -81,6 +81,7 @@ class MapsPage(QWidget):
 
     def __init__(self, theme: Theme, read: Callable[[int, int], str]) -> None:
         super().__init__()
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the maps' keys
         self.view = CellView()
         self._count = 1
         self._colours = "viridis"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleInterface
 from PySide6.QtWidgets import QAccessibleWidget, QComboBox, QLabel, QWidget
 
@@ -18,8 +18,10 @@ _ROLE = "accessibleRole"  # a dynamic property, so that the factory can know suc
 def describe(widget: QWidget, role: QAccessible.Role = QAccessible.Role.Graphic) -> None:
     """Give a custom-painted widget a role of its own; call it first, before a name is set.
 
-    Until something is said of it, its method `summary`, if it has one, gives the line.
+    Until something is said of it, its method `summary`, if it has one, gives the line.  What it
+    paints runs from left to right in every language: tokens, layers, steps and figures.
     """
+    widget.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
     widget.setProperty(_ROLE, role.value)
     _install()
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPen
 
 from explorer.ui.canvases.indexed import (
     FIRST_LEVEL,
+    absent_brush,
     colour_table,
     masked_brush,
     padding_brush,
@@ -85,7 +86,7 @@ def swatches(theme: Theme, ratio: float, padding: bool) -> list[tuple[QBrush, st
     """What is no weight, with its word; padding only where there is some."""
     brushes = {
         "masked": masked_brush(theme, ratio),
-        "absent": QBrush(QColor(theme.absent)),
+        "absent": absent_brush(theme, ratio),
         "padding": padding_brush(theme),
     }
     return [(brushes[kind], _tr(text)) for kind, text in _WORDS if padding or kind != "padding"]

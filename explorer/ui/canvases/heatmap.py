@@ -30,6 +30,7 @@ from explorer.ui.canvases.cursor_map import CursorMap
 from explorer.ui.canvases.embedded import draw_picture
 from explorer.ui.canvases.indexed import (
     colour_table,
+    dots,
     laid_over,
     masked_area,
     padding_brush,
@@ -223,7 +224,7 @@ class Heatmap(CursorMap):
         colours = difference(theme.dark) if self._signed else self._colours
         table = colour_table(theme, colours, masked_clear=True)
         pixels = self.view.pixels(self._levels, ratio, self._pooled, self._signed)
-        image = picture(pixels, table)
+        image = picture(pixels, table, dots(theme, ratio))
         image.setDevicePixelRatio(ratio)
         # A pixel to a pixel: nothing is smoothed.
         if painter.paintEngine().type() == QPaintEngine.Type.SVG:
@@ -234,7 +235,7 @@ class Heatmap(CursorMap):
         if self.view.scale >= _GRID_FROM:
             self._paint_grid(painter, drawn)
         self._paint_padding(painter, drawn)
-        painter.setPen(QPen(QColor(theme.border), 1))
+        painter.setPen(QPen(QColor(theme.strong_border), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(drawn.adjusted(-0.5, -0.5, 0.5, 0.5))
         corner = self.tr("keys →\nqueries ↓") if self._frame is None else ""
