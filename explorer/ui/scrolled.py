@@ -16,10 +16,18 @@ class Scrolled(QScrollArea):
     """Its content at the size of the room, and never smaller than the content can be."""
 
     def __init__(
-        self, content: QWidget, least: tuple[int | None, int | None], parent: QWidget | None = None
+        self,
+        content: QWidget,
+        least: tuple[int | None, int | None],
+        *,
+        zoomed: bool = True,
     ) -> None:
-        """`least` pixels at a zoom of 1, width and height; None: as the content needs."""
-        super().__init__(parent)
+        """`least` pixels at a zoom of 1, width and height; None: as the content needs.
+
+        Not `zoomed`: at any zoom.
+        """
+        super().__init__()
+        self._zoomed = zoomed
         self._least = least
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -30,7 +38,8 @@ class Scrolled(QScrollArea):
 
     def minimumSizeHint(self) -> QSize:
         content, (width, height) = self._needed(), self._least
-        u, bar = unit(self), self.verticalScrollBar().sizeHint().width()
+        u = unit(self) if self._zoomed else 1.0
+        bar = self.verticalScrollBar().sizeHint().width()
         return QSize(
             content.width() + bar if width is None else min(content.width(), round(width * u)),
             content.height() if height is None else min(content.height(), round(height * u)),

@@ -165,7 +165,7 @@ class Window(QMainWindow):
         rows.addLayout(middle, 1)
         rows.addWidget(self.status)
         self.parts = whole
-        self.setCentralWidget(Scrolled(whole, _LEAST))
+        self.setCentralWidget(Scrolled(whole, _LEAST, zoomed=False))
 
     def _connect(self) -> None:
         self.look.changed.connect(self._on_look)

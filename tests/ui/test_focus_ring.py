@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 from explorer.ui.calm import ComboBox, DoubleSpinBox, Slider, SpinBox, TabWidget
 from explorer.ui.focus_ring import FocusRing, FocusRings, ring_of
 from explorer.ui.theme import THEMES, Theme, apply
-from tests.ui.seen import contrasts, luminance, pixels
+from tests.ui.painted import contrasts, luminance, pixels
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 

@@ -13,7 +13,7 @@ from explorer.ui.canvases.heatmap import Frame, Heatmap
 from explorer.ui.canvases.indexed import FIRST_LEVEL
 from explorer.ui.colormaps import COLOUR_MAPS, difference, lut
 from explorer.ui.theme import THEMES, Theme, apply, contrast
-from tests.ui.seen import contrasts, luminance, pixels
+from tests.ui.painted import contrasts, luminance, pixels
 
 EVERY = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 SIDE = 96
