@@ -74,7 +74,9 @@ class Look(QObject):
     @property
     def whole_scale(self) -> float:
         """The zoom on screen: presenter mode included, and never so large that parts fall off."""
-        return min(self.scale * self._base, self._largest(), MAX_SCALE)
+        wanted, most = self.scale * self._base, min(self._largest(), MAX_SCALE)
+        # Fonts come in whole pixels: sizes between two of them would differ by nothing one sees.
+        return min(round(BASE_FONT_PX * wanted), int(BASE_FONT_PX * most)) / BASE_FONT_PX
 
     @property
     def _base(self) -> float:
@@ -139,14 +141,13 @@ class Look(QObject):
     def _apply(self) -> None:
         # What the window needs does not grow exactly with the zoom: measured again, it may be
         # that a little less fits.
-        for _ in range(3):
-            scale = self.whole_scale
+        most = MAX_SCALE + 1
+        while (scale := self.whole_scale) < most and (self.theme.name, scale) != self._shown:
+            most = scale
             themes.apply(self._app, self.theme, scale, self._dressed)
             self._applied = scale
             self._shown = self.theme.name, scale
             self.changed.emit()
-            if self.whole_scale >= scale:
-                break
 
 
 def _remembered(memory: Memory, name: str) -> float:
