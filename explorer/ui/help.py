@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QTreeWidget,
     QTreeWidgetItem,
@@ -17,12 +16,13 @@ from PySide6.QtWidgets import (
 
 from explorer.ui.actions import ACTIONS, MENUS
 from explorer.ui.panel import Panel
+from explorer.ui.screens import Dialog
 
 _SIZE = (720, 560)
 Rows = list[tuple[str, str]]
 
 
-class Help(QDialog):
+class Help(Dialog):
     """A list that a screen reader can walk over; it stays open beside the window."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -36,9 +36,9 @@ class Help(QDialog):
         self.tree.setAlternatingRowColors(True)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
+        column = QVBoxLayout()
         column.addWidget(self.tree, 1)
-        column.addWidget(buttons)
+        self.lay_out(column, buttons)
 
     def show_for(self, panels: Iterable[Panel]) -> None:
         """Say what these panels show, and every key of the program."""

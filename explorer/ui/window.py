@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QRect, Qt, QTimer, QUrl
+from PySide6.QtCore import QEvent, Qt, QTimer, QUrl
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -47,6 +47,7 @@ from explorer.ui.preferences import Preferences
 from explorer.ui.presenter import Presenter
 from explorer.ui.prompt import PromptBox
 from explorer.ui.recovery import Recovery
+from explorer.ui.screens import on_screen
 from explorer.ui.scrolled import Scrolled
 from explorer.ui.sequence import Sequence
 from explorer.ui.status import StatusBar
@@ -443,25 +444,3 @@ class Window(QMainWindow):
         full = Qt.WindowState.WindowFullScreen | Qt.WindowState.WindowMaximized
         if not self.windowState() & full and seen != whole:
             self.setGeometry(seen.marginsRemoved(frame))
-
-
-def on_screen(wanted: QRect) -> QRect:
-    """The geometry moved and shrunk until a screen that is there now shows all of it."""
-    screens = QGuiApplication.screens()
-    if not screens:
-        return wanted
-    areas = [screen.availableGeometry() for screen in screens]
-
-    def shared(area: QRect) -> int:
-        common = area.intersected(wanted)
-        return common.width() * common.height()
-
-    best = max(areas, key=shared)
-    if best.contains(wanted):
-        return wanted
-    if not shared(best):
-        best = QGuiApplication.primaryScreen().availableGeometry()
-    width, height = min(wanted.width(), best.width()), min(wanted.height(), best.height())
-    x = min(max(wanted.x(), best.left()), best.right() + 1 - width)
-    y = min(max(wanted.y(), best.top()), best.bottom() + 1 - height)
-    return QRect(x, y, width, height)

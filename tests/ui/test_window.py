@@ -27,8 +27,8 @@ from explorer.trace.request import RunRequest, Sampling
 from explorer.ui import theme as themes
 from explorer.ui.files import Files
 from explorer.ui.memory import Memory
+from explorer.ui.screens import on_screen
 from explorer.ui.status import figures
-from explorer.ui.window import on_screen
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 

@@ -31,6 +31,7 @@ from explorer.ui.canvases.cursor_map import CursorMap
 from explorer.ui.canvases.embedded import draw_picture
 from explorer.ui.canvases.indexed import picture
 from explorer.ui.canvases.map_labels import MapLabels, runs
+from explorer.ui.canvases.surface import painter_of
 from explorer.ui.colormaps import difference, lut
 from explorer.ui.theme import Theme, unit
 
@@ -160,7 +161,7 @@ class ArcView(CursorMap):
     # -- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_of(self)
         if self._arcs is None or self._map is None:
             painter.setPen(QColor(self._theme.muted))
             words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap

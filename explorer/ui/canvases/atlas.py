@@ -34,7 +34,7 @@ from explorer.ui.canvases.atlas_labels import AtlasLabels
 from explorer.ui.canvases.atlas_layout import AtlasLayout
 from explorer.ui.canvases.embedded import draw_picture
 from explorer.ui.canvases.indexed import colour_table
-from explorer.ui.canvases.surface import cover, fill
+from explorer.ui.canvases.surface import cover, fill, painter_of
 from explorer.ui.canvases.thumbnails import Sheet, SheetPlan
 from explorer.ui.colormaps import difference
 from explorer.ui.keys import KEEPS_ARROWS
@@ -193,7 +193,7 @@ class AtlasView(QAbstractScrollArea):
         self.viewport().update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
+        painter = painter_of(self.viewport())
         fill(painter, event.rect(), self._theme)
         if self._atlas is None or not all(self._layout.shape):
             painter.setPen(QColor(self._theme.muted))
@@ -297,7 +297,7 @@ class AtlasView(QAbstractScrollArea):
             picture = QPixmap(size * ratio)
             picture.setDevicePixelRatio(ratio)
             picture.fill(Qt.GlobalColor.transparent)
-            painter = QPainter(picture)
+            painter = painter_of(picture)
             self._paint_labels(painter)
             painter.end()
             self._numbers = (key, picture)

@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.surface import cover, fill
+from explorer.ui.canvases.surface import cover, fill, painter_of
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Ink, Theme, unit
 from explorer.wording import round_percent
@@ -124,7 +124,7 @@ class Bars(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         self._unit = unit(self)  # asked for once: it is not cheap
-        painter = QPainter(self)
+        painter = painter_of(self)
         fill(painter, event.rect(), self._theme)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._check_capacity()

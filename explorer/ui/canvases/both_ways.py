@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from explorer.ui.canvases.reading import ReadAlong
-from explorer.ui.canvases.surface import fill
+from explorer.ui.canvases.surface import fill, painter_of
 from explorer.ui.theme import Theme, unit
 
 _TOP, _BOTTOM, _GAP, _DOT = 16, 17, 14, 5  # pixels at a zoom of 1
@@ -68,7 +68,7 @@ class BothWays(ReadAlong):
     # -- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_of(self)
         fill(painter, self.rect(), self._theme)
         font = QFont(self.font())
         font.setPixelSize(max(8, round(11 * unit(self))))

@@ -23,6 +23,7 @@ from explorer.figures import tokens
 from explorer.figures.branches import Row
 from explorer.figures.characters import elide
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.surface import painter_of
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
@@ -113,7 +114,7 @@ class BranchTree(QWidget):
     # -- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_of(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         seen = QRectF(event.rect())
         for i, row in enumerate(self._rows):

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from explorer.ui.canvases.column_parts import Columns, Part
 from explorer.ui.canvases.reading import ReadAlong
-from explorer.ui.canvases.surface import fill
+from explorer.ui.canvases.surface import fill, painter_of
 from explorer.ui.theme import Theme, unit
 
 _TOP = 16  # pixels at a zoom of 1: room for the axis figure above the columns
@@ -95,7 +95,7 @@ class ColumnChart(ReadAlong):
     # -- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_of(self)
         fill(painter, event.rect(), self._theme)
         plot, top = self._plot(), self._top_value()
         small = QFont(self.font())

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.sampling import Curve
 from explorer.ui.canvases.accessible import describe, say
-from explorer.ui.canvases.surface import cover, fill
+from explorer.ui.canvases.surface import cover, fill, painter_of
 from explorer.ui.theme import Theme, unit
 from explorer.wording import exact_percent
 
@@ -68,7 +68,7 @@ class CurvePair(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         data = self._data
-        painter = QPainter(self)
+        painter = painter_of(self)
         fill(painter, event.rect(), self._theme)
         if data is None:
             return

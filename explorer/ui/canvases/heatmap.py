@@ -37,7 +37,7 @@ from explorer.ui.canvases.indexed import (
     picture,
 )
 from explorer.ui.canvases.map_labels import Axis, MapLabels, runs
-from explorer.ui.canvases.surface import cover, fill
+from explorer.ui.canvases.surface import cover, fill, painter_of
 from explorer.ui.colormaps import difference
 from explorer.ui.theme import Theme, unit
 
@@ -191,7 +191,7 @@ class Heatmap(CursorMap):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_of(self)
         fill(painter, event.rect(), self._theme)
         if not self._levels.size:
             self._paint_note(painter)
@@ -206,7 +206,7 @@ class Heatmap(CursorMap):
                 self._still = QPixmap(self.size() * ratio)
                 self._still.setDevicePixelRatio(ratio)
                 self._still.fill(Qt.GlobalColor.transparent)
-                inner = QPainter(self._still)
+                inner = painter_of(self._still)
                 self._paint_still(inner, ratio)
                 inner.end()
             painter.drawPixmap(0, 0, self._still)

@@ -8,6 +8,7 @@ import numpy as np
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPixmap, qRgb, qRgba
 
+from explorer.ui.canvases.surface import painter_of
 from explorer.ui.colormaps import COLOUR_MAPS, lut
 from explorer.ui.theme import Theme
 
@@ -81,7 +82,7 @@ def masked_brush(theme: Theme, ratio: float) -> QBrush:
     tile = QPixmap(round(size * ratio), round(size * ratio))
     tile.setDevicePixelRatio(ratio)
     tile.fill(QColor(theme.masked))
-    painter = QPainter(tile)
+    painter = painter_of(tile)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(QPen(QColor(theme.hatch), 1.3))
     for offset in (-size, 0, size):
@@ -95,7 +96,7 @@ def masked_area(theme: Theme, ratio: float, size: QSize) -> QPixmap:
     """So much of `masked_brush`; filling with a pattern takes ten times as long as a picture."""
     area = QPixmap(size * ratio)
     area.setDevicePixelRatio(ratio)
-    painter = QPainter(area)
+    painter = painter_of(area)
     painter.fillRect(QRect(QPoint(), size), masked_brush(theme, ratio))
     painter.end()
     return area
@@ -106,7 +107,7 @@ def laid_over(below: QPixmap, image: QImage) -> QImage:
     whole = QImage(image.size(), QImage.Format.Format_ARGB32_Premultiplied)
     whole.setDevicePixelRatio(image.devicePixelRatio())
     whole.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(whole)
+    painter = painter_of(whole)
     painter.drawPixmap(0, 0, below)
     painter.drawImage(0, 0, image)
     painter.end()

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.ui.canvases.colour_key import ColourKey, swatches
 from explorer.ui.canvases.indexed import FIRST_LEVEL, colour_table, picture
+from explorer.ui.canvases.surface import painter_of
 from explorer.ui.colormaps import difference
 from explorer.ui.theme import Theme, unit
 
@@ -24,6 +25,7 @@ class KeyLine(QWidget):
         self._colours = "viridis"
         self._keys = (ColourKey(), ColourKey(low="−100 %", high="+100 %"))
         self._padding = False
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the maps
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def set_key(self, colours: str, keys: tuple[ColourKey, ColourKey], padding: bool) -> None:
@@ -46,7 +48,7 @@ class KeyLine(QWidget):
         return QSize(10, self.row_height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_of(self)
         small = QFont(self.font())
         small.setPixelSize(max(8, round(11 * unit(self))))
         painter.setFont(small)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, Q
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.ui.canvases.column_parts import mixed
-from explorer.ui.canvases.surface import cover, fill
+from explorer.ui.canvases.surface import cover, fill, painter_of
 from explorer.ui.theme import Theme, unit
 
 _ROW, _SWATCH, _GAP = 16, 10, 12  # pixels at a zoom of 1
@@ -35,6 +35,7 @@ class Legend(QWidget):
         self._theme = theme
         self._entries: tuple[Entry, ...] = ()
         cover(self)
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the charts
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def set_entries(self, entries: Sequence[Entry]) -> None:
@@ -59,7 +60,7 @@ class Legend(QWidget):
         return QSize(10, round(_ROW * unit(self)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter, u = QPainter(self), unit(self)
+        painter, u = painter_of(self), unit(self)
         fill(painter, self.rect(), self._theme)
         painter.setFont(_small(self))
         x, high = 2.0, float(self.height())

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPixmap
 from explorer.figures.characters import elide
 from explorer.figures.tokens import Label
 from explorer.ui.canvases.cell_view import CellView
+from explorer.ui.canvases.surface import painter_of
 from explorer.ui.theme import Theme
 
 Axis = Literal["query", "key"]
@@ -200,7 +201,7 @@ class MapLabels:
         picture = QPixmap(size * ratio)
         picture.setDevicePixelRatio(ratio)
         picture.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(picture)
+        painter = painter_of(picture)
         painter.setFont(self._font)
         painter.setPen(QColor(colour))
         if turned:

@@ -20,6 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.surface import painter_of
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
 
@@ -108,7 +109,7 @@ class PrefixPlot(QWidget):
     # -- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_of(self)
         small = QFont(self.font())
         small.setPixelSize(max(8, round(11 * unit(self))))
         painter.setFont(small)

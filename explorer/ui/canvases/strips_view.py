@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QImage, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QFont, QImage, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures import slot as figures
 from explorer.figures.slot import Strips
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.indexed import colour_table, picture
-from explorer.ui.canvases.surface import cover, fill
+from explorer.ui.canvases.surface import cover, fill, painter_of
 from explorer.ui.colormaps import difference
 from explorer.ui.theme import Theme, unit
 
@@ -67,7 +67,7 @@ class StripsView(QWidget):
         return QSize(round(120 * unit(self)), round(50 * unit(self)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
+        painter = painter_of(self)
         fill(painter, self.rect(), self._theme)
         font = QFont(self.font())
         font.setPixelSize(max(8, round(11 * unit(self))))

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from explorer.figures.token_grid import Block, Cell, Line
 from explorer.ui.canvases.accessible import describe, say
+from explorer.ui.canvases.surface import painter_of
 from explorer.ui.canvases.token_grid_paint import Brush, small_font
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
@@ -160,7 +161,7 @@ class TokenGrid(QAbstractScrollArea):
     # -- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
+        painter = painter_of(self.viewport())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         brush = Brush(painter, self._theme, self)
         top, bottom = self._offset().y(), self._offset().y() + self.viewport().height()

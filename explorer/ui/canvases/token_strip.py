@@ -35,7 +35,7 @@ from explorer.trace.step import Token
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.row_pictures import RowPictures, blank, wipe
 from explorer.ui.canvases.strip_layout import Box, first_change, moved, span_of_row
-from explorer.ui.canvases.surface import cover, fill
+from explorer.ui.canvases.surface import cover, fill, painter_of
 from explorer.ui.canvases.token_box import in_words, paint_boundary, paint_box, paint_joint
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
@@ -221,7 +221,7 @@ class TokenStrip(QAbstractScrollArea):
                 self.viewport().update(self._rect(slot).adjusted(-3, -3, 3, 3).toAlignedRect())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
+        painter = painter_of(self.viewport())
         fill(painter, event.rect(), self._theme)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         first, last = self._in_view()
@@ -258,7 +258,7 @@ class TokenStrip(QAbstractScrollArea):
     def _paint_row(self, picture: QPixmap, row: int, first: int) -> None:
         """The boxes of a row from slot `first` on: a token that is added costs one box."""
         begin, end = span_of_row(self._boxes, row)
-        painter = QPainter(picture)
+        painter = painter_of(picture)
         left = self._boxes[first].left - self._gap() / 2 if first > begin else 0.0
         wipe(painter, picture, left)
         painter.setFont(self.font())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 
 from explorer.session.state import CodeQuestion
+
+_NAMED = 8  # files
 
 
 class CodeDialog(QMessageBox):
@@ -30,8 +34,10 @@ class CodeDialog(QMessageBox):
                 "These files would run: {0}.\n\nThey can do anything that you can do on this "
                 "computer: read, change and send files. Say yes only if you know who wrote them. "
                 "Your answer counts for this one time."
-            ).format(", ".join(question.files))
+            ).format(self._some(question.files))
         )
+        if len(question.files) > _NAMED:
+            self.setDetailedText("\n".join(question.files))
         self.yes = QPushButton(self.tr("Run its code"))
         self.no = QPushButton(self.tr("Don't run it"))
         self.addButton(self.yes, QMessageBox.ButtonRole.YesRole)
@@ -39,6 +45,12 @@ class CodeDialog(QMessageBox):
         self.setDefaultButton(self.no)
         self.setEscapeButton(self.no)
         self.finished.connect(lambda: self.answered.emit(self.clickedButton() is self.yes))
+
+    def _some(self, files: Sequence[str]) -> str:
+        """As many names as leave the buttons on a small screen; all are under the details."""
+        named = ", ".join(files[:_NAMED])
+        more = len(files) - _NAMED
+        return self.tr("{0} and {1} more").format(named, more) if more > 0 else named
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
     QLabel,
     QLineEdit,
@@ -24,10 +23,11 @@ from explorer.session.state import Download, State
 from explorer.ui import forms
 from explorer.ui.calm import ComboBox
 from explorer.ui.elided import ElidedLabel
+from explorer.ui.screens import Dialog
 from explorer.wording import progress_percent
 
 
-class HubDialog(QDialog):
+class HubDialog(Dialog):
     """May be closed while a download goes on; opened again, it shows how far that is."""
 
     chosen = Signal(str)  # what to open
@@ -98,7 +98,7 @@ class HubDialog(QDialog):
         for button in (self.stop, self.leave, self.fetch, self.open):
             forms.keep_place(button)
             bottom.addWidget(button)
-        column = QVBoxLayout(self)
+        column = QVBoxLayout()
         column.setSpacing(8)
         column.addWidget(about)
         column.addLayout(top)
@@ -107,7 +107,7 @@ class HubDialog(QDialog):
             column.addWidget(widget)
         self._spare = QWidget()  # takes the room while there is no list
         column.addWidget(self._spare, 1)
-        column.addLayout(bottom)
+        self.lay_out(column, bottom)
 
     # -- what is shown
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QDialog,
     QFileDialog,
     QHBoxLayout,
     QHeaderView,
@@ -27,9 +26,10 @@ from explorer.trace.library import FoundModel, Library
 from explorer.ui.calm import ComboBox
 from explorer.ui.models import words
 from explorer.ui.models.table import ModelFilter, ModelTable
+from explorer.ui.screens import Dialog
 
 
-class ModelPicker(QDialog):
+class ModelPicker(Dialog):
     """Stays open beside the window; what it shows is the session's library."""
 
     chosen = Signal(str, str)  # what to open, dtype
@@ -125,12 +125,13 @@ class ModelPicker(QDialog):
         bottom.addStretch(1)
         bottom.addWidget(self.close_button)
         bottom.addWidget(self.open)
-        column = QVBoxLayout(self)
+        self.view.setMinimumHeight(60)
+        column = QVBoxLayout()
         column.addLayout(top)
         column.addWidget(self.view, 1)
         column.addWidget(self.note)
         column.addLayout(middle)
-        column.addLayout(bottom)
+        self.lay_out(column, bottom)
 
     # -- what is shown
 
