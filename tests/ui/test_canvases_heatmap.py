@@ -277,7 +277,9 @@ def test_the_wheel_zooms_and_ctrl_wheel_is_left_to_the_program(heatmap: Heatmap)
 
 
 def test_a_theme_changes_what_surrounds_the_cells(heatmap: Heatmap) -> None:
-    heatmap.set_map(_causal(5), _labels(5))
+    levels = _causal(5)
+    levels[4, 0] = 255  # the colour for 0 is lighter on a dark surface
+    heatmap.set_map(levels, _labels(5))
     light = heatmap.grab().toImage()
     heatmap.set_theme(DARK)
     dark = heatmap.grab().toImage()

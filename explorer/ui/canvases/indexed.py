@@ -36,7 +36,7 @@ def picture(levels: np.ndarray, table: list[int], dots: tuple[int, float] | None
 
 def dots(theme: Theme, ratio: float) -> tuple[int, float]:
     """How `picture` marks what was not computed."""
-    return QColor(theme.hatch).rgb(), ratio
+    return QColor(theme.strong_border).rgb(), ratio
 
 
 def _dot(pixels: np.ndarray, where: np.ndarray, colour: int, ratio: float) -> None:
