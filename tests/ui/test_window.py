@@ -371,7 +371,7 @@ def test_everything_is_dressed_once_to_leave_the_presenter_mode(
     stage.paint()
     scales: list[float] = []
     monkeypatch.setattr(themes, "dress", lambda app, theme, scale: scales.append(scale))
-    larger = stage.look.whole_scale > 1  # not where the screen has no room for it
+    larger = themes.unit(stage.window) > 1  # not where the screen has no room for it
     stage.window.presenter.toggle()
     assert scales == ([1.0] if larger else [])
 
