@@ -20,9 +20,10 @@ class NotFinite:
         """One sentence for the model card; empty if every weight is a number."""
         if not self.count:
             return ""
-        many = "1 weight is" if self.count == 1 else f"{self.count:,} weights are"
+        one = self.count == 1
+        many, which = ("1 weight is", "it") if one else (f"{self.count:,} weights are", "them")
         return (
-            f"{many} NaN or infinite ({self.tensor}): what the model computes with them means "
+            f"{many} NaN or infinite ({self.tensor}), so results that depend on {which} mean "
             "nothing; download the model again, or choose another."
         )
 

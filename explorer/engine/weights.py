@@ -14,6 +14,10 @@ from explorer.engine.errors import BadInput
 
 _LONGEST_HEADER = 100 * 1024 * 1024  # the limit of the safetensors format itself
 _LONGEST_JSON = 32 * 1024 * 1024
+_BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32,
+    "F32": 32, "U64": 64, "I64": 64, "F64": 64,
+}  # fmt: skip
 INDEX = "model.safetensors.index.json"
 
 
@@ -50,7 +54,8 @@ def _stray(single: Path, index: Path) -> bool:
 
 def _shards(index: Path) -> list[Path]:
     listed = read_json(index).get("weight_map")
-    if not isinstance(listed, dict) or not all(isinstance(n, str) for n in listed.values()):
+    whole = isinstance(listed, dict) and all(isinstance(n, str) for n in listed.values())
+    if not whole or not listed:
         raise BadInput(f"{index.name} in {index.parent.name} is damaged; download it again.")
     names = sorted(set(listed.values()))
     for name in names:
@@ -109,9 +114,7 @@ def safetensors_header(path: Path) -> tuple[bytes, dict[str, Any]]:
     try:
         tensors = json.loads(raw)
         tensors.pop("__metadata__", None)
-        end = max((int(entry["data_offsets"][1]) for entry in tensors.values()), default=0)
-        if any(axis < 0 for entry in tensors.values() for axis in entry["shape"]):
-            raise broken
+        end = max((_end(entry) for entry in tensors.values()), default=0)
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
         raise broken from None
     if 8 + length + end > size:
@@ -119,6 +122,18 @@ def safetensors_header(path: Path) -> tuple[bytes, dict[str, Any]]:
     if 8 + length + end < size:
         raise broken
     return raw, tensors
+
+
+def _end(entry: dict[str, Any]) -> int:
+    """Where a tensor's bytes end; an error if its entry is not well-formed."""
+    shape, (begin, end) = entry["shape"], entry["data_offsets"]
+    numbers = [*shape, begin, end]
+    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        raise ValueError("a negative size, or none")
+    width = _BITS.get(entry["dtype"])
+    if begin > end or (width and prod(shape) * width != 8 * (end - begin)):
+        raise ValueError("a tensor of another size than its shape")
+    return int(end)
 
 
 def is_cut(path: Path) -> bool:
