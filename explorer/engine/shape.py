@@ -94,7 +94,7 @@ def text_config(config: Any) -> Any:
 
 def _number(config: Any, *names: str) -> int:
     for name in names:
-        value = _stated(config, name)
+        value = value_of(config, name)
         if isinstance(value, (list, tuple)):  # one a layer
             value = max((v for v in value if isinstance(v, int)), default=0)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -102,7 +102,7 @@ def _number(config: Any, *names: str) -> int:
     return 0
 
 
-def _stated(config: Any, name: str) -> Any:
+def value_of(config: Any, name: str) -> Any:
     """The config's value; a list where it differs from layer to layer."""
     try:
         return getattr(config, name, None)
@@ -111,8 +111,8 @@ def _stated(config: Any, name: str) -> Any:
 
 
 def _kv_heads(config: Any, heads: int) -> int:
-    shared = _stated(config, "multi_query") is True
-    if shared and not _stated(config, "new_decoder_architecture"):
+    shared = value_of(config, "multi_query") is True
+    if shared and not value_of(config, "new_decoder_architecture"):
         return 1
     return _number(config, "num_key_value_heads", "num_kv_heads") or heads
 
@@ -126,7 +126,7 @@ def _head_dim(config: Any, hidden: int, heads: int) -> int:
 
 def _layer_kinds(config: Any, layers: int, heads: int) -> tuple[str, ...]:
     for name in _LAYER_LISTS:
-        stated = _stated(config, name)
+        stated = value_of(config, name)
         if isinstance(stated, (list, tuple)) and stated and isinstance(stated[0], str):
             repeated = (list(stated) * layers)[:layers]  # block_types states one period
             return tuple(_KINDS.get(kind, kind.removesuffix("_attention")) for kind in repeated)
@@ -141,6 +141,6 @@ def _windows(config: Any, kinds: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _window(config: Any) -> int:
-    if _stated(config, "use_sliding_window") is False:
+    if value_of(config, "use_sliding_window") is False:
         return 0
     return _number(config, "sliding_window", "window_size", "attention_window_size")

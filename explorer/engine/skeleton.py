@@ -15,7 +15,7 @@ from transformers import DynamicCache
 from explorer.engine.configs import causal_class
 from explorer.engine.errors import BadInput
 from explorer.engine.libraries import no_compiler
-from explorer.engine.shape import Shape, check_layers, shape_of, text_config
+from explorer.engine.shape import Shape, check_layers, shape_of, text_config, value_of
 
 _MOST_MODULES = 150_000  # a model of 60 layers with 256 experts each has fewer
 _FEW, _MORE = 4, 8  # tokens of the two passes that are compared
@@ -79,9 +79,7 @@ def count(model: Any) -> Count:
 def kept_per_token(config: Any, model: Any, shape: Shape) -> int:
     """Numbers kept in the cache for each token: by the formula, where that is the whole story."""
     text = text_config(config)
-    odd = any(
-        getattr(text, n, None) for n in ("kv_lora_rank", "num_kv_shared_layers", "layer_types")
-    )
+    odd = any(value_of(text, n) for n in ("kv_lora_rank", "num_kv_shared_layers", "layer_types"))
     if odd or set(shape.layer_kinds) != {"full"}:
         window = min((window for window in shape.windows if window), default=_MORE + 1)
         # A window of w keeps w - 1 tokens: where more are read, some of them are dropped again.
@@ -98,7 +96,7 @@ def latent_width(config: Any, kept: int) -> int:
     is made of it.
     """
     text = text_config(config)
-    parts = [getattr(text, name, None) for name in ("kv_lora_rank", "qk_rope_head_dim")]
+    parts = [value_of(text, name) for name in ("kv_lora_rank", "qk_rope_head_dim")]
     width = sum(part for part in parts if isinstance(part, int))
     return width if parts[0] and width * shape_of(config).layers == kept else 0
 
