@@ -50,7 +50,9 @@ class Help(Dialog):
         ]
         for name, rows in parts:
             part = QTreeWidgetItem([name])
-            part.addChildren([QTreeWidgetItem(list(row)) for row in rows])
+            for row in rows:
+                item = QTreeWidgetItem(part, list(row))
+                item.setToolTip(1, row[1])
             self.tree.addTopLevelItem(part)
         self.tree.expandAll()
         self.tree.resizeColumnToContents(0)
