@@ -5,10 +5,34 @@ JSON, CSV and clipboard tables carry the figures themselves, never these words.
 
 from __future__ import annotations
 
-from math import ceil, isnan, log10
+from math import ceil, isinf, isnan, log, log10
+from typing import Literal
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALLEST = 1e-8  # below this share a per cent would be a row of zeros
+
+Unit = Literal["nats", "bits"]
+_units: list[Unit] = ["nats"]  # one for the whole program, as a locale is
+
+
+def use_unit(unit: Unit) -> None:
+    """Entropies and surprisals are worded in this unit from now on."""
+    _units[:] = [unit]
+
+
+def unit() -> Unit:
+    """The unit of entropies and surprisals, by its name."""
+    return _units[0]
+
+
+def in_unit(nats: float) -> float:
+    """An entropy or a surprisal, in the unit of now."""
+    return nats if unit() == "nats" else nats / log(2)
+
+
+def information(nats: float, form: str = ".3g") -> str:
+    """An entropy or a surprisal with its unit: "1.48 nats", or "2.14 bits"."""
+    return f"{'∞' if isinf(nats) else format(in_unit(nats), form)} {unit()}"
 
 
 def percent(share: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from explorer.figures.loss import NATS_PER_BIT
 from explorer.trace.trace import Trace
-from explorer.wording import exact_percent
+from explorer.wording import exact_percent, information
 
 By = Literal["surprisal", "entropy", "probability"]
 
@@ -31,9 +31,9 @@ class Foreseen:
     def words(self) -> str:
         """All of it, for a tip."""
         return (
-            f"surprisal {self.nats:.3g} nats, probability {exact_percent(self.probability)}, "
+            f"surprisal {information(self.nats)}, probability {exact_percent(self.probability)}, "
             f"rank {self.rank + 1:,}; entropy of what could stand here "
-            f"{self.entropy_bits * NATS_PER_BIT:.3g} nats"
+            f"{information(self.entropy_bits * NATS_PER_BIT)}"
         )
 
 
@@ -72,7 +72,7 @@ def scale(by: By, vocabulary: int) -> tuple[str, str]:
     """What the two ends of the colours stand for."""
     blind = math.log(max(vocabulary, 2))
     return {
-        "surprisal": ("0", f"{blind:.1f} nats"),
-        "entropy": ("0", f"{blind:.1f} nats"),
+        "surprisal": ("0", information(blind, ".1f")),
+        "entropy": ("0", information(blind, ".1f")),
         "probability": ("0", "100 %"),
     }[by]

@@ -350,6 +350,14 @@ ACTIONS: tuple[Action, ...] = (
         enabled=_has_steps,
     ),
     Action(
+        id="nats",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Entropy and surprisal in nats"),
+        tip=QT_TRANSLATE_NOOP("actions", "Off: in bits. Saved tables keep the unit they name"),
+        wish=lambda w: w.preferences.toggle("nats"),
+        preference="nats",
+    ),
+    Action(
         id="zoom-in",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Larger"),

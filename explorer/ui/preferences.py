@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.ui.memory import Memory
 
-Preference = Literal["captions", "letter_keys"]
+Preference = Literal["captions", "letter_keys", "nats"]
 
 
 class Preferences(QObject):

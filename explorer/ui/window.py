@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer import __version__, places
+from explorer import __version__, places, wording
 from explorer.session.kept import Found
 from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
@@ -74,6 +74,8 @@ class Window(QMainWindow):
         self.look = look
         self._memory = memory
         self.preferences = Preferences(memory, self)
+        self._take_unit()
+        self.preferences.changed.connect(self._on_preference)
         self._picker: ModelPicker | None = None  # made when it is first asked for
         self._hub: HubDialog | None = None
         self._help: Help | None = None
@@ -237,6 +239,18 @@ class Window(QMainWindow):
             self.status,
         ):
             part.set_theme(theme)
+
+    def _on_preference(self, name: str) -> None:
+        if name == "nats":
+            self._take_unit()
+            state = self.session.state
+            self.sequence.show_state(None, state)
+            for dock in self.docks.docks:
+                if dock.made:
+                    dock.panel.show_state(None, state)
+
+    def _take_unit(self) -> None:
+        wording.use_unit("nats" if self.preferences.on("nats") else "bits")
 
     # -- wishes of the actions
 

@@ -16,7 +16,7 @@ from explorer.figures.sides import window_of, windows
 from explorer.figures.tokens import Label
 from explorer.trace.trace import Trace
 from explorer.ui.attention.wish import Beside, Drawn, DrawnMap, Look
-from explorer.wording import exact_percent, percent
+from explorer.wording import exact_percent, information, percent
 
 
 def _tr(text: str) -> str:
@@ -194,7 +194,7 @@ def _score(scores: HeadScores, layer: int, at: int) -> str:
         "first": _tr("{0} on the first token, on average"),
         "previous": _tr("{0} on the token just before, on average"),
         "induction": _tr("{0} on what followed the last copy of the token, on average"),
-        "entropy": _tr("rows spread over {0} nats, on average"),
+        "entropy": _tr("rows spread over {0}, on average"),
     }[scores.kind]
-    figure = f"{mean:.3g}" if scores.kind == "entropy" else percent(mean)
+    figure = information(mean) if scores.kind == "entropy" else percent(mean)
     return _tr("layer {0} head {1}: {2}").format(layer, at, words.format(figure))

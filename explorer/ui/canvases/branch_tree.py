@@ -26,6 +26,7 @@ from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.surface import painter_of
 from explorer.ui.keys import KEEPS_ARROWS
 from explorer.ui.theme import Theme, unit
+from explorer.wording import information
 
 _ROW, _CELL, _NAME = 28, 74, 76  # pixels at a zoom of 1
 _PAD = 4
@@ -199,7 +200,7 @@ class BranchTree(QWidget):
             return ""
         offset = place.step - row.fork
         nats = row.nats[offset]
-        cost = self.tr("impossible") if math.isinf(nats) else f"{nats:.3g} nats"
+        cost = self.tr("impossible") if math.isinf(nats) else information(nats)
         return self.tr("Branch {0}, step {1}: {2}, surprisal {3}").format(
             self._names[place.row], place.step, tokens.written(row.tokens[offset]), cost
         )

@@ -34,7 +34,7 @@ from explorer.ui.canvases.branch_tree import BranchTree, Place
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
-from explorer.wording import exact_percent
+from explorer.wording import exact_percent, information, unit
 
 _MOST_ROWS = 500  # of the comparison
 
@@ -231,9 +231,9 @@ class BranchesPanel(Panel):
             return
         pair = figures.pair(mine.trace, other.trace)
         self._pair = pair
-        nats, (first, second) = self.tr("nats"), (elide(b.name, 14) for b in (mine, other))
+        in_unit, (first, second) = unit(), (elide(b.name, 14) for b in (mine, other))
         self._table.setHorizontalHeaderLabels(
-            [self.tr("after the fork"), first, nats, second, nats]
+            [self.tr("after the fork"), first, in_unit, second, in_unit]
         )
         self._summary.setText(
             self.tr("They share {0}. From there {1}: {2}, {3}; {4}: {5}, {6}.").format(
@@ -274,7 +274,7 @@ class BranchesPanel(Panel):
         assert self._pair is not None
         yield "after_fork", "text", "nats", "other_text", "other_nats"
         for i in range(max(len(self._pair.first), len(self._pair.second))):
-            yield (i + 1, *_cells(self._pair.first, i), *_cells(self._pair.second, i))
+            yield (i + 1, *_plain(self._pair.first, i), *_plain(self._pair.second, i))
 
     # -- wishes
 
@@ -305,13 +305,20 @@ class BranchesPanel(Panel):
 def _cells(costs: Sequence[Cost], i: int) -> tuple[str, str]:
     if i >= len(costs):
         return "", ""
+    return tokens.written(costs[i].token), information(costs[i].nats).partition(" ")[0]
+
+
+def _plain(costs: Sequence[Cost], i: int) -> tuple[str, str]:
+    """The same for a file, in the unit that its columns name."""
+    if i >= len(costs):
+        return "", ""
     nats = costs[i].nats
     return tokens.written(costs[i].token), "∞" if math.isinf(nats) else f"{nats:.3g}"
 
 
 def _sum_words(costs: Sequence[Cost]) -> str:
     nats = sum(cost.nats for cost in costs)
-    return f"{nats:.4g} nats (p = {exact_percent(math.exp(-nats))})"
+    return f"{information(nats, '.4g')} (p = {exact_percent(math.exp(-nats))})"
 
 
 def _bytes_text(count: int) -> str:

@@ -19,7 +19,7 @@ from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
 from explorer.ui.theme import Theme
 from explorer.ui.worker import Worker
-from explorer.wording import exact_percent, percent
+from explorer.wording import exact_percent, information, percent
 
 
 class NextTokenPanel(Panel):
@@ -169,8 +169,8 @@ class NextTokenPanel(Panel):
             "drawn": self.tr("drawn with u = {0}").format(f"{draw.u or 0:.4f}"),
             "forced": self.tr("forced by you"),
         }[draw.how]
-        text = self.tr("Step {0}: {1}, rank {2}, entropy {3} nats").format(
-            figure.step.index, picked, draw.rank + 1, f"{draw.entropy_nats:.3g}"
+        text = self.tr("Step {0}: {1}, rank {2}, entropy {3}").format(
+            figure.step.index, picked, draw.rank + 1, information(draw.entropy_nats)
         )
         if not figure.sampling.takes_best:
             text += self.tr(" · {0} tokens left").format(f"{figure.kept:,}")

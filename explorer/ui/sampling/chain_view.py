@@ -29,7 +29,7 @@ from explorer.ui.calm import DoubleSpinBox
 from explorer.ui.canvases.curves import CurvePair, Curves
 from explorer.ui.sampling import words
 from explorer.ui.theme import Theme
-from explorer.wording import exact_percent
+from explorer.wording import exact_percent, information
 
 
 class ChainView(QWidget):
@@ -191,7 +191,7 @@ class ChainView(QWidget):
             self.tr("setting"),
             self.tr("tokens kept"),
             self.tr("mass kept") + " ",
-            "0.0001 nats",
+            information(0.0001),
         )
         for column, text in enumerate(widest, 1):
             self._table.setColumnWidth(column, metrics.horizontalAdvance(text) + 22)
@@ -202,7 +202,7 @@ class ChainView(QWidget):
             words.setting(self.tr, stage, sampling),
             f"{stage.kept:,}",
             exact_percent(stage.mass_kept),
-            self.tr("{0} nats").format(f"{stage.entropy_nats:.3g}"),
+            information(stage.entropy_nats),
         )
 
     def table_rows(self) -> Iterator[Sequence[object]]:
@@ -235,9 +235,9 @@ class ChainView(QWidget):
             u=chain.u if last else None,
             landed=chain.landed if last else None,
         )
-        line = self.tr("{0}: {1} of {2} tokens kept, {3} of the mass, entropy {4} nats").format(
+        line = self.tr("{0}: {1} of {2} tokens kept, {3} of the mass, entropy {4}").format(
             words.name(self.tr, stage.name), f"{stage.kept:,}", f"{before.kept:,}",
-            exact_percent(stage.mass_kept), f"{stage.entropy_nats:.3g}",
+            exact_percent(stage.mass_kept), information(stage.entropy_nats),
         )  # fmt: skip
         self.curves.set_curves(data, line)
 
