@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QTreeWidget,
 )
 
+from explorer import wording
 from explorer.trace import messages as m
 from explorer.trace.card import Capability
 from explorer.ui.actions import ACTIONS, MENUS
@@ -355,6 +356,14 @@ def try_letter_keys(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pat
     QTest.keyClick(stage.window, Qt.Key.Key_R)
     stage.drain()
     assert stage.engine.count(m.Advance) == 1
+
+
+def try_nats(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "nats")
+    assert wording.unit() == "bits"
+    assert not Preferences(stage.memory).on("nats"), "it is remembered"
+    trigger(stage, "nats")
+    assert wording.unit() == "nats"
 
 
 def try_help(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
