@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDialog, QLayout, QVBoxLayout, QWidget
 from explorer.ui.scrolled import Scrolled, Wrapping
 
 _LEAST = (200, 60)  # pixels at a zoom of 1, of what scrolls above the buttons
-_FRAME = 40  # pixels that a title bar and an edge may take
+_FRAME, _EDGE = 40, 4  # pixels that a title bar and an edge may take
 
 
 class Dialog(QDialog):
@@ -30,7 +30,7 @@ class Dialog(QDialog):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if not event.spontaneous():
-            area = self.screen().availableGeometry().adjusted(0, _FRAME, 0, 0)
+            area = self.screen().availableGeometry().adjusted(_EDGE, _FRAME, -_EDGE, -_EDGE)
             self.resize(self.size().boundedTo(area.size()))
             self.move(on_screen(self.frameGeometry()).topLeft())
 

@@ -449,11 +449,14 @@ class Window(QMainWindow):
         if restored and (seen := on_screen(self.geometry())) != self.geometry():
             self.setGeometry(seen)
 
-    def _fit_frame(self) -> None:
+    def _fit_frame(self, again: int = 10) -> None:
         """Make room for the frame, which is not known before a window manager has drawn it."""
         if not self.isVisible() or QGuiApplication.platformName() == "offscreen":
             return  # a screen that nobody sees, and a frame that is not there
         whole, frame = self.frameGeometry(), self.windowHandle().frameMargins()
+        if frame.isNull() and again:  # a busy machine: there may be none, or none yet
+            QTimer.singleShot(_FRAMED_MS, self, lambda: self._fit_frame(again - 1))
+            return
         seen = on_screen(whole)
         full = Qt.WindowState.WindowFullScreen | Qt.WindowState.WindowMaximized
         if not self.windowState() & full and seen != whole:
