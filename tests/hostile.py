@@ -11,7 +11,7 @@ import msgspec
 
 T = TypeVar("T")
 
-MARKUP = "R&D <b>cat</b> &lt; <s> <p>"
+MARKUP = "R&D <b>catnip<br> &lt; <s> <p>"
 ACTING = "\x1b]0;owned\x07\x1b[31m\x9b1m\u202eRED\r"
 TEXT = f"{MARKUP} {ACTING}"
 WORD = "w" * 150_000

@@ -60,9 +60,9 @@ def complain(text: str) -> None:
 
 def sentence(text: str) -> str:
     """One line that fits; what is cut from it is in the log."""
-    line = " ".join(text.splitlines())  # names may hold line breaks
+    line = printable(" ".join(text.splitlines()))  # names may hold line breaks
     short = fitting(line, word=_WORD)
-    if short == printable(line):
+    if short == line:
         return short
     log.keep(line)
     return f"{short} (Shortened; the whole text is in {places.log_file()}.)"

@@ -11,7 +11,7 @@ import re
 from explorer.figures.characters import elide, printable
 
 NAME = 60  # letters of a name on a button, in a menu or a title
-_WORD = 80  # letters of one word in a bar of the window
+_WORD = 60  # letters of one word in a bar of the window
 _MOST = 800  # letters of a sentence
 
 

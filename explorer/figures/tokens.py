@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from explorer.figures.characters import visible_text
+from explorer.figures.characters import elide, visible_text
 from explorer.trace.step import Token
+
+MOST_LETTERS = 400  # of a token; real vocabularies have none that long
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,11 @@ def extended(
 
 
 def written(token: Token) -> str:
-    """One token by itself, everything in it visible; an id if it has no bytes at all."""
-    return visible(token.raw) if token.raw else f"⟨id {token.id}⟩"
+    """One token by itself, everything in it visible; an id if it has no bytes at all.
+
+    Of a token with thousands of letters both ends: to draw them all would take seconds.
+    """
+    return elide(visible(token.raw), MOST_LETTERS) if token.raw else f"⟨id {token.id}⟩"
 
 
 @lru_cache(maxsize=1 << 16)

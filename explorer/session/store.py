@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from explorer.figures.characters import printable
+from explorer.figures.sentences import fitting
 from explorer.session.state import State
 from explorer.trace.card import SelfCheck
+
+_log = logging.getLogger("explorer")
+_SENTENCES = {"error", "prompt_problem", "library_problem", "recipe_problem"}
 
 Listener = Callable[[State, State], None]
 
@@ -36,7 +42,15 @@ class Store:
         return unsubscribe
 
     def set(self, **changes: Any) -> None:
-        """Change fields of the state; a trace brings its self-check along and joins the tree."""
+        """Change fields of the state; a trace brings its self-check along and joins the tree.
+
+        Sentences are made to fit: they may quote whatever a file or a library holds.
+        """
+        for name in _SENTENCES & changes.keys():
+            changes[name] = self._fitting(name, changes[name])
+        if "status" in changes:
+            status = changes["status"]
+            changes["status"] = replace(status, text=fitting(status.text))
         if "trace" in changes:
             trace = changes["trace"]
             changes.setdefault("self_check", SelfCheck() if trace is None else trace.self_check)
@@ -47,6 +61,12 @@ class Store:
                 changes["forgotten"] = given_up - {changes["branches"].current}
         self._state = replace(self._state, **changes)
         self._tell()
+
+    def _fitting(self, name: str, sentence: str) -> str:
+        short, whole = fitting(sentence), printable(sentence)
+        if short not in (whole, getattr(self._state, name)):
+            _log.warning("%s, the whole text: %s", name, whole)
+        return short
 
     def _tell(self) -> None:
         # A listener may change the state again: that change is told after this one, to everybody.

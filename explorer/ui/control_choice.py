@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from explorer.figures.characters import printable
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.vocabulary import Vocabulary
@@ -45,7 +46,7 @@ class ControlChoice(QWidget):
         request = new.request
         found = [name for name in self._names if name in request.prompt]
         self.choice.setCurrentIndex(int(request.special_as_text))
-        self.which.setText(" ".join(found))
+        self.which.setText(printable(" ".join(found)))
         self.setVisible(bool(found))
 
 

@@ -26,6 +26,7 @@ from explorer.session.state import State
 from explorer.ui.calm import DoubleSpinBox, Slider, SpinBox
 from explorer.ui.longspin import LongSpinBox
 from explorer.ui.scrolled import Wrapping
+from explorer.ui.sentence import SentenceLabel
 
 _MOST_QT = 2**31 - 1  # of a QSpinBox
 
@@ -141,9 +142,7 @@ class SamplingControls(Wrapping):
         self._shuffle.clicked.connect(lambda: self._wish(seed=random.randrange(1_000_000)))
 
     def _build_defaults(self) -> None:
-        self._defaults = QLabel()
-        self._defaults.setProperty("look", "small")
-        self._defaults.setWordWrap(True)
+        self._defaults = SentenceLabel(look="small")
         self._apply = QPushButton(self.tr("Apply"))
         self._apply.setToolTip(self.tr("Use the settings that came with the model"))
         self._apply.setFocusPolicy(Qt.FocusPolicy.TabFocus)

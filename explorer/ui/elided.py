@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QAccessible, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
+from explorer.figures.sentences import fitting
+from explorer.ui import tips
 from explorer.ui.canvases.accessible import describe
 
 
@@ -30,6 +32,7 @@ class ElidedLabel(QLabel):
 
         QLabel's own setText would have the whole panel laid out again.
         """
+        text = fitting(text, keep="\n")
         if text == self._text:
             return
         self._text = text
@@ -70,7 +73,7 @@ class ElidedLabel(QLabel):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             tip = self.toolTip()
             if tip:
-                QToolTip.showText(event.globalPos(), tip, self)
+                tips.show(event, tip, self)
                 return True
         return super().event(event)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -17,8 +16,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.figures.characters import elide
+from explorer.figures.tokens import MOST_LETTERS
 from explorer.ui.calm import SpinBox
 from explorer.ui.flow import Flow
+from explorer.ui.sentence import SentenceLabel
 
 
 def spin(name: str, least: int, most: int, value: int) -> QSpinBox:
@@ -54,10 +56,7 @@ def keep_place(widget: QWidget) -> None:
 
 def words() -> QLabel:
     """A label for sentences."""
-    label = QLabel()
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label
+    return SentenceLabel()
 
 
 def page(row: QLayout, *parts: QWidget) -> QWidget:
@@ -94,4 +93,4 @@ def fill(table: QTableWidget, heads: Sequence[str], rows: Sequence[Sequence[str]
     table.setRowCount(len(rows))
     for i, row in enumerate(rows):
         for column, text in enumerate(row):
-            table.setItem(i, column, QTableWidgetItem(text))
+            table.setItem(i, column, QTableWidgetItem(elide(text, MOST_LETTERS)))

@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from explorer.figures import tokens
 from explorer.figures.cache import short_bytes
 from explorer.figures.plan import seconds_text
+from explorer.figures.sentences import fitting
 from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
 from explorer.session.state import Drift, State
 from explorer.trace.plan import Plan
 from explorer.ui.canvases.accessible import announce
+from explorer.ui.sentence import SentenceLabel
 from explorer.wording import percent
 
 THINNED = 4  # the choice of a thinner record: every fourth layer
@@ -30,9 +32,7 @@ class Notice(QWidget):
         self._closed = ""  # the sentence that was closed by hand: it is not said again
         self.setProperty("look", look)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._label = QLabel()
-        self._label.setWordWrap(True)
-        self._label.setTextFormat(Qt.TextFormat.PlainText)
+        self._label = SentenceLabel()
         self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(10, 1, 4, 1)
@@ -65,6 +65,7 @@ class Notice(QWidget):
 
     def say(self, text: str) -> None:
         """Show a sentence; an empty one hides the bar."""
+        text = fitting(text)
         if text and text == self._closed:
             return
         self._closed = ""

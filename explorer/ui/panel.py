@@ -24,6 +24,7 @@ from explorer.ui.export import Kind, View
 from explorer.ui.preferences import Preferences
 from explorer.ui.saving import Saving
 from explorer.ui.scrolled import OneOf, Scrolled
+from explorer.ui.sentence import SentenceLabel
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -62,10 +63,7 @@ class Panel(QWidget):
 
         self.header = self._build_header()
         self._why = self._activity = ""
-        self._empty = QLabel()
-        self._empty.setTextFormat(Qt.TextFormat.PlainText)
-        self._empty.setProperty("look", "muted")
-        self._empty.setWordWrap(True)
+        self._empty = SentenceLabel(look="muted")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         page = QWidget()
         self.content = QVBoxLayout(page)

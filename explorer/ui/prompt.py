@@ -17,6 +17,7 @@ from explorer.ui.control_choice import ControlChoice
 from explorer.ui.drops import FilesGoBy
 from explorer.ui.keys import LEAVES_UNDO
 from explorer.ui.scrolled import Wrapping
+from explorer.ui.sentence import SentenceLabel
 from explorer.ui.theme import Theme
 
 
@@ -192,13 +193,8 @@ class PromptBox(Wrapping):
         self.edit.setPlaceholderText(self.tr("Type a prompt here, then press Step (Ctrl+Enter)"))
         self.edit.textChanged.connect(self._typed)
         self.control = ControlChoice(session)
-        self._count = QLabel()
-        self._count.setProperty("look", "small")
-        self._count.setTextFormat(Qt.TextFormat.PlainText)
-        self._count.setWordWrap(True)
-        self._problem = QLabel()
-        self._problem.setProperty("look", "error")
-        self._problem.setWordWrap(True)
+        self._count = SentenceLabel(look="small")
+        self._problem = SentenceLabel(look="error")
         self._problem.hide()
         top = QHBoxLayout()
         top.addWidget(title, 1)

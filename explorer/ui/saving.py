@@ -11,9 +11,10 @@ from PySide6.QtCore import QMimeData, QObject, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QToolButton
 
-from explorer.figures import table_text
+from explorer.figures import sentences, table_text
 from explorer.ui import export
 from explorer.ui.export import Kind, View
+from explorer.ui.names import literal
 from explorer.ui.worker import TURN, Worker
 
 _PORTION = 0.02  # seconds of one turn
@@ -114,7 +115,7 @@ class Saving(QObject):
 
     def _say(self, name: str, rows: int) -> None:
         how_far = self.tr("{0} rows").format(f"{rows:,}") if rows > 1 else "…"
-        self.button.setText(self.tr("{0}: {1} ✕").format(name, how_far))
+        self.button.setText(self.tr("{0}: {1} ✕").format(literal(name), how_far))
         self.button.setAccessibleName(self.tr("Cancel saving {0}").format(name))
         self.button.setVisible(True)
 
@@ -125,7 +126,7 @@ class Saving(QObject):
         why = error.strerror if isinstance(error, OSError) else self.tr("not enough memory")
         self.failed.emit(
             self.tr("{0} could not be saved: {1}. Choose another folder.").format(
-                path.name, why or error
+                sentences.name(path.name), why or error
             )
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
@@ -15,12 +16,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.figures import tokens
+from explorer.figures import sentences, tokens
 from explorer.session.state import State
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.canvases.accessible import announce
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.theme import Theme, unit
+from explorer.ui.tips import tip
 
 _SAID_MS = 8000  # long enough to be read after a look elsewhere
 
@@ -46,7 +48,7 @@ class CheckLight(QAbstractButton):
     def show_check(self, check: SelfCheck, running: bool, possible: bool) -> None:
         self._passed = check.passed
         self.setText(self._words(check, running, possible))
-        self.setToolTip(figures(check) or self.tr("Nothing has been checked yet."))
+        self.setToolTip(tip(figures(check)) or self.tr("Nothing has been checked yet."))
         self.setAccessibleName(self.text())
         self.setAccessibleDescription(self.toolTip())
         self.updateGeometry()
@@ -57,7 +59,7 @@ class CheckLight(QAbstractButton):
             return self.tr("Self-check passed")
         if check.passed is False:
             broken = [c.name for c in check.checks if not c.passed]
-            return self.tr("Self-check failed: {0}").format(", ".join(broken))
+            return self.tr("Self-check failed: {0}").format(sentences.name(", ".join(broken), 28))
         if running:
             return self.tr("Self-check running…")
         return self.tr("Not checked yet") if possible else self.tr("Nothing to check yet")
@@ -92,7 +94,9 @@ class CheckLight(QAbstractButton):
         painter.drawText(area, int(Qt.AlignmentFlag.AlignVCenter), self.text())
 
     def _show_figures(self) -> None:
-        QWhatsThis.showText(self.mapToGlobal(QPoint(0, 0)), self.toolTip(), self)
+        # Unlike a tip, this can't be told to take its text as it is.
+        words = f"<p>{escape(self.toolTip())}</p>".replace("\n", "<br>")
+        QWhatsThis.showText(self.mapToGlobal(QPoint(0, 0)), words, self)
 
 
 def figures(check: SelfCheck) -> str:
@@ -171,9 +175,9 @@ class StatusBar(QWidget):
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
             self._show_activity(new)
         if old is None or old.card is not new.card or old.trace is not new.trace:
-            self._model.setText(_model_words(new, self.tr))
+            self._model.setText(sentences.name(_model_words(new, self.tr), 44))
         if old is None or old.card is not new.card:
-            self._model.setToolTip("" if new.card is None else "\n".join(_details(new)))
+            self._model.setToolTip("" if new.card is None else tip("\n".join(_details(new))))
         if old is None or _light_differs(old, new):
             self._show_light(new)
         if old is not None and old.status.activity != new.status.activity:

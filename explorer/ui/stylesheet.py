@@ -14,7 +14,8 @@ def stylesheet(theme: Theme, scale: float) -> str:
     """Everything that a palette cannot say: rounded cards, calm controls, thin scroll bars.
 
     Widgets ask for a look by the dynamic property `look`: card, title, muted, error, primary,
-    flat, pill; or are drawn as their class is.
+    flat, pill; or are drawn as their class is.  Labels and tips are plain text, whatever they
+    hold; only one that asks for `rich` is not, and it escapes what it is given.
     """
     # The arrows are files because a stylesheet takes no picture from memory.
     arrows = arrow_folder(theme.muted, theme.text, theme.on_accent)
@@ -55,6 +56,9 @@ QSplitter::handle:vertical { height: @px7@; }
 *[look="card"] { background: @card@; border: @line@ solid @border@; border-radius: @px8@; }
 *[look="bar"] { background: @card@; border: none; border-bottom: @line@ solid @border@; }
 QLabel { background: transparent; }
+/* Qt takes text that looks like HTML for HTML, and most texts may hold a token or a name. */
+QLabel, QToolTip { qproperty-textFormat: PlainText; }
+QLabel[look="rich"] { qproperty-textFormat: RichText; }
 QLabel[look="title"] { font-size: @title_size@; font-weight: 600; color: @text@; }
 QLabel[look="heading"] { font-size: @heading_size@; font-weight: 600; color: @text@; }
 QLabel[look="muted"] { color: @muted@; }

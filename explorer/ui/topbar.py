@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.figures import sentences
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui import mnemonics
@@ -23,8 +24,10 @@ from explorer.ui.calm import ComboBox, SpinBox
 from explorer.ui.files import BUNDLED
 from explorer.ui.icons import icon
 from explorer.ui.menus import Actions
+from explorer.ui.names import literal
 from explorer.ui.steady_button import SteadyButton
 from explorer.ui.theme import Theme, unit
+from explorer.ui.tips import tip
 
 _LEAST = 620  # pixels at a zoom of 1, with icons only
 _WORDED = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
@@ -223,7 +226,7 @@ class TopBar(QWidget):
     def show_state(self, old: State | None, new: State) -> None:
         if old is None or old.request.model != new.request.model or old.card is not new.card:
             self._title = title_of(new.request.model) or self.tr("Choose a model")
-            self._model.setToolTip(new.request.model or self._title)
+            self._model.setToolTip(tip(new.request.model or self._title))
             self._name_model()
             self._model.setAccessibleName(self.tr("Model: {0}").format(self._title))
         if old is None or old.request != new.request or old.card is not new.card:
@@ -242,7 +245,7 @@ class TopBar(QWidget):
             offered = card is None or card.offers(name)
             item = self.side.model().item(index)  # type: ignore[attr-defined]
             item.setEnabled(offered)
-            item.setToolTip("" if card is None else card.words(name))
+            item.setToolTip("" if card is None else tip(card.words(name)))
 
     def _wish_padding(self) -> None:
         side = (None, "left", "right")[self.side.currentIndex()]
@@ -255,8 +258,10 @@ class TopBar(QWidget):
         if self._recent:
             self._menu.addSection(self.tr("Recent"))
         for path in self._recent:
-            action = self._menu.addAction(title_of(path), lambda p=path: self.openModel.emit(p))
-            action.setToolTip(path)
+            action = self._menu.addAction(
+                literal(title_of(path)), lambda p=path: self.openModel.emit(p)
+            )
+            action.setToolTip(tip(path))
         self._menu.setToolTipsVisible(True)
         self._menu.addSeparator()
         self._menu.addAction(self._actions.by_id["choose-model"])
@@ -266,4 +271,4 @@ class TopBar(QWidget):
 
 def title_of(model: str) -> str:
     """A model's name for people: the last part of its path."""
-    return _TITLES.get(model) or Path(model).name or model
+    return _TITLES.get(model) or sentences.name(Path(model).name or model)

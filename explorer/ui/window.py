@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import __version__, places, wording
+from explorer.figures import sentences
 from explorer.session.kept import Found
 from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
@@ -222,7 +223,11 @@ class Window(QMainWindow):
 
     def _show_title(self, state: State) -> None:
         """The file, the model and the program, with a mark while not all is saved."""
-        names = (Path(state.file).name, title_of(state.request.model), self.tr("Decoder Explorer"))
+        names = (
+            sentences.name(Path(state.file).name),
+            title_of(state.request.model),
+            self.tr("Decoder Explorer"),
+        )
         # Qt shows [*] as that mark, and two of them as the letters.
         first, *others = (name.replace("[*]", "[*][*]") for name in names if name)
         self.setWindowTitle(" — ".join([f"{first}[*]", *others]))

@@ -53,7 +53,7 @@ def test_show(command: Command, hostile_run: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert not ACTS.search(done.out)
     assert "⟨ESC⟩]0;owned⟨BEL⟩⟨ESC⟩[31m" in done.out
-    assert "R&D <b>cat</b>" in done.out
+    assert "R&D <b>catnip<br> &lt;" in done.out
 
 
 def test_json_keeps_the_letters_and_is_ascii(command: Command, hostile_run: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from explorer.trace.trace import Trace
 from explorer.ui.attention import words
 from explorer.ui.attention.wish import Beside
 from explorer.ui.calm import ComboBox
+from explorer.ui.sentence import SentenceLabel
 
 
 class CompareBar(QWidget):
@@ -37,9 +38,7 @@ class CompareBar(QWidget):
             self.choice.addItem(name, value)
             self.choice.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
         self.choice.currentIndexChanged.connect(self.changed)
-        self._line = QLabel()
-        self._line.setWordWrap(True)
-        self._line.setProperty("look", "small")
+        self._line = SentenceLabel(look="small")
         # Two lines always: another sentence must not move the maps.
         self._line.setMinimumHeight(2 * self._line.fontMetrics().height())
         row = QHBoxLayout(self)

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from explorer.figures import attention as figures
 from explorer.figures.pair import Ranking
 from explorer.figures.tokens import Label
+from explorer.ui.sentence import SentenceLabel
 from explorer.ui.theme import unit
 from explorer.wording import exact_percent
 
@@ -44,10 +45,7 @@ class GoTo(QWidget):
         self.key.setToolTip(
             self.tr("With a key: which heads put most weight from the query on the key")
         )
-        self._said = QLabel()
-        self._said.setTextFormat(Qt.TextFormat.PlainText)
-        self._said.setWordWrap(True)
-        self._said.setProperty("look", "small")
+        self._said = SentenceLabel(look="small")
         self.heads = QListWidget()
         self.heads.setAccessibleName(self.tr("Heads with most weight from the query on the key"))
         self.heads.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.tokens import Label
 from explorer.ui.attention.arcs_page import ArcsPage
@@ -13,6 +13,7 @@ from explorer.ui.attention.maps_page import MapsPage
 from explorer.ui.attention.row_page import RowPage
 from explorer.ui.attention.wish import Drawn
 from explorer.ui.scrolled import OneOf
+from explorer.ui.sentence import SentenceLabel
 from explorer.ui.theme import Theme
 
 
@@ -37,9 +38,7 @@ class Pages(OneOf):
         self.maps = MapsPage(theme, cell)
         self.arcs = ArcsPage(theme, token)
         self.row = RowPage(theme, key)
-        self.reason = QLabel()
-        self.reason.setWordWrap(True)
-        self.reason.setProperty("look", "muted")
+        self.reason = SentenceLabel(look="muted")
         self.reason.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.by_view: Mapping[str, QWidget] = {
             "maps": self.maps,

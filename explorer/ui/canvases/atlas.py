@@ -25,10 +25,11 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from explorer.figures.atlas import Atlas
 from explorer.figures.scale import Scale
+from explorer.ui import tips
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.atlas_labels import AtlasLabels
 from explorer.ui.canvases.atlas_layout import AtlasLayout
@@ -336,7 +337,7 @@ class AtlasView(QAbstractScrollArea):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             cell = self._head_at(QPointF(event.pos()))
             text = "" if cell is None else self._read(*cell)
-            QToolTip.showText(event.globalPos(), text, self)
+            tips.show(event, text, self)
             return True
         if event.type() == QEvent.Type.Leave:
             self._set_over(None)

@@ -18,8 +18,9 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from explorer.ui import tips
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.surface import cover, fill, painter_of
 from explorer.ui.keys import KEEPS_ARROWS
@@ -321,7 +322,7 @@ class Bars(QWidget):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             index = self._index_at(event.pos())
             tip = "" if index is None else self._rows[index].tip
-            QToolTip.showText(event.globalPos(), tip, self)
+            tips.show(event, tip, self)
             return True
         return super().event(event)
 

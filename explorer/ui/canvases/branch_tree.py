@@ -17,11 +17,12 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures import tokens
 from explorer.figures.branches import Row
 from explorer.figures.characters import elide
+from explorer.ui import tips
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.surface import painter_of
 from explorer.ui.keys import KEEPS_ARROWS
@@ -269,6 +270,6 @@ class BranchTree(QWidget):
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             place = self._place(QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), "" if place is None else self.tip(place), self)
+            tips.show(event, "" if place is None else self.tip(place), self)
             return True
         return super().event(event)

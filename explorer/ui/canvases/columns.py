@@ -17,8 +17,9 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QWidget
 
+from explorer.ui import tips
 from explorer.ui.canvases.column_parts import Columns, Part
 from explorer.ui.canvases.reading import ReadAlong
 from explorer.ui.canvases.surface import fill, painter_of
@@ -286,6 +287,6 @@ class ColumnChart(ReadAlong):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             index = self._place_at(event.pos().x())
             text = "" if index is None else self._tip(index)
-            QToolTip.showText(event.globalPos(), text, self)
+            tips.show(event, text, self)
             return True
         return super().event(event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 
+from explorer.figures.sentences import fitting
 from explorer.figures.tokens import Label
 from explorer.trace.chat import Part
 from explorer.trace.step import Token
@@ -124,7 +125,7 @@ def in_words(
         spells if label.whole else "",
         "" if read else _tr("not read yet at this step"),
     ]
-    return "; ".join(filter(None, (", ".join(filter(None, said)), more)))
+    return fitting("; ".join(filter(None, (", ".join(filter(None, said)), more))))
 
 
 def _tr(text: str) -> str:

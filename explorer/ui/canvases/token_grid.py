@@ -19,9 +19,10 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from explorer.figures.token_grid import Block, Cell, Line
+from explorer.ui import tips
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.surface import painter_of
 from explorer.ui.canvases.token_grid_paint import Brush, small_font
@@ -253,7 +254,7 @@ class TokenGrid(QAbstractScrollArea):
 
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), self._tip_at(event.pos()), self)
+            tips.show(event, self._tip_at(event.pos()), self)
             return True
         return super().viewportEvent(event)
 

@@ -25,13 +25,14 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from explorer.figures import tokens as figures
 from explorer.figures.characters import elide
 from explorer.figures.tokens import Label
 from explorer.trace.chat import ChatParts, Part
 from explorer.trace.step import Token
+from explorer.ui import tips
 from explorer.ui.canvases.accessible import describe, say
 from explorer.ui.canvases.row_pictures import RowPictures, blank, wipe
 from explorer.ui.canvases.strip_layout import Box, first_change, moved, span_of_row
@@ -334,7 +335,7 @@ class TokenStrip(QAbstractScrollArea):
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             slot = self._slot_at(event.pos())
-            QToolTip.showText(event.globalPos(), "" if slot is None else self.words(slot), self)
+            tips.show(event, "" if slot is None else self.words(slot), self)
             return True
         if event.type() == QEvent.Type.Leave:
             self._set_over(None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
+from explorer.figures import sentences
 from explorer.figures.cache import bytes_text
+from explorer.figures.sentences import fitting
 from explorer.trace import mode_figures, modes
 from explorer.trace.card import Capability, ModelCard
 from explorer.trace.library import Recipe
@@ -15,9 +17,14 @@ Tr = Callable[[str], str]
 _GAP = 4  # pixels between paragraphs
 
 
+def _letters(text: str) -> str:
+    """Any text as letters of a rich one."""
+    return escape(fitting(text))
+
+
 def paragraphs(lines: Iterable[str]) -> str:
     """Plain sentences, one a paragraph."""
-    return _stacked(escape(line) for line in lines)
+    return _stacked(_letters(line) for line in lines)
 
 
 def _stacked(parts: Iterable[str]) -> str:
@@ -32,7 +39,7 @@ def recipe_lines(recipe: Recipe) -> str:
 def _headed(line: str) -> str:
     head, colon, rest = line.partition(":")
     short = colon and len(head) < 24
-    return f"<b>{escape(head)}</b>:{escape(rest)}" if short else escape(line)
+    return f"<b>{_letters(head)}</b>:{_letters(rest)}" if short else _letters(line)
 
 
 def cache_rows(recipe: Recipe, tr: Tr) -> Iterator[Sequence[str]]:
@@ -66,7 +73,7 @@ def table(rows: Iterable[Sequence[str]], theme: Theme, strong_last: bool = False
         cells = []
         for column, text in enumerate(row):
             side = "left" if column == 0 else "right"
-            shown = escape(text)
+            shown = _letters(text)
             if number == 0:
                 shown = f'<span style="color:{theme.muted}">{shown}</span>'
             elif strong_last and number == len(rows) - 1:
@@ -87,15 +94,15 @@ def tested(card: ModelCard, tr: Tr) -> str:
     """The head of what the self-test found: when that was."""
     if card.tested:
         return tr("What works on this model (tested on {0}; nothing has changed since)").format(
-            card.tested
+            sentences.name(card.tested)
         )
     return tr("What works on this model (tested when it was opened)")
 
 
 def _marked(good: bool, words: str, theme: Theme, tr: Tr) -> str:
     colour, mark = (theme.good, "✓") if good else (theme.danger, "✕")
-    spoken = "" if good else f"<b>{escape(tr('Not offered'))}</b>: "
-    return f'<span style="color:{colour}"><b>{mark}</b></span>&nbsp; {spoken}{escape(words)}'
+    spoken = "" if good else f"<b>{_letters(tr('Not offered'))}</b>: "
+    return f'<span style="color:{colour}"><b>{mark}</b></span>&nbsp; {spoken}{_letters(words)}'
 
 
 def _sentence(words: str) -> str:

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 
+from explorer.figures.sentences import fitting
 from explorer.session.state import CodeQuestion
 
 _NAMED = 8  # files
@@ -26,7 +27,7 @@ class CodeDialog(QMessageBox):
         self.setWindowTitle(self.tr("Run the model's own code?"))
         self.setText(
             self.tr("{0} can be opened only by running program code that it brings.").format(
-                question.model
+                fitting(question.model)
             )
         )
         self.setInformativeText(
@@ -34,7 +35,7 @@ class CodeDialog(QMessageBox):
                 "These files would run: {0}.\n\nThey can do anything that you can do on this "
                 "computer: read, change and send files. Say yes only if you know who wrote them. "
                 "Your answer counts for this one time."
-            ).format(self._some(question.files))
+            ).format(fitting(self._some(question.files)))
         )
         if len(question.files) > _NAMED:
             self.setDetailedText("\n".join(question.files))

@@ -17,13 +17,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.figures import sentences
 from explorer.figures.cache import short_bytes
+from explorer.figures.sentences import fitting
 from explorer.session.session import Session
 from explorer.session.state import Download, State
 from explorer.ui import forms
 from explorer.ui.calm import ComboBox
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.screens import Dialog
+from explorer.ui.sentence import SentenceLabel
 from explorer.wording import progress_percent
 
 
@@ -77,10 +80,7 @@ class HubDialog(Dialog):
         self._lay_out(about)
 
     def _label(self, look: str) -> QLabel:
-        label = QLabel()
-        label.setWordWrap(True)
-        label.setTextFormat(Qt.TextFormat.PlainText)
-        label.setProperty("look", look)
+        label = SentenceLabel(look=look)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label
 
@@ -142,8 +142,8 @@ class HubDialog(Dialog):
         self.look.setEnabled(not now.busy and not offline and bool(text))
         self._show_found(now)
         self._show_forms(now, same)
-        self.offer.setText(self._offer_words(now) if same else "")
-        self.problem.setText(offline or (now.problem if same else ""))
+        self.offer.setText(fitting(self._offer_words(now)) if same else "")
+        self.problem.setText(fitting(offline or (now.problem if same else "")))
         self.file.setText(self._file_words(now))
         self._show_bar(now)
         self.fetch.setVisible(not now.busy and (now.stage != "done" or not same))
@@ -171,7 +171,7 @@ class HubDialog(Dialog):
         if shown != [name for name, _ in forms]:
             self.form.clear()
             for name, size in forms:
-                self.form.addItem(f"{name} · {short_bytes(size)}", name)
+                self.form.addItem(f"{sentences.name(name)} · {short_bytes(size)}", name)
         if now.offer is not None:
             self.form.setCurrentIndex(self.form.findData(now.offer.form))
         self.form.setVisible(len(forms) > 1)

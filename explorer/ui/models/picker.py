@@ -26,7 +26,9 @@ from explorer.trace.library import FoundModel, Library
 from explorer.ui.calm import ComboBox
 from explorer.ui.models import words
 from explorer.ui.models.table import ModelFilter, ModelTable
+from explorer.ui.names import literal
 from explorer.ui.screens import Dialog
+from explorer.ui.sentence import SentenceLabel
 
 
 class ModelPicker(Dialog):
@@ -62,11 +64,7 @@ class ModelPicker(Dialog):
         self._lay_out()
 
     def _label(self, look: str) -> QLabel:
-        label = QLabel()
-        label.setWordWrap(True)
-        label.setTextFormat(Qt.TextFormat.PlainText)
-        label.setProperty("look", look)
-        return label
+        return SentenceLabel(look=look)
 
     def _build_view(self) -> QTableView:
         view = QTableView()
@@ -179,7 +177,7 @@ class ModelPicker(Dialog):
         self._folder_menu.clear()
         for folder in self._library.folders:
             self._folder_menu.addAction(
-                self.tr("Stop looking in {0}").format(folder.replace("&", "&&")),
+                self.tr("Stop looking in {0}").format(literal(folder)),
                 lambda f=folder: self._session.find_models(remove_folder=f),
             )
         self.folders.setVisible(bool(self._library.folders))

@@ -12,8 +12,10 @@ from PySide6.QtCore import (
     Qt,
 )
 
+from explorer.figures import sentences
 from explorer.figures.cache import short_bytes
 from explorer.trace.library import FoundModel
+from explorer.ui.tips import tip
 
 Index = QModelIndex | QPersistentModelIndex
 _SORT = Qt.ItemDataRole.UserRole
@@ -65,7 +67,7 @@ class ModelTable(QAbstractTableModel):
             return None
         found, column = self.models[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._text(found, column)
+            return sentences.name(self._text(found, column))
         if role == _SORT:
             # Floats, as Qt would compare small and large integers as different types.
             figures = {2: float(found.parameters or 0), 3: float(found.bytes)}
@@ -73,7 +75,7 @@ class ModelTable(QAbstractTableModel):
         if role == _WHOLE:
             return " ".join((found.name, found.architecture, found.dtype, found.source, found.path))
         if role == Qt.ItemDataRole.ToolTipRole:
-            return found.path
+            return tip(found.path)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _side(column)
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from explorer.figures import sentences
 from explorer.figures.cache import short_bytes
 from explorer.trace.library import FoundModel
 
@@ -23,10 +24,10 @@ def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[st
         return ""
     how = _parts(found, dtype, needed, tr)
     if available is None:
-        return tr("{0} takes about {1}.").format(found.name, how)
+        return tr("{0} takes about {1}.").format(sentences.name(found.name), how)
     if fits(found, dtype, available):
         return tr("{0} takes about {1}; {2} of memory are free.").format(
-            found.name, how, short_bytes(available)
+            sentences.name(found.name), how, short_bytes(available)
         )
     half = found.memory_bytes.get("bfloat16", needed)
     advice = (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer.ui.canvases.token_grid import TokenGrid
 from explorer.ui.elided import ElidedLabel
+from explorer.ui.sentence import SentenceLabel
 from explorer.ui.theme import Theme
 
 
@@ -17,8 +18,7 @@ class GridPage(QWidget):
 
     def __init__(self, theme: Theme, words_name: str, grid_name: str) -> None:
         super().__init__()
-        self.words = QLabel()
-        self.words.setWordWrap(True)
+        self.words = SentenceLabel()
         self.words.setAccessibleDescription(words_name)
         self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.grid = TokenGrid(theme)

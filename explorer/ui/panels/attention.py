@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt, QTimer
-from PySide6.QtWidgets import QLabel, QSplitter, QWidget
+from PySide6.QtWidgets import QSplitter, QWidget
 
 from explorer.figures import blocks
 from explorer.figures.atlas import Atlas
@@ -28,6 +28,7 @@ from explorer.ui.calm import ComboBox
 from explorer.ui.canvases.thumbnails import Sheet
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
+from explorer.ui.sentence import SentenceLabel
 from explorer.ui.theme import Theme
 from explorer.wording import progress_percent
 
@@ -88,9 +89,7 @@ class AttentionPanel(Panel):
         self._split.setStretchFactor(1, 1)
         self._split.setSizes([150, 550])
         self._split.setChildrenCollapsible(False)
-        self._caveat = QLabel()
-        self._caveat.setWordWrap(True)
-        self._caveat.setProperty("look", "small")
+        self._caveat = SentenceLabel(look="small")
         self._readout = ElidedLabel()
         self._readout.setAccessibleDescription(self.tr("What is under the cursor"))
         self.content.setSpacing(4)

@@ -22,9 +22,8 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.figures import branches as figures
-from explorer.figures import tokens
+from explorer.figures import sentences, tokens
 from explorer.figures.branches import Cost, Pair, Row
-from explorer.figures.characters import elide
 from explorer.session.branches import LIMIT_BYTES, Branch
 from explorer.session.history import LIMIT_BYTES as UNDO_BYTES
 from explorer.session.session import Session
@@ -33,6 +32,7 @@ from explorer.ui.calm import ComboBox
 from explorer.ui.canvases.branch_tree import BranchTree, Place
 from explorer.ui.elided import ElidedLabel
 from explorer.ui.panel import Panel, View
+from explorer.ui.sentence import SentenceLabel
 from explorer.ui.theme import Theme
 from explorer.wording import exact_percent, information, unit
 
@@ -100,9 +100,7 @@ class BranchesPanel(Panel):
         self._other = ComboBox()
         self._other.setAccessibleName(self.tr("Compare the branch on screen with"))
         self._other.currentIndexChanged.connect(lambda _: self._compare())
-        self._summary = QLabel()
-        self._summary.setWordWrap(True)
-        self._summary.setProperty("look", "small")
+        self._summary = SentenceLabel(look="small")
         self._table = QTableWidget(0, 5)
         self._table.verticalHeader().hide()
         self._table.verticalHeader().setDefaultSectionSize(24)
@@ -206,7 +204,7 @@ class BranchesPanel(Panel):
 
     def _offer_others(self, state: State) -> None:
         others = [b for b in self._branches if b.number != state.branches.current]
-        wanted = [(b.name, b.number) for b in others]
+        wanted = [(sentences.name(b.name), b.number) for b in others]
         box = self._other
         if wanted != [(box.itemText(i), box.itemData(i)) for i in range(box.count())]:
             chosen = box.currentData()
@@ -231,14 +229,14 @@ class BranchesPanel(Panel):
             return
         pair = figures.pair(mine.trace, other.trace)
         self._pair = pair
-        in_unit, (first, second) = unit(), (elide(b.name, 14) for b in (mine, other))
+        in_unit, (first, second) = unit(), (sentences.name(b.name, 14) for b in (mine, other))
         self._table.setHorizontalHeaderLabels(
             [self.tr("after the fork"), first, in_unit, second, in_unit]
         )
         self._summary.setText(
             self.tr("They share {0}. From there {1}: {2}, {3}; {4}: {5}, {6}.").format(
-                self._many(pair.shared), mine.name, self._many(len(pair.first)),
-                _sum_words(pair.first), other.name, self._many(len(pair.second)),
+                self._many(pair.shared), sentences.name(mine.name), self._many(len(pair.first)),
+                _sum_words(pair.first), sentences.name(other.name), self._many(len(pair.second)),
                 _sum_words(pair.second),
             )
         )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from explorer.figures.sentences import fitting
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.card import ModelCard
@@ -76,7 +77,7 @@ class ModelPanel(Panel):
         head.setProperty("look", "title")
         head.setContentsMargins(0, 8, 0, 0)
         head.setWordWrap(True)
-        body.setTextFormat(Qt.TextFormat.RichText)
+        body.setProperty("look", "rich")
         body.setWordWrap(True)
         # Lines and tables wrap where the panel ends: none may make the page wider than it is.
         body.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -114,7 +115,7 @@ class ModelPanel(Panel):
         if card is None:
             self.show_empty()
             return
-        self._name.setText(card.name)
+        self._name.setText(fitting(card.name))
         self._put("source", card_text.paragraphs([self._source(card)]))
         self._put("warnings", card_text.paragraphs(card.warnings))
         self._bodies["works"][0].setText(card_text.tested(card, self.tr))

@@ -28,6 +28,7 @@ from explorer.trace.request import ORDER, Sampling
 from explorer.ui.calm import DoubleSpinBox
 from explorer.ui.canvases.curves import CurvePair, Curves
 from explorer.ui.sampling import words
+from explorer.ui.sentence import SentenceLabel
 from explorer.ui.theme import Theme
 from explorer.wording import exact_percent, information
 
@@ -272,8 +273,4 @@ class ChainView(QWidget):
 
 
 def _small_label() -> QLabel:
-    label = QLabel()
-    label.setProperty("look", "small")
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
-    return label
+    return SentenceLabel(look="small")

@@ -23,6 +23,7 @@ from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
 from explorer.ui.sampling import words
 from explorer.ui.sampling.token_table import FINAL, RANK, RAW, TEXT, TokenTable
+from explorer.ui.sentence import SentenceLabel
 
 _PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 _MOST_FOUND = 4
@@ -47,10 +48,7 @@ class TokenView(QWidget):
         self._force.setToolTip(self.tr("Make the selected token the one this step picks"))
         self._force.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._force.clicked.connect(self._force_selected)
-        self._answer = QLabel()
-        self._answer.setWordWrap(True)
-        self._answer.setTextFormat(Qt.TextFormat.PlainText)
-        self._answer.setProperty("look", "small")
+        self._answer = SentenceLabel(look="small")
         self._answer.hide()
         self._note = QLabel(
             self.tr("Only the tokens this file names have a text; open its model for the rest.")
