@@ -175,7 +175,7 @@ class StatusBar(QWidget):
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
             self._show_activity(new)
         if old is None or old.card is not new.card or old.trace is not new.trace:
-            self._model.setText(sentences.name(_model_words(new, self.tr), 44))
+            self._model.setText(_model_words(new, self.tr))
         if old is None or old.card is not new.card:
             self._model.setToolTip("" if new.card is None else tip("\n".join(_details(new))))
         if old is None or _light_differs(old, new):
