@@ -7,7 +7,6 @@ import random
 import msgspec
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import (
-    QAbstractSpinBox,
     QCheckBox,
     QDoubleSpinBox,
     QGridLayout,
@@ -56,7 +55,6 @@ class Dial(QObject):
         self.spin.setRange(0, most if decimals else int(most))  # type: ignore[arg-type]
         self.spin.setKeyboardTracking(False)
         self.spin.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.spin.setCorrectionMode(QAbstractSpinBox.CorrectionMode.CorrectToNearestValue)
         for widget in (self.slider, self.spin):
             widget.setAccessibleName(name)
             widget.setToolTip(tip)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QSize, Signal
+from PySide6.QtCore import QLocale, QObject, QSize, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
@@ -48,6 +48,7 @@ class Look(QObject):
         self._shown = "", 1.0  # theme and zoom
         self.needs: Callable[[], QSize] | None = None  # least size of the window as it is now
         self._app = app
+        QLocale.setDefault(_numbers())
         self._memory = memory
         self.choice = memory.text("theme")  # a theme's name
         if self.choice not in THEMES:
@@ -148,6 +149,18 @@ class Look(QObject):
             self._applied = scale
             self._shown = self.theme.name, scale
             self.changed.emit()
+
+
+def _numbers() -> QLocale:
+    """How every field writes numbers: as all other text of the window does, 1234.5.
+
+    In the desktop's own way one field would say 0,7 beside a chart that says 92.5 %.
+    """
+    locale = QLocale(QLocale.Language.English, QLocale.Country.UnitedStates)
+    locale.setNumberOptions(
+        QLocale.NumberOption.OmitGroupSeparator | QLocale.NumberOption.RejectGroupSeparator
+    )
+    return locale
 
 
 def _remembered(memory: Memory, name: str) -> float:

@@ -7,6 +7,8 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from explorer.figures.sentences import fitting
 
+_PATH = 300  # letters: a tip is where a path is read whole
+
 
 def show(event: QHelpEvent, text: str, widget: QWidget) -> None:
     """Show a tip where the mouse rests; an empty one hides what is there."""
@@ -15,4 +17,4 @@ def show(event: QHelpEvent, text: str, widget: QWidget) -> None:
 
 def tip(text: str) -> str:
     """A text that may hold anything as a tip that fits the screen; its lines stay."""
-    return fitting(text, keep="\n")
+    return fitting(text, word=_PATH, keep="\n")
