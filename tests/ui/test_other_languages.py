@@ -57,6 +57,7 @@ def squeezed(root: QWidget) -> list[str]:
         for widget in root.findChildren(QWidget)
         if isinstance(widget, (QLabel, QAbstractButton))
         and widget.isVisible()
+        and widget.text()
         and widget.width() < widget.minimumSizeHint().width() - 1
         and not widget.toolTip()
     ]
