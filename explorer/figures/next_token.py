@@ -41,6 +41,13 @@ class NextToken:
     rest_raw: float
     rest_final: float
     kept: int  # tokens that the sampling settings leave, over the whole vocabulary
+    tied_out: int  # tokens ruled out, though exactly as likely as the last that is left
+
+    @property
+    def beyond_k(self) -> int:
+        """Tokens that top-k leaves beyond k: they are exactly as likely as the k-th."""
+        sampled = self.sampling.top_k > 0 and not self.sampling.takes_best
+        return max(self.kept - self.sampling.top_k, 0) if sampled else 0
 
     @property
     def same_settings(self) -> bool:
@@ -71,7 +78,18 @@ def chart(trace: Trace, index: int, sampling: Sampling, rows: int) -> NextToken:
         rest_raw=float(raw[others].sum()),
         rest_final=float(final[others].sum()),
         kept=kept,
+        tied_out=_tied_out(raw, final) if _cuts_ties(sampling) else 0,
     )
+
+
+def _cuts_ties(sampling: Sampling) -> bool:
+    """Only top-p can cut between equals: it keeps as few as it can, in the order of the ids."""
+    return sampling.top_p < 1 and sampling.repetition_penalty == 1 and not sampling.takes_best
+
+
+def _tied_out(raw: np.ndarray, final: np.ndarray) -> int:
+    left = final > 0
+    return int(np.count_nonzero(raw[~left] == raw[left].min()))
 
 
 def _shares(

@@ -52,6 +52,19 @@ def chain(trace: Trace, index: int, sampling: Sampling) -> Chain:
     return Chain(step, sampling, found, trace.chosen[index].id, u, landed)
 
 
+def beyond_k(stage: Stage, sampling: Sampling) -> int:
+    """Tokens that top-k leaves beyond k: they are exactly as likely as the k-th."""
+    cuts = stage.name == "top_k" and stage.active
+    return max(stage.kept - sampling.top_k, 0) if cuts else 0
+
+
+def tied_out(before: Stage, stage: Stage) -> int:
+    """Tokens that a stage cuts though they are exactly as likely as the last that it leaves."""
+    if stage.name not in CUTS or not stage.active:
+        return 0
+    return int(np.count_nonzero(before.p[stage.kept :] == before.p[stage.kept - 1]))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
     """A sorted distribution, thinned out evenly over the logarithm of the rank."""

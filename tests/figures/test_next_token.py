@@ -111,3 +111,23 @@ def test_settings_in_words() -> None:
     assert settings_words(Sampling(temperature=0, greedy=False)).startswith("greedy")
     words = settings_words(Sampling(greedy=False, temperature=0.7, top_k=40, top_p=0.9, seed=5))
     assert words == "temperature 0.7, top-k 40, top-p 0.9, seed 5"
+
+
+@pytest.mark.parametrize(
+    ("sampling", "kept", "beyond_k", "tied_out"),
+    [
+        (Sampling(greedy=False, top_k=3), 5, 2, 0),
+        (Sampling(greedy=False, top_k=5), 5, 0, 0),
+        (Sampling(greedy=False, top_p=0.55), 3, 0, 2),
+        (Sampling(greedy=False, top_p=0.3), 1, 0, 0),
+        (Sampling(greedy=False), 40, 0, 0),
+        (Sampling(top_k=3, top_p=0.5), 1, 0, 0),
+    ],
+)
+def test_ties_are_counted(sampling: Sampling, kept: int, beyond_k: int, tied_out: int) -> None:
+    """One token of 0.4, four of 0.1 each, and the rest."""
+    made = trace()
+    shares = np.array([0.4, *[0.1] * 4, *[0.2 / 35] * 35])
+    step = replace(made.steps[0], logits=np.log(shares).astype(np.float32))
+    figure = next_token.chart(replace(made, steps=(step,)), 0, sampling, 4)
+    assert (figure.kept, figure.beyond_k, figure.tied_out) == (kept, beyond_k, tied_out)

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel
 
@@ -80,6 +81,26 @@ def test_the_stages_follow_the_controls_without_the_model(stage: WindowStage) ->
     assert "Preview: step 1" in words(shown)
     assert "u = " in words(shown)
     assert len(stage.engine.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept", "told"),
+    [
+        ({"top_k": 3}, "5 (ties)", "2 more than k: tied with the last"),
+        ({"top_p": 0.55}, "3 (ties)", "2 tied with the last are cut: lower ids go first"),
+    ],
+)
+def test_ties_are_told_in_the_table_and_in_the_chart(
+    stage: WindowStage, settings: dict[str, float], kept: str, told: str
+) -> None:
+    stage.loaded()
+    with_logits(stage, [float(x) for x in np.log([0.4, *[0.1] * 4, *[0.2 / 35] * 35])])
+    shown = panel_of(stage)
+    chart = stage.window.docks.bring_up("next-token")
+    stage.session.set_sampling(Sampling(greedy=False, **settings))  # type: ignore[arg-type]
+    assert kept in [row[2] for row in cells(shown)]
+    assert told in [shown.chain_view.table.item(row, 2).toolTip() for row in range(6)]  # type: ignore[union-attr]
+    assert "tied with the last" in chart._line.text()  # type: ignore[attr-defined]
 
 
 def test_three_logits_show_both_orders_and_why_they_differ(stage: WindowStage) -> None:

@@ -174,12 +174,23 @@ class NextTokenPanel(Panel):
         )
         if not figure.sampling.takes_best:
             text += self.tr(" · {0} tokens left").format(f"{figure.kept:,}")
+            text += self._tie_words(figure)
         if not figure.same_settings:
             text += self.tr(" · bars: {0}; picked with: {1}").format(
                 figures.settings_words(figure.sampling),
                 figures.settings_words(figure.step.sampling),
             )
         return text
+
+    def _tie_words(self, figure: NextToken) -> str:
+        """Why there are more than k, or why only some of equal tokens."""
+        if figure.beyond_k:
+            words = self.tr(" ({0} more than top-k: tied with the last)")
+            return words.format(f"{figure.beyond_k:,}")
+        if figure.tied_out:
+            words = self.tr(" ({0} tied with the last are cut: lower ids go first)")
+            return words.format(f"{figure.tied_out:,}")
+        return ""
 
     def _table(self) -> Iterator[Sequence[object]]:
         assert self._figure is not None

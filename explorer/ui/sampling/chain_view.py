@@ -161,7 +161,8 @@ class ChainView(QWidget):
             table.setRowCount(len(chain.stages))
         row_of = {stage.name: row for row, stage in enumerate(chain.stages)}
         for row, stage in enumerate(chain.stages):
-            for column, text in enumerate(self._cells(stage, chain.sampling)):
+            ties = words.ties(self.tr, chain.stages[max(row - 1, 0)], stage, chain.sampling)
+            for column, text in enumerate(self._cells(stage, chain.sampling, bool(ties))):
                 item = table.item(row, column)
                 if item is None:
                     item = QTableWidgetItem()
@@ -171,6 +172,7 @@ class ChainView(QWidget):
                     table.setItem(row, column, item)
                 if item.text() != text:
                     item.setText(text)
+                item.setToolTip(ties)
         # Without a choice of the user's: the last stage that cut anything, else that did anything.
         active = [stage for stage in chain.stages if stage.active]
         cut = [stage for stage in active if stage.mass_kept < 1]
@@ -197,11 +199,12 @@ class ChainView(QWidget):
         for column, text in enumerate(widest, 1):
             self._table.setColumnWidth(column, metrics.horizontalAdvance(text) + 22)
 
-    def _cells(self, stage: Stage, sampling: Sampling) -> tuple[str, ...]:
+    def _cells(self, stage: Stage, sampling: Sampling, ties: bool) -> tuple[str, ...]:
+        kept = self.tr("{0} (ties)") if ties else "{0}"
         return (
             words.name(self.tr, stage.name),
             words.setting(self.tr, stage, sampling),
-            f"{stage.kept:,}",
+            kept.format(f"{stage.kept:,}"),
             exact_percent(stage.mass_kept),
             information(stage.entropy_nats),
         )
@@ -240,7 +243,8 @@ class ChainView(QWidget):
             words.name(self.tr, stage.name), f"{stage.kept:,}", f"{before.kept:,}",
             exact_percent(stage.mass_kept), information(stage.entropy_nats),
         )  # fmt: skip
-        self.curves.set_curves(data, line)
+        ties = words.ties(self.tr, before, stage, chain.sampling)
+        self.curves.set_curves(data, " · ".join(filter(None, (line, ties))))
 
     # -- wishes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from explorer.figures import sampling as figures
 from explorer.figures import tokens
 from explorer.figures.sampling import Chain, Orders, Standing
 from explorer.sampling import Stage
@@ -50,6 +51,16 @@ def whose(tr: Translate, chain: Chain) -> str:
     else:
         text = tr("Preview: step {0} with the settings of the controls").format(chain.step.index)
     return text
+
+
+def ties(tr: Translate, before: Stage, stage: Stage, sampling: Sampling) -> str:
+    """What a stage does with tokens that are exactly as likely as the last one; empty if none."""
+    more, out = figures.beyond_k(stage, sampling), figures.tied_out(before, stage)
+    if more:
+        return tr("{0} more than k: tied with the last").format(f"{more:,}")
+    if out:
+        return tr("{0} tied with the last are cut: lower ids go first").format(f"{out:,}")
+    return ""
 
 
 def outcome(tr: Translate, chain: Chain, label: Callable[[int], str]) -> str:
