@@ -237,10 +237,10 @@ def made_with(result: BatchResult) -> str:
     asked = result.request
     prompts, steps = len(asked.prompts), asked.steps
     parts = [
-        "1 prompt" if prompts == 1 else f"{prompts} prompts",
-        f"padded on the {asked.padding}",
-        f"{asked.extra} extra",
+        f"padding {asked.padding}",
+        f"extra {asked.extra}",
         "1 step" if steps == 1 else f"{steps} steps",
+        "1 prompt" if prompts == 1 else f"{prompts} prompts",
         *(["chat"] if asked.chat else []),
         *(f"wrong {mistake}" for mistake in asked.wrong),
         result.model,

@@ -161,3 +161,19 @@ def test_a_killed_engine_and_one_click_goes_on(tiny: Path) -> None:
     running.step(len(gone_on.steps))
     assert_same_run(running.trace, gone_on)
     running.session.close()
+
+
+def test_a_model_that_cannot_be_opened_costs_the_one_that_works_nothing(
+    running: Running, tmp_path: Path
+) -> None:
+    running.step(2)
+    desk = running.engines[0]._desk  # type: ignore[attr-defined]
+    runner, model = desk._runner, running.state.request.model
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"GGUF" + bytes(200))
+    running.session.open_model(str(bad))
+    running.until(lambda s: "still open" in s.error and s.status.activity == "idle")
+    assert running.state.request.model == model
+    assert desk._runner is runner  # it was not read again
+    running.session.step()
+    running.until(lambda s: s.trace is not None and len(s.trace.steps) == 3)

@@ -204,12 +204,12 @@ def test_results_name_what_they_were_made_with_and_are_marked_once_that_is_not_w
     panel.prompts.edit.setPlainText("one\ntwo")
     panel._run.click()
     answer(stage)
-    made = "2 prompts, padded on the right, 0 extra, 1 step, tiny"
+    made = "padding right, extra 0, 1 step, 2 prompts, tiny"
     assert panel._made.text() == f"Results: {made}."
     panel._sides.button(0).click()
-    assert panel._made.text() == f"Out of date, press Run batch. These results: {made}."
+    assert panel._made.text() == f"Out of date, press Run batch. Results: {made}."
     panel._run_again()
-    assert panel._made.text() == f"Running. Below are still the earlier results: {made}."
+    assert panel._made.text() == f"Running. Earlier results: {made}."
     panel._cancel.click()
     assert panel.stale
     assert panel._made.text().startswith("Out of date")

@@ -230,9 +230,9 @@ class PaddingPanel(Panel):
             return
         text = self.tr("Results: {0}.")
         if self.stale and self._running:
-            text = self.tr("Running. Below are still the earlier results: {0}.")
+            text = self.tr("Running. Earlier results: {0}.")
         elif self.stale:
-            text = self.tr("Out of date, press Run batch. These results: {0}.")
+            text = self.tr("Out of date, press Run batch. Results: {0}.")
         self._made.setText(text.format(figures.made_with(self._result)))
         look = "warning" if self.stale else "muted"
         if self._made.property("look") != look:
