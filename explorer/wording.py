@@ -78,6 +78,11 @@ def round_percent(share: float) -> str:
     return f"{float(f'{100 * share:.3g}'):g} %"
 
 
+def whole_percent(share: float) -> str:
+    """A share in a name that is read at a glance, such as "Q8_0 63 %"."""
+    return f"{100 * share:.0f} %"
+
+
 def progress_percent(share: float) -> str:
     """How far a job is, in whole per cents; 100 only when it is done."""
     return f"{min(int(100 * share), 100)} %"

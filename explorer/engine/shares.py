@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from explorer.wording import whole_percent
+
 _LEAST = 0.005  # of all numbers; what is less would read 0 %
 
 
@@ -17,4 +19,4 @@ def by_share(counts: Mapping[str, int]) -> str:
     found = sorted(large, key=lambda item: (-item[1], item[0]))
     if len(found) < 2:
         return "".join(name for name, _ in found)
-    return ", ".join(f"{name} {count / total:.0%}".replace("%", " %") for name, count in found)
+    return ", ".join(f"{name} {whole_percent(count / total)}" for name, count in found)
