@@ -65,15 +65,15 @@ class FocusRings(QObject):
         super().__init__(app)
         self._watched: list[QWidget] = []
         self._focus: QWidget | None = None
+        self._rings: list[FocusRing] = []
         app.focusChanged.connect(self._follow)
 
     def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
         for widget in filter(isValid, self._watched):
             widget.removeEventFilter(self)
-        focus = self._focus
-        ring = ring_of(focus.window()) if focus is not None and isValid(focus) else None
-        if ring is not None and (new is None or ring.parentWidget() is not new.window()):
-            ring.hide()
+        for ring in self._shown():
+            if new is None or ring.parentWidget() is not new.window():
+                ring.hide()
         popup = new is not None and new.window().windowType() == Qt.WindowType.Popup
         self._focus = None if popup else new
         self._watched = [] if self._focus is None else _up_to_window(self._focus)
@@ -83,20 +83,26 @@ class FocusRings(QObject):
 
     def _place(self) -> None:
         if self._focus is not None and isValid(self._focus):
-            window = self._focus.window()
-            (ring_of(window) or FocusRing(window)).surround(self._focus)
+            self._ring(self._focus.window()).surround(self._focus)
+
+    def _shown(self) -> list[FocusRing]:
+        """Those that are seen now; a window that is being deleted is hidden before."""
+        self._rings = [ring for ring in self._rings if isValid(ring)]
+        return [ring for ring in self._rings if ring.isVisible()]
+
+    def _ring(self, window: QWidget) -> FocusRing:
+        """The ring of a window; never searched for in it: while a window goes, that aborts."""
+        self._rings = [ring for ring in self._rings if isValid(ring)]
+        for ring in self._rings:
+            if ring.parentWidget() is window:
+                return ring
+        self._rings.append(FocusRing(window))
+        return self._rings[-1]
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() in _MOVED:
             self._place()
         return False
-
-
-def ring_of(window: QWidget) -> FocusRing | None:
-    """The ring of a window, if anything in it ever had the focus."""
-    direct = Qt.FindChildOption.FindDirectChildrenOnly
-    found = window.findChild(FocusRing, options=direct)
-    return found if isinstance(found, FocusRing) else None
 
 
 def _up_to_window(widget: QWidget) -> list[QWidget]:

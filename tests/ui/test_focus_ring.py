@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QPoint, QRect, Qt, QTimer
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
+    QFileDialog,
     QLineEdit,
     QListWidget,
     QMenu,
@@ -23,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.ui.calm import ComboBox, DoubleSpinBox, Slider, SpinBox, TabWidget
-from explorer.ui.focus_ring import FocusRing, FocusRings, ring_of
+from explorer.ui.focus_ring import FocusRing, FocusRings
 from explorer.ui.theme import THEMES, Theme, apply
 from tests.ui.painted import contrasts, luminance, pixels
 from tests.ui.stage import WindowStage
@@ -116,8 +119,7 @@ def test_every_kind_of_control_shows_the_focus_and_stays_as_it_is(
     target = control.tabBar() if isinstance(control, TabWidget) else control
     target.setFocus()
     qapp.processEvents()
-    found = ring_of(holder)
-    assert found is not None
+    (found,) = holder.findChildren(FocusRing)
     marked = found.geometry().translated(-area.topLeft())
     after = pixels(holder, area)
     strong = contrasts(before, after) >= 3
@@ -172,8 +174,7 @@ def test_the_ring_follows_its_widget_through_scrolling_and_out_of_sight(
     holder.resize(200, 160)
     buttons[0].setFocus()
     qapp.processEvents()
-    ring = ring_of(holder)
-    assert ring is not None
+    (ring,) = holder.findChildren(FocusRing)
     before = ring.geometry()
     area.verticalScrollBar().setValue(10)
     assert ring.geometry() != before
@@ -191,6 +192,41 @@ def test_the_ring_follows_its_widget_through_scrolling_and_out_of_sight(
     buttons[0].hide()
     holder.setFocus()
     assert len(holder.findChildren(FocusRing)) == 1
+    holder.deleteLater()
+
+
+@pytest.mark.parametrize("end", [Qt.Key.Key_Return, Qt.Key.Key_Escape])
+def test_a_dialog_that_qt_makes_and_deletes_itself_may_have_the_focus(
+    qapp: QApplication, rings: FocusRings, tmp_path: Path, end: Qt.Key
+) -> None:
+    field = QLineEdit()
+    holder = shown(qapp, THEMES["light"], field)
+    field.setFocus()
+    (tmp_path / "lesson.dxt").touch()
+    seen: list[str] = []
+
+    def answer() -> None:
+        name = qapp.focusWidget()
+        if name is field or not isinstance(name, QLineEdit):
+            return
+        if not seen:
+            QTest.keyClicks(name, "lesson")
+            seen.append(name.text())
+        elif qapp.activePopupWidget() is not None:  # the list of names that begin so
+            waits.stop()
+            QTest.keyClick(qapp.activePopupWidget(), end)
+            if end == Qt.Key.Key_Escape:
+                QTest.keyClick(name, end)
+
+    waits = QTimer(interval=10)
+    waits.timeout.connect(answer)
+    waits.start()
+    plain = QFileDialog.Option.DontUseNativeDialog
+    chosen, _ = QFileDialog.getSaveFileName(holder, "Save", str(tmp_path), "", options=plain)
+    assert chosen == (str(tmp_path / "lesson") if end == Qt.Key.Key_Return else "")
+    wait_until(holder.isActiveWindow)
+    field.setFocus()
+    assert holder.findChildren(FocusRing)[0].isVisible()
     holder.deleteLater()
 
 
