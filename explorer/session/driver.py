@@ -548,13 +548,16 @@ class Driver:
             return
         if job.begun is not None:
             self._bring_back(job.begun, job)
+        waiting = self._planned if self.proof.waits_for(self._begin_planned) else None
+        if job.kind == "advance":
+            waiting = ENDLESS if job.endless else 1
         self._desk.job = None
         self._after_load = None
         if event.files_changed:
             self._desk.loaded = None
-            if job.kind in ("advance", "proof"):
+            if waiting is not None:
                 self.load(self._desk.store.state.request)
-                self._after_load = ENDLESS if job.endless else 1
+                self._after_load = waiting
                 return
         quiet = job.kind == "check" and not job.asked
         changes: dict[str, Any] = (

@@ -111,9 +111,13 @@ class Link:
             self._deaf()
         self._watch()
 
-    def close(self) -> None:
+    def _expect_nothing(self) -> None:
+        """No cancelled run is waited for."""
         self._cancelled.clear()
         self._watch()
+
+    def close(self) -> None:
+        self._expect_nothing()
         self._spoke = False
         engine, self._engine = self._engine, None
         if engine is not None:
@@ -126,3 +130,5 @@ class Link:
             if isinstance(event, _ENDS) and self._cancelled.pop(event.run, None) is not None:
                 self._watch()
             self._receive(event)
+            if isinstance(event, Lost) and engine is self._engine:  # nothing of it ends any more
+                self._expect_nothing()

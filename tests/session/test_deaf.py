@@ -123,6 +123,16 @@ def test_an_engine_still_importing_is_given_time(stage: Stage) -> None:
     assert pending.interval > link.FIRST_PATIENCE_SECONDS / 2
 
 
+def test_an_engine_that_is_lost_is_not_taken_for_deaf(stage: Stage) -> None:
+    stage.loaded().session.run()  # the prompt's tokens are still asked for
+    stage.prompted()
+    stage.session.pause()
+    stage.say(m.Lost(sentence="The engine's process ended."))
+    assert stage.session._driver._desk.link._timer is None
+    assert stage.state.status.activity == "lost"
+    assert len(stage.engines) == 1
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 def test_a_child_that_is_deaf_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FAKE.parents[2]))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from explorer.session.driver import ENDLESS
 from explorer.session.session import Session
 from explorer.trace import messages as m
 from explorer.trace.step import Step
@@ -172,6 +173,35 @@ def test_files_that_change_while_the_model_is_open(stage: Stage) -> None:
     stage.prove(moved(2, 0.25))
     assert stage.state.drift is not None
     assert ids(stage.state) == [10, 11, 12]
+
+
+def files_change(stage: Stage) -> None:
+    run = stage.engine.last(m.Recapture).run
+    stage.say(m.Failed(run=run, sentence="model.safetensors was changed.", files_changed=True))
+
+
+def test_files_that_change_during_a_proof_keep_what_waits_for_it(stage: Stage) -> None:
+    opened_anew(stage).session.run()
+    files_change(stage)
+    stage.answer_load(fingerprint=TOUCHED)
+    stage.prove()
+    assert stage.engine.last(m.Advance).steps == ENDLESS
+
+
+@pytest.mark.parametrize(
+    "wish", [lambda s: s.draw_many(5, 2), Session.score_prompt, lambda s: s.compare(True)]
+)
+def test_no_step_is_run_in_place_of_what_was_wished_for(
+    stage: Stage, wish: Callable[[Session], None]
+) -> None:
+    opened_anew(stage)
+    loads, runs = stage.engine.count(m.Load), stage.engine.count(m.Advance)
+    wish(stage.session)
+    files_change(stage)
+    assert stage.engine.count(m.Load) == loads
+    assert stage.engine.count(m.Advance) == runs
+    assert "was changed" in stage.state.error
+    assert stage.state.status.activity == "idle"
 
 
 def test_a_model_is_asked_for_with_the_fingerprint_of_its_run(stage: Stage) -> None:
