@@ -65,7 +65,8 @@ def _keep_details() -> None:
 def _speak_utf8() -> None:
     """Start anew where Python takes arguments and names for something else than UTF-8 bytes."""
     other = sys.getfilesystemencoding().lower().replace("-", "") != "utf8"
-    if other and sys.platform != "win32" and sys.executable and sys.orig_argv[1:]:
+    tried = os.environ.get("PYTHONUTF8") == "1"  # in vain: python -X utf8=0, -E and -I
+    if other and not tried and sys.platform != "win32" and sys.executable and sys.orig_argv[1:]:
         os.environ["PYTHONUTF8"] = "1"  # the engine's process, too
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 

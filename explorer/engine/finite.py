@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from explorer.engine.errors import Cancelled
+from explorer.engine.progress import never
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +32,17 @@ class NotFinite:
         )
 
 
-def not_finite(model: Any) -> NotFinite:
-    """Look at every weight once; a sum tells whether a tensor needs a closer look."""
+def not_finite(model: Any, cancelled: Callable[[], bool] = never) -> NotFinite:
+    """Look at every weight once; a sum tells whether a tensor needs a closer look.
+
+    Weights that lie in a mapped file are read from the disk here, which may take a minute.
+    Cancelled, between two tensors, if `cancelled` turned true.
+    """
     count, first = 0, ""
     with torch.inference_mode():
         for name, weight in model.named_parameters():
+            if cancelled():
+                raise Cancelled
             if weight.is_meta or not weight.is_floating_point():
                 continue
             if torch.isfinite(weight.sum(dtype=torch.float32)):

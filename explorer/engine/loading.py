@@ -107,7 +107,8 @@ def load(
     make_room()
     loaded = _load_weights(folder, files, config, dtype, progress, cancelled, warnings)
     loaded = _to_device(loaded, device)
-    odd = not_finite(loaded)
+    progress("Checking the weights", None)
+    odd = not_finite(loaded, cancelled)
     if odd.count:
         warnings.append(odd.warning)
     card = model_card(
@@ -254,6 +255,8 @@ def _check_generation_config(folder: Path) -> None:
     read_json(folder / "generation_config.json")
     try:
         GenerationConfig.from_pretrained(folder, local_files_only=True)
+    except MemoryError:
+        raise
     except Exception as error:  # its values are checked in many ways
         raise BadInput(
             f"The generation_config.json of {folder.name} is not valid; download it again, or "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,8 +47,8 @@ def bytes_there(path: Path) -> int:
 def architecture(folder: Path) -> str:
     """What the config.json that has arrived says; empty if there is none."""
     try:
-        return str(json.loads((folder / "config.json").read_text("utf-8")).get("model_type", ""))
-    except (OSError, ValueError, AttributeError, RecursionError):
+        return str(weights.read_json(folder / "config.json").get("model_type", ""))
+    except BadInput:
         return ""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from explorer import disk
 from explorer.engine.errors import BadInput
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -92,9 +93,7 @@ def refuse_folder(folder: Path) -> None:
 
 def refuse_vectors(folder: Path) -> None:
     """BadInput if the folder is that of an embedding model (sentence-transformers' layout)."""
-    stages = folder / "modules.json"
-    text = stages.read_text("utf-8", "replace")[:_SMALL] if stages.is_file() else ""
-    if "Pooling" in text:
+    if "Pooling" in _small_text(folder / "modules.json"):
         raise BadInput(
             f"{folder.name} is an embedding model: it turns a text into a vector and does not "
             "continue it; choose a model that generates text."
@@ -173,10 +172,18 @@ def packed(name: str, form: str, details: str = "") -> BadInput:
 
 def _small_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_bytes()[:_SMALL])
-    except (OSError, ValueError, RecursionError):
+        value = json.loads(_small_text(path))
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _small_text(path: Path) -> str:
+    """A settings file; empty if it is not there, no text, or too long to be one."""
+    try:
+        return disk.read_text(path, _SMALL)
+    except disk.TextError:
+        return ""
 
 
 _INSTEAD = "use the original weights (safetensors) or a GGUF file of this model"

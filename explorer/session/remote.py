@@ -114,6 +114,9 @@ class EngineProcess:
                     wire.write_request(pipe, request)
                 except UnicodeEncodeError:
                     self._say(Failed(run=request.run, sentence=_not_unicode(request)))
+                except wire.WireError as error:
+                    words = f"This is too large for the engine ({error}): shorten the prompt."
+                    self._say(Failed(run=request.run, sentence=words))
                 except (OverflowError, msgspec.MsgspecError) as error:
                     words = f"The engine can't be asked this: {error}. Give smaller values."
                     self._say(Failed(run=request.run, sentence=words))

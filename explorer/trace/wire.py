@@ -91,12 +91,15 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def write_request(stream: BinaryIO, request: AnyRequest) -> None:
-    """One request, flushed."""
+    """One request, flushed; WireError if it is too large for a frame."""
     _write(stream, request.run, type(request).__name__, _encoder.encode(request), {})
 
 
 def write_event(stream: BinaryIO, event: Event) -> None:
-    """One event, flushed; the arrays of a step or a vocabulary follow its header."""
+    """One event, flushed; the arrays of a step or a vocabulary follow its header.
+
+    WireError if it is too large for a frame.
+    """
     body: object = event
     arrays: dict[str, np.ndarray] = {}
     if isinstance(event, Stepped):
@@ -110,8 +113,7 @@ def write_event(stream: BinaryIO, event: Event) -> None:
 def _write(
     stream: BinaryIO, run: int, kind: str, body: bytes, arrays: dict[str, np.ndarray]
 ) -> None:
-    if sum(array.nbytes for array in arrays.values()) > MAX_FRAME_BYTES:
-        raise WireError(f"a frame of more than {MAX_FRAME_BYTES:,} bytes")
+    """WireError, with nothing written, for what the other side would refuse as too large."""
     header = _encoder.encode(
         FrameHeader(
             v=PROTOCOL,
@@ -121,6 +123,14 @@ def _write(
             body=msgspec.Raw(body),
         )
     )
+    sizes = [array.nbytes for array in arrays.values()]
+    whole = len(header) + sum(sizes)
+    if (
+        len(header) > MAX_HEADER_BYTES
+        or max(sizes, default=0) > MAX_ARRAY_BYTES
+        or sum(sizes) > MAX_FRAME_BYTES
+    ):
+        raise WireError(f"it takes {whole:,} bytes")
     stream.write(struct.pack("<I", len(header)) + header)
     for array in arrays.values():
         if array.nbytes:  # one at a time: copies of all would double what a long prompt takes

@@ -163,6 +163,15 @@ def test_arguments_are_utf8_whatever_the_locale(tmp_path: Path, locale: dict[str
     assert "process ended" in done.stderr, "it got as far as the engine"
 
 
+@pytest.mark.timeout(60)
+def test_a_python_that_is_told_otherwise_is_started_anew_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "utf8=0", "-m", "explorer", "show", tmp_path / "none.dxt"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert done.returncode == 2
+    assert b"No such file" in done.stderr
+
+
 def test_a_path_that_is_not_utf8_is_called_a_path(tmp_path: Path) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/m\xff")
     for words in (("trace", name, "--prompt", "x", "--steps", 1), ("inspect", name)):

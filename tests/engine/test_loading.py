@@ -120,6 +120,17 @@ def test_loading_can_be_cancelled(tmp_path: Path) -> None:
     opens_the_same(load(str(folder)), model())
 
 
+def test_the_look_at_the_weights_can_be_cancelled(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny", model())
+    said: list[str] = []
+    with pytest.raises(Cancelled):
+        load(
+            str(folder),
+            progress=lambda text, share: said.append(text),
+            cancelled=lambda: said[-1:] == ["Checking the weights"],
+        )
+
+
 def test_a_missing_folder() -> None:
     with pytest.raises(BadInput, match="no model called nowhere"):
         load("nowhere")

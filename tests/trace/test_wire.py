@@ -128,6 +128,17 @@ def test_hostile_arrays_take_no_memory(array: dict[str, object]) -> None:
         wire.read_event(stream)
 
 
+@pytest.mark.parametrize("bound", ["MAX_HEADER_BYTES", "MAX_ARRAY_BYTES", "MAX_FRAME_BYTES"])
+def test_nothing_is_written_that_the_other_side_would_refuse(
+    monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(wire, bound, 100)
+    stream = io.BytesIO()
+    with pytest.raises(wire.WireError, match="bytes"):
+        wire.write_event(stream, messages.Stepped(step=examples.step(), token=Token(1, b"x")))
+    assert stream.getvalue() == b""
+
+
 @pytest.mark.parametrize(
     "raw",
     [
