@@ -17,7 +17,7 @@ from explorer.ui.panels.kv_cache import KvCachePanel
 from tests.session.scripted import card
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
-from tests.ui.waiting import resize, show
+from tests.ui.waiting import resize, show, wait_until
 
 MIXED = {"kv_bytes_per_token": 64, "layer_kinds": ("sliding", "full"), "windows": (4, 0)}
 
@@ -126,6 +126,7 @@ def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStag
     table = rows(panel, "Keys and values")
     assert [row[4] for row in table[1:] if row[:3] == ("key", 1, 0)] == recorded[0, 0].tolist()
     assert "values are not recorded" in words(panel)
+    wait_until(page._read.isEnabled)
     page._read.click()
     asked = stage.engine.last(m.ReadSlot)
     assert (asked.slot, asked.chosen) == (3, trace.chosen_ids[:1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QMenu
 
+from explorer.trace import messages as m
 from explorer.ui.files import BUNDLED
 from explorer.ui.samples import samples
 from tests.ui.stage import WindowStage
@@ -22,6 +23,8 @@ def test_a_sample_opens_its_model_with_its_prompt(stage: WindowStage) -> None:
     )
     sample = samples()[0]
     menu.actions()[0].trigger()
+    assert stage.engine.last(m.Load).model == sample.model
+    stage.answer_load(name=sample.model)
     assert stage.state.request.model == sample.model
     assert stage.state.request.prompt == sample.prompt
     assert menu.actions()[0].toolTip() == sample.look_at

@@ -35,6 +35,8 @@ def test_rules_go_with_the_next_run_and_change_no_request(stage: WindowStage) ->
     stage.steps(1)
     stage.finish("stop string")
     assert stage.window.status._text.text() == "Stopped: the text holds a stop string, t11"
+    stage.session.undo()  # the step
+    assert stage.state.stops == wanted
     stage.session.undo()
     assert stage.state.stops.end_tokens
 
