@@ -143,9 +143,9 @@ def _earlier(name: str) -> dict[str, Any]:
             raise ValueError("it has no ratios")
         flat(found)
     except (OSError, ValueError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or error
         raise CommandError(
-            f"{name} is no saved bench ({reason}); write one with `bench MODEL --out FILE`."
+            f"{name} is no saved bench ({disk.why(error)}); write one with "
+            "`bench MODEL --out FILE`."
         ) from error
     return found
 

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from explorer import places
+from explorer import disk, places
 from explorer.cli import terminal
 from explorer.cli.arguments import COMMANDS, desktop_parser
 from explorer.cli.errors import BAD_USE, DONE, ENGINE_FAILED, INTERRUPTED, CommandError
@@ -44,7 +44,7 @@ def _run(words: list[str]) -> int:
         return DONE
     except OSError as error:
         _drop_output()
-        terminal.complain(f"The output could not be written: {error.strerror or error}.")
+        terminal.complain(f"The output could not be written: {disk.why(error)}.")
         return BAD_USE
     except Exception as error:
         _keep_details()

@@ -15,7 +15,7 @@ from explorer.engine.runner import Runner
 from explorer.trace.card import Check
 from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.rounding import logit_tolerance, tolerance
+from explorer.trace.rounding import largest, logit_tolerance, tolerance
 
 MOST_SLOTS = 256  # eager attention keeps H·T² numbers a layer: longer runs are checked this far
 CACHED_STEPS = 3
@@ -97,7 +97,7 @@ class TraceCheck:
         request = RunRequest(causal_mask=self.request.causal_mask, cache=False)
         alone = self.runner.forward(request, bare, 0, None, self.stop)
         readout = self.layout.readout - (len(self.layout.ids) - len(self.whole.logits))
-        gap = scrutiny.largest(self.whole.logits[readout] - alone.logits)
+        gap = largest(self.whole.logits[readout] - alone.logits)
         return self._check("padded_equals_alone", gap, self.logit_limit)
 
     def greedy_equals_generate(self) -> Check | None:

@@ -11,6 +11,7 @@ from explorer.engine.passes import Pass
 from explorer.engine.runner import Runner
 from explorer.trace import attention
 from explorer.trace.request import RunRequest
+from explorer.trace.rounding import largest
 
 ENDS = (5, 9)  # of all chunks but the last: longer and shorter than the windows of small models
 
@@ -37,7 +38,7 @@ def gaps(
     for end in (*ENDS, slots):
         part, cache = layout.first(end), runner.cache.live
         done = runner.forward(RunRequest(), part, begin, cache, stop, keep_outputs=True)
-        logits = max(logits, scrutiny.largest(done.logits - reference.logits[end - 1]))
+        logits = max(logits, largest(done.logits - reference.logits[end - 1]))
         maps = max(maps, *scrutiny.kernel_output(done, part).values(), 0.0)
         gathered.add(done.recorder, end, runner.capture.proven)
         begin = end
@@ -51,5 +52,5 @@ def gaps(
             return logits, float("inf")
         for head in range(record.heads):
             ours = attention.weights(record, record.keys, head)
-            maps = max(maps, scrutiny.largest(ours - one.weights(head)))
+            maps = max(maps, largest(ours - one.weights(head)))
     return logits, maps

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from explorer import disk
 from explorer.engine import gguf_cache, gguf_kinds
 from explorer.engine.errors import EngineError
 from explorer.engine.gguf_cache import Conversion
@@ -69,7 +70,7 @@ def _convert(
         )
     except OSError as error:
         raise EngineError(
-            f"{path.name} could not be unpacked into {folder.parent}: {error.strerror or error}; "
+            f"{path.name} could not be unpacked into {folder.parent}: {disk.why(error)}; "
             "make room there and try again.",
             traceback.format_exc(),
         ) from error

@@ -20,7 +20,10 @@ _LOOK_SECONDS = 1.0
 
 
 def end_with() -> None:
-    """From now on, this process ends when its parent does."""
+    """From now on, this process ends when its parent does.
+
+    Linux means the parent's thread that started it: that must be one that lives as long.
+    """
     parent = os.getppid()
     if sys.platform.startswith("linux"):
         with contextlib.suppress(OSError, AttributeError):

@@ -26,7 +26,7 @@ from explorer.engine.sites import sites
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.request import RunRequest
-from explorer.trace.rounding import largest as largest
+from explorer.trace.rounding import largest
 
 Stop = Callable[[], bool]
 

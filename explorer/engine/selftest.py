@@ -25,7 +25,7 @@ from explorer.engine.steady import Steadiness
 from explorer.engine.trial import Trial, choose
 from explorer.trace.card import Capability
 from explorer.trace.request import RunRequest, Side
-from explorer.trace.rounding import logit_tolerance, tolerance
+from explorer.trace.rounding import largest, logit_tolerance, tolerance
 
 LENGTH = 12
 PADS = 3
@@ -111,7 +111,7 @@ class SelfTest:
         future = scrutiny.above_diagonal(opened, self.layout)
         closed = [layer for layer in self.trial.exact if future.get(layer, 0.0) == 0]
         # Only the mask differs between the two passes, and every map of the second looks ahead.
-        moved = scrutiny.largest((opened.logits - self.reference.logits)[:-1])
+        moved = largest((opened.logits - self.reference.logits)[:-1])
         if closed:
             words = f"the switch does not take in layers {_list(closed)} of this architecture"
         elif moved <= self.limit:
@@ -154,7 +154,7 @@ class SelfTest:
         steadiness = Steadiness(self.reference, MAP_TOLERANCE.get(runner.loaded.card.dtype, 1e-4))
         passes = scrutiny.cached_passes(runner, RunRequest(), self.layout, CACHED_STEPS, self.stop)
         for done in passes:
-            gap = max(gap, scrutiny.largest(done.logits - self.reference.logits[done.slots - 1]))
+            gap = max(gap, largest(done.logits - self.reference.logits[done.slots - 1]))
             steadiness.see(done)
         runner.capture.proven = Proven(self.trial.exact, steadiness.layers)
         return gap
@@ -210,7 +210,7 @@ class SelfTest:
         for part, row in ((prompt, -2), (layout, -1)):
             start = len(prompt.ids) if part is layout and request.cache else 0
             done = self.runner.forward(request, part, start, live, self.stop)
-            worst = max(worst, scrutiny.largest(done.logits - self.reference.logits[row]))
+            worst = max(worst, largest(done.logits - self.reference.logits[row]))
         words = f"{side} padding gives the same logits as no padding"
         if worst > self.limit:
             words = f"{side} padding changes the logits of this architecture: not offered"

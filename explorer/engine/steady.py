@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from explorer.engine.passes import Pass
-from explorer.engine.scrutiny import Drawn, drawn, largest
+from explorer.engine.scrutiny import Drawn, drawn
 from explorer.trace import attention
+from explorer.trace.rounding import largest
 
 
 class Steadiness:

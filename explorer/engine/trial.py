@@ -17,6 +17,7 @@ from explorer.engine.records import Proven, rebuildable
 from explorer.engine.runner import Runner
 from explorer.engine.sites import sites
 from explorer.trace.request import RunRequest
+from explorer.trace.rounding import largest
 
 Stop = Callable[[], bool]
 
@@ -116,8 +117,8 @@ def _try(
         raise
     except EngineError:
         return None
-    scale = max(1.0, scrutiny.largest(plain.logits) / 30)
-    if scrutiny.largest(reference.logits - plain.logits) > limit * scale:
+    scale = max(1.0, largest(plain.logits) / 30)
+    if largest(reference.logits - plain.logits) > limit * scale:
         return None
     calls = [site.call for site in sites(reference.recorder) if site.call is not None]
     runner.capture.token_modules = frozenset(call.module for call in calls)
@@ -140,5 +141,5 @@ def _gaps(reference: Pass, layout: Layout) -> dict[int, float]:
     for one in scrutiny.drawn(reference):
         if one.call is None:
             rows = np.array([one.weights(head).sum(axis=1) for head in range(one.record.heads)])
-            gaps[one.record.layer] = scrutiny.largest(rows - 1)
+            gaps[one.record.layer] = largest(rows - 1)
     return gaps

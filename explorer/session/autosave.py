@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from explorer import places
+from explorer import disk, places
 from explorer.session.kept import SESSIONS, Lock, discard
 from explorer.trace import dxt
 from explorer.trace.beside import Beside
@@ -119,7 +119,7 @@ class Autosave:
         except (OSError, dxt.DxtError) as error:
             tell, self._on_problem = self._on_problem, None
             if tell is not None:
-                reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+                reason = disk.why(error).rstrip(".")
                 tell(
                     f"The session is not being kept for the case of a crash ({reason}): make room "
                     f"in {self._folder}, or save it yourself."

@@ -21,7 +21,8 @@ from typing import Any
 
 import msgspec
 
-from explorer import places
+from explorer import disk, places
+from explorer.figures.characters import elide, printable
 from explorer.session.log import RotatingLog
 from explorer.trace import wire
 from explorer.trace.messages import AnyRequest, Event, Failed, Hello, Lost, Quit
@@ -72,8 +73,8 @@ class EngineProcess:
                 **_own_group(),
             )
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            self._lose(f"The engine could not be started ({self._command[0]}: {reason}).")
+            why = disk.why(error)
+            self._lose(f"The engine could not be started ({self._command[0]}: {why}).")
             return
         self._job = _tied(self._child)
         for work in (self._log, self._write, self._read, self._watch):
@@ -131,7 +132,7 @@ class EngineProcess:
                     self._say(event)
             except Exception as error:  # MemoryError, too: nobody else would tell that it is over
                 start = getattr(error, "start", b"")
-                fault = " ".join(str(error).split())[:_LONGEST] or type(error).__name__
+                fault = elide(" ".join(str(error).split()), _LONGEST) or type(error).__name__
                 if start and not self._greeted.is_set():
                     said = _line(start + pipe.peek(_LONGEST))
                     fault = f'it printed "{said}" first, and must print nothing of its own'
@@ -220,7 +221,7 @@ def _own_group() -> dict[str, Any]:
 def _line(said: bytes) -> str:
     """The first line that says something, its marks made visible, as long as a sentence bears."""
     text = said.decode("utf-8", "replace").strip().partition("\n")[0]
-    return "".join(c if c.isprintable() else "·" for c in text.rstrip())[:_LONGEST]
+    return elide(printable(text.rstrip()), _LONGEST)
 
 
 def _tied(child: subprocess.Popen[bytes]) -> Any:

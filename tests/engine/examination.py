@@ -17,6 +17,7 @@ from explorer.engine import masks, scrutiny, selftest, sites
 from explorer.engine.errors import EngineError
 from explorer.engine.runner import Runner
 from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.rounding import largest
 from explorer.trace.trace import Trace
 from tests.engine.architectures import VOCABULARY, tiny
 from tests.engine.tiny import runner_on
@@ -138,7 +139,7 @@ def _read(trace: Trace, step: int) -> tuple[int, ...]:
 def _logits_are_the_models(this: Examination, trace: Trace) -> None:
     """Every step, cached or not, against one uncached pass of the untouched copy."""
     for step in trace.steps:
-        gap = scrutiny.largest(step.logits - this.logits(_read(trace, step.index))[-1])
+        gap = largest(step.logits - this.logits(_read(trace, step.index))[-1])
         this.check(f"logits of step {step.index} ({step.phase})", gap, this.limit)
     cached = [step.phase for step in trace.steps[1:]] == ["decode"] * (STEPS - 1)
     this.row.cache = "exact" if cached else this.words("cache")
@@ -176,12 +177,12 @@ def _maps_of_step(this: Examination, trace: Trace, step: int) -> str:
         width = trace.weights(step, record.layer, 0).shape[1]
         span = slice(record.first_key, record.first_key + width)
         outside = np.delete(theirs[:, rows], np.r_[span], axis=2)
-        gap = scrutiny.largest(outside)
+        gap = largest(outside)
         for head in range(record.heads):
             a, b = trace.weights(step, record.layer, head), theirs[head, rows, span]
             if record.sinks is not None:  # some give their weights without the sink's share
                 a, b = scrutiny.shares(a), scrutiny.shares(b)
-            gap = max(gap, scrutiny.largest(a - b))
+            gap = max(gap, largest(a - b))
         this.check(f"map of step {step} layer {record.layer}", gap, WEIGHTS)
     if any(record.sinks is not None for record in records):
         _kernel_outputs(this, trace, step)
@@ -213,15 +214,15 @@ def _kernel_outputs(this: Examination, trace: Trace, step: int) -> None:
         for head in range(one.record.heads):
             ours = trace.weights(step, layer, head)
             whole = one.weights(head, rows)
-            gap = max(gap, scrutiny.largest(whole[:, :first]))
-            gap = max(gap, scrutiny.largest(ours - whole[:, first:]))
+            gap = max(gap, largest(whole[:, :first]))
+            gap = max(gap, largest(ours - whole[:, first:]))
         this.check(f"map of step {step} layer {layer}", gap, WEIGHTS)
 
 
 def _prefix_property(this: Examination) -> None:
     """Changing the last token leaves earlier logits alone, or the program says it does not."""
     other = (*PROMPT[:-1], (PROMPT[-1] + 1) % VOCABULARY)
-    moved = scrutiny.largest((this.logits(PROMPT) - this.logits(other))[:-1])
+    moved = largest((this.logits(PROMPT) - this.logits(other))[:-1])
     this.row.prefix = "causal" if moved <= this.limit else "reads later tokens"
     if moved > this.limit and "reads later tokens" not in this.words("causal_off"):
         this.row.wrong.append("a model that is not causal is taken for one")
@@ -239,7 +240,7 @@ def _causal_off(this: Examination) -> None:
     _opened_maps_are_the_models(this, opened)
     before = _every_logit(this, _request(causal_mask=False), PROMPT)
     other = (*PROMPT[:-1], (PROMPT[-1] + 1) % VOCABULARY)
-    moved = scrutiny.largest((before - _every_logit(this, _request(causal_mask=False), other))[:-1])
+    moved = largest((before - _every_logit(this, _request(causal_mask=False), other))[:-1])
     if moved <= this.limit:
         this.row.wrong.append("without the mask, no earlier logits move")
     again = this.run(_request(cache=False), steps=1)
@@ -279,7 +280,7 @@ def _opened_maps_are_the_models(this: Examination, opened: Trace) -> None:
         return  # the kernel's output was compared when the model was tested
     for record, theirs in zip(attending, own, strict=True):
         gaps = [
-            scrutiny.largest(
+            largest(
                 scrutiny.shares(opened.weights(0, record.layer, head))
                 - scrutiny.shares(theirs[head])
             )
@@ -300,7 +301,7 @@ def _step_back(this: Examination, trace: Trace) -> None:
     branch = this.run(_request(), (other,), 2)
     ids = (*PROMPT, other)
     for step in branch.steps:
-        gap = scrutiny.largest(step.logits - this.logits(ids)[-1])
+        gap = largest(step.logits - this.logits(ids)[-1])
         this.check(f"logits after stepping back, pass over {len(ids)}", gap, this.limit)
         ids = (*ids, step.draw.token_id)
     first, offered = branch.steps[0], this.offers("undo")
@@ -323,6 +324,6 @@ def _padding(this: Examination) -> None:
         padded = this.run(_request(padding=side, pad=PADS))
         ids = PROMPT
         for step in padded.steps:
-            gap = scrutiny.largest(step.logits - this.logits(ids)[-1])
+            gap = largest(step.logits - this.logits(ids)[-1])
             this.check(f"logits of step {step.index}, padded {side}", gap, this.limit)
             ids = (*ids, step.draw.token_id)
