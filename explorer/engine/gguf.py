@@ -66,7 +66,11 @@ def _convert(
     origin = gguf_convert.origin_of(header)
     try:
         made = gguf_cache.store(
-            path, folder, origin, lambda work: gguf_convert.write(header, work, progress, cancelled)
+            path,
+            folder,
+            origin,
+            lambda work: gguf_convert.write(header, work, progress, cancelled),
+            cancelled,
         )
     except OSError as error:
         raise EngineError(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer import disk, places
+from explorer.engine.errors import Cancelled
 from explorer.engine.identity import blocks_sha256
 
 FORMAT = 3  # of the converted folder; a newer program converts again
@@ -22,6 +23,7 @@ LIMIT_BYTES = 60 * 10**9  # for all but the bundled model; the longest unused go
 _MANIFEST = "converted.json"
 _WORK = ".converting-"
 _ABANDONED_S = 6 * 3600
+_HASHED_BYTES = 1 << 20  # between two looks at whether to go on
 
 
 def folder_for(path: Path) -> Path:
@@ -58,24 +60,32 @@ def opened(path: Path, folder: Path) -> Conversion | None:
     if known is None or not _unchanged(path, folder, known):
         return None
     with contextlib.suppress(OSError):  # a read-only folder is as good to read from
-        _complete(path, folder, known)
         os.utime(folder / _MANIFEST)  # the longest unused conversion is removed first
     return Conversion(str(known.get("origin", "")), tuple(map(str, known.get("notes", ()))))
 
 
-def store(path: Path, folder: Path, origin: str, fill: Callable[[Path], list[str]]) -> Conversion:
-    """Let `fill` write into a new folder and give it its name when all is well."""
+def store(
+    path: Path,
+    folder: Path,
+    origin: str,
+    fill: Callable[[Path], list[str]],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Conversion:
+    """Let `fill` write into a new folder and give it its name when all is well.
+
+    Cancelled if `cancelled` turns true while the files are hashed, which takes seconds.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _clear_abandoned(folder.parent)
     work = Path(tempfile.mkdtemp(prefix=_WORK, dir=folder.parent))
     try:
         notes = fill(work)
-        files = {file.name: _identity(file) for file in sorted(work.iterdir())}
+        files = {file.name: _identity(file, cancelled) for file in sorted(work.iterdir())}
         known = {
             "format": FORMAT,
             "origin": origin,
             "notes": notes,
-            "source": {"path": str(path), **_identity(path)},
+            "source": {"path": str(path), **_identity(path, cancelled)},
             "files": files,
         }
         disk.write(work / _MANIFEST, json.dumps(known, indent=1).encode())
@@ -151,36 +161,29 @@ def _same(file: Path, entry: Any) -> bool:
         if found.st_mtime_ns != entry["mtime_ns"]:
             return bool(_sha256(file) == entry["sha256"])
         # A file may have kept the time of the one it replaced (cp -p, rsync -t, unpacking).
-        if "blocks_sha256" not in entry:
-            return bool(_sha256(file) == entry["sha256"])
         return bool(blocks_sha256(file) == entry["blocks_sha256"])
     except (OSError, KeyError, TypeError):
         return False
 
 
-def _complete(path: Path, folder: Path, known: dict[str, Any]) -> None:
-    """Add the blocks to what an earlier version wrote of files just found to be unchanged."""
-    pairs = [(path, known["source"]), *((folder / n, e) for n, e in known["files"].items())]
-    lacking = [(file, entry) for file, entry in pairs if "blocks_sha256" not in entry]
-    for file, entry in lacking:
-        entry["blocks_sha256"] = blocks_sha256(file)
-    if lacking:
-        disk.write(folder / _MANIFEST, json.dumps(known, indent=1).encode())
-
-
-def _identity(file: Path) -> dict[str, Any]:
+def _identity(file: Path, cancelled: Callable[[], bool]) -> dict[str, Any]:
     found = file.stat()
     return {
         "size": found.st_size,
         "mtime_ns": found.st_mtime_ns,
-        "sha256": _sha256(file),
+        "sha256": _sha256(file, cancelled),
         "blocks_sha256": blocks_sha256(file),
     }
 
 
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _sha256(file: Path, cancelled: Callable[[], bool] = lambda: False) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb", buffering=0) as stream:
+        while block := stream.read(_HASHED_BYTES):
+            if cancelled():
+                raise Cancelled
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _give_name(work: Path, folder: Path) -> None:
