@@ -154,6 +154,8 @@ class _Reader:
     def _check_version(self, version: int) -> None:
         if version in (2, 3):
             return
+        if version == 0:
+            raise damaged(self._path, "states version 0")
         if version & 0xFFFF == 0:
             raise BadInput(
                 f"{self._path.name} is a big-endian GGUF file, made for another kind of "

@@ -100,6 +100,13 @@ def test_a_big_endian_gguf(tmp_path: Path) -> None:
     assert "big-endian" in refused(path)
 
 
+def test_a_gguf_of_nothing_but_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "x.gguf"
+    path.write_bytes(b"GGUF" + bytes(100))
+    with pytest.raises(BadInput, match="cut short or damaged"):
+        recipe.inspect(str(path))
+
+
 @pytest.mark.parametrize("content", [POINTER, b"<!DOCTYPE html><html>404</html>"])
 @pytest.mark.parametrize(
     "name", ["model.safetensors", "config.json", "tokenizer.json", "pytorch_model.bin", "x.gguf"]
