@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QSize, Qt, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Presenter(QObject):
         self._window = window
         self._settings = settings
         self.strip = self._build_strip()
-        self._was_maximized, self._size_before = False, QSize()
+        self._was_maximized, self._size_before, self._place_before = False, QSize(), QPoint()
         self._had_settings = True
 
     def _build_strip(self) -> QToolButton:
@@ -71,6 +71,7 @@ class Presenter(QObject):
         window = self._window
         self._had_settings = self.settings_shown
         self._was_maximized, self._size_before = window.isMaximized(), window.size()
+        self._place_before = window.pos()
         window.docks.present(True)
         self._show_parts(True)
         window.look.present(True, window.screen().size())
@@ -100,12 +101,14 @@ class Presenter(QObject):
         # Not the widget alone: it may have lost count, and would not tell the window manager.
         self._window.windowHandle().showNormal()
         self._window.showNormal()
-        # Some window managers leave it as large as the screen, once they come to it.
+        # Some window managers leave it as large as the screen, once they come to it, and its title
+        # above the screen.
         QTimer.singleShot(_SETTLE_MS, self, self._back_to_size)
 
     def _back_to_size(self) -> None:
         if not self._window.isFullScreen() and not self._window.isMaximized():
             self._window.resize(self._size_before)
+            self._window.move(self._place_before)
 
     def follow(self) -> None:
         """Show the status line to a class while there is something to wait for."""

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from PySide6.QtCore import QByteArray, QMimeData, QPointF, QRect, QSize, Qt, QUrl
+from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, QRect, QSize, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from explorer.trace import messages as m
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
+from explorer.ui import presenter
 from explorer.ui import theme as themes
 from explorer.ui.files import Files
 from explorer.ui.memory import Memory
@@ -361,6 +362,24 @@ def test_a_full_screen_ends_for_the_window_manager_too(stage: WindowStage) -> No
     handle = window.windowHandle()
     wait_until(lambda: handle.windowStates() == Qt.WindowState.WindowNoState)
     wait_until(lambda: window.size() == size)
+
+
+def test_the_title_is_on_the_screen_again_after_a_full_screen(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = stage.window
+    wait_until(lambda: window.windowHandle().frameMargins().top() > 0)
+    frame = window.frameGeometry()
+    window.presenter.toggle()
+    wait_until(lambda: window.size() == window.screen().size())
+
+    monkeypatch.setattr(presenter, "_SETTLE_MS", 1000)
+    window.presenter.toggle()
+    wait_until(lambda: window.windowHandle().windowStates() == Qt.WindowState.WindowNoState)
+    place = QPoint(60, 60)
+    window.move(place)  # as some window managers do
+    wait_until(lambda: window.pos() == place)
+    wait_until(lambda: window.frameGeometry() == frame)
 
 
 def test_everything_is_dressed_once_to_leave_the_presenter_mode(
