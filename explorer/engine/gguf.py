@@ -11,26 +11,26 @@ from explorer import disk
 from explorer.engine import gguf_cache, gguf_kinds
 from explorer.engine.errors import EngineError
 from explorer.engine.gguf_cache import Conversion
-from explorer.engine.progress import Progress
+from explorer.engine.progress import Progress, nothing
 
 
 def as_folder(
-    path: Path, progress: Progress, cancelled: Callable[[], bool]
+    path: Path,
+    progress: Progress,
+    cancelled: Callable[[], bool],
+    check: Callable[[], None] = nothing,
 ) -> tuple[Path, Conversion]:
     """(folder with config, tokenizer and float32 safetensors; what is to be said of it).
 
-    Converts on the first call and whenever the file or the folder has changed.
+    Converts on the first call and whenever the file or the folder has changed; `check` is called
+    before that, and may refuse it.
     """
     folder = gguf_cache.folder_for(path)
     known = gguf_cache.opened(path, folder)
     if known is None:
+        check()
         known = _convert(path, folder, progress, cancelled)
     return folder, known
-
-
-def is_converted(path: Path) -> bool:
-    """True if `as_folder` would have nothing to do."""
-    return gguf_cache.opened(path, gguf_cache.folder_for(path)) is not None
 
 
 def described(path: Path) -> tuple[Any, int, dict[str, Any]]:

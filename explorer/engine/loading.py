@@ -79,10 +79,12 @@ def load(
     folder, origin, stored = source.path, "safetensors", ""
     warnings: list[str] = []
     if source.kind == "gguf":
-        if not gguf.is_converted(source.path):  # else the folder's own files tell
+
+        def fits() -> None:  # of what is converted already, the folder's own files tell
             held = contents.of_gguf(source.path)
             check_fits(source.name, held.parameters, held.shape, dtype, device, room_bytes)
-        folder, converted = gguf.as_folder(source.path, progress, cancelled)
+
+        folder, converted = gguf.as_folder(source.path, progress, cancelled, fits)
         origin, stored = converted.origin, converted.stored
         warnings += converted.notes
     progress("Reading the tokenizer", None)

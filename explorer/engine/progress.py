@@ -20,7 +20,7 @@ def nobody(text: str, fraction: float | None) -> None:
 
 
 def nothing() -> None:
-    """Room that nobody has to make."""
+    """What nobody asks to be done."""
 
 
 def never() -> bool:
