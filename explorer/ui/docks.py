@@ -251,14 +251,14 @@ class Docks(QMainWindow):
         self.fit()
 
     def fit(self) -> None:
-        """Attention takes three fifths of the width, next token half of the other side's height."""
+        """Attention takes three fifths of the width; next token two fifths of the other column."""
         first, *others = self._standing
         if not others:
             return
         width, height = max(self.width(), 600), max(self.height(), 400)
         side = min(max(round(width * 0.4), 380), 560)
         self.resizeDocks([first, others[0]], [width - side, side], Qt.Orientation.Horizontal)
-        shares = (0.48, 0.26, 0.26)
+        shares = (0.42, 0.29, 0.29)
         self.resizeDocks(
             others[: len(shares)],
             [round(height * share) for share in shares[: len(others)]],

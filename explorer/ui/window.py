@@ -163,7 +163,7 @@ class Window(QMainWindow):
         whole = QWidget()
         rows = QVBoxLayout(whole)
         rows.setContentsMargins(0, 0, 0, 4)
-        rows.setSpacing(6)
+        rows.setSpacing(3)
         rows.addWidget(self.topbar)
         rows.addWidget(BarSlot(self.notices, whole))
         rows.addLayout(middle, 1)

@@ -39,7 +39,7 @@ def test_gpt2_small_from_its_config_alone(tmp_path: Path) -> None:
     assert found["parameters"] == 124_439_808
     assert found["tied"] is True
     assert found["tying_saves"] == 38_597_376
-    assert any("23.7% of the untied 163,037,184" in line for line in found["recipe"])
+    assert any("23.7 % of the untied 163,037,184" in line for line in found["recipe"])
     assert any("a learned table" in line for line in found["recipe"])
     assert (found["layers"], found["hidden_size"], found["context"]) == (12, 768, 1024)
     json.dumps(found)
@@ -50,7 +50,7 @@ def test_smollm2() -> None:
     assert found["parameters"] == 134_515_008
     assert found["kv_bytes_per_token"] == {"float32": 46080, "bfloat16": 23040, "float16": 23040}
     assert found["parameters_rule_of_thumb"] == 147_750_912
-    assert any("9.8% too many" in line for line in found["recipe"])
+    assert any("9.8 % too many" in line for line in found["recipe"])
     assert any("attention has 13,271,040 fewer" in line for line in found["recipe"])
 
 
