@@ -30,7 +30,7 @@ from explorer.session.state import CodeQuestion, Status
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace import messages as m
-from explorer.trace.card import SelfCheck
+from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 
@@ -52,6 +52,8 @@ CANCELLED: dict[str, str] = {
 }
 UNREAD = "Cancelled before the prompt was read."
 UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run is back on screen."
+_SLOTS = 2048  # of the longest pass that is not done in chunks
+_SLOW = 2e10  # multiplications and additions a second, of a small machine
 _OPENINGS = 50  # whose cards are remembered
 _AHEAD = 5  # quick taps that are remembered while a step runs; a held key must stop soon
 
@@ -424,6 +426,7 @@ class Driver:
     def _on_loaded(self, event: m.Loaded, job: Job) -> None:
         self._desk.job = None
         self._works = self._desk.loaded = model_key(as_loaded(job.request, event.card))
+        self._desk.link.layer_seconds = _layer_seconds(event.card)
         after, self._after_load = self._after_load, None
         store = self._desk.store
         said, self._said = self._said, ""
@@ -575,6 +578,11 @@ class Driver:
         if self._desk.job is None:
             changes["status"] = Status(activity="idle")
         self._desk.store.set(**changes)
+
+
+def _layer_seconds(card: ModelCard) -> float:
+    """How long a small machine may take for one layer of a long pass."""
+    return 2 * _SLOTS * card.parameters / max(1, card.layers) / _SLOW
 
 
 def _act(job: Job) -> str:

@@ -30,7 +30,7 @@ from explorer.trace.messages import (
 )
 
 Post = Callable[[Callable[[], None]], None]
-PATIENCE_SECONDS = 8.0  # a layer of a large model, or the opening of one file, takes less
+PATIENCE_SECONDS = 8.0  # the opening of one file takes less
 FIRST_PATIENCE_SECONDS = 60.0  # while the engine has said nothing: it still imports its libraries
 _ENDS = (Finished, Failed, Loaded, Facts, Batched, Tokens, Spelled)
 
@@ -56,6 +56,9 @@ class Link:
         self._cancelled: dict[int, float] = {}  # runs that have not ended yet, and until when
         self._timer: threading.Timer | None = None
         self.patience = PATIENCE_SECONDS  # of this link; tests have more
+        self.layer_seconds = (
+            0.0  # at most, in one layer of the open model: no cancel is heard there
+        )
         self.arrived_at = 0.0  # perf_counter at which the event in hand reached this process
 
     @property
@@ -91,7 +94,8 @@ class Link:
         self._engine.send(request)
         if isinstance(request, Cancel):
             patience = self.patience if self._spoke else FIRST_PATIENCE_SECONDS
-            self._cancelled.setdefault(request.run, time.monotonic() + patience)
+            until = time.monotonic() + patience + self.layer_seconds
+            self._cancelled.setdefault(request.run, until)
             self._watch()
 
     def _watch(self) -> None:
@@ -119,6 +123,7 @@ class Link:
     def close(self) -> None:
         self._expect_nothing()
         self._spoke = False
+        self.layer_seconds = 0.0
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()

@@ -123,6 +123,20 @@ def test_an_engine_still_importing_is_given_time(stage: Stage) -> None:
     assert pending.interval > link.FIRST_PATIENCE_SECONDS / 2
 
 
+def test_a_large_model_is_given_the_time_of_a_layer(hasty: Stage) -> None:
+    hasty.session.start_engine()
+    hasty.drain()
+    hasty.session.open_model("large")
+    hasty.session.set_prompt("hello")
+    hasty.answer_load(name="large", parameters=8_000_000_000, layers=32)
+    hasty.session.run()
+    hasty.prompted()
+    hasty.session.pause()
+    timer = hasty.session._driver._desk.link._timer
+    assert timer is not None
+    assert 30 < timer.interval < 120
+
+
 def test_an_engine_that_is_lost_is_not_taken_for_deaf(stage: Stage) -> None:
     stage.loaded().session.run()  # the prompt's tokens are still asked for
     stage.prompted()
