@@ -65,7 +65,7 @@ def left_out(given: Mapping[str, object], sampling: Sampling) -> str:
         return f"The model's own settings ({words}) hold {names}, which this program does not have."
     return (
         f"The model's own settings ({words}) are not applied, so its generate() may pick other "
-        "tokens; add --model-defaults to apply them."
+        "tokens; trace --model-defaults applies them."
     )
 
 
