@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.session.state import State
 from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.theme import LIGHT, apply
-from tests.ui.waiting import settle, show, wait_until
+from tests.ui.waiting import activate, settle, show, wait_until
 
 
 class Board:
@@ -50,6 +50,7 @@ def shown_board(app: QApplication, width: int, height: int) -> Iterator[Board]:
     board.panel = AttentionPanel(board, LIGHT)  # type: ignore[arg-type]
     board.panel.resize(width, height)
     show(board.panel)
+    activate(board.panel)
     board.panel.show_state(None, board.state)
     yield board
     board.panel.deleteLater()

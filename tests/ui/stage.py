@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from unittest.mock import patch
 
-from PySide6.QtCore import QEvent, QEventLoop, QSize
+from PySide6.QtCore import QEvent, QSize
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui import system_look
@@ -15,7 +15,7 @@ from explorer.ui.look import Look
 from explorer.ui.memory import Memory
 from explorer.ui.window import Window
 from tests.session.scripted import Stage
-from tests.ui.waiting import resize, settle, show
+from tests.ui.waiting import activate, resize, settle, show, wait_until
 
 
 class WindowStage(Stage):
@@ -31,6 +31,7 @@ class WindowStage(Stage):
         self._rings = FocusRings(app)
         self.window = Window(self.session, self.look, self.memory)
         show(self.window)
+        activate(self.window)
 
     def paint(self) -> None:
         """Let Qt do all that waits: layout, what follows from it, and painting."""
@@ -42,8 +43,7 @@ class WindowStage(Stage):
 
     def until_settled(self) -> None:
         """Until every panel shows the newest step, workers' answers included, and is painted."""
-        while self.session.stopwatch.waiting:
-            self.app.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+        wait_until(lambda: not self.session.stopwatch.waiting)
 
     def say(self, *events: object) -> None:
         super().say(*events)  # type: ignore[arg-type]

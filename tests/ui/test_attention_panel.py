@@ -24,7 +24,7 @@ from explorer.ui.theme import HIGH_CONTRAST, LIGHT
 from explorer.wording import exact_percent, percent
 from tests.figures.runs import Run
 from tests.ui.board import Board, shown_board
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import settle, wait_until
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ def test_closing_while_figures_are_on_their_way_is_safe(qapp: QApplication) -> N
         board.show(trace=Run(layers=4).prefill(400))
         board.panel.deleteLater()
         qapp.sendPostedEvents(board.panel, QEvent.Type.DeferredDelete.value)
-        qapp.processEvents()
+        settle()
 
 
 def test_the_table_holds_the_figures_themselves(board: Board) -> None:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui.bridge import Bridge
+from tests.ui.waiting import settle
 
 
 def test_calls_run_in_the_owners_thread_in_order(qapp: QApplication) -> None:
@@ -34,12 +35,12 @@ def test_nothing_runs_at_once_nor_after_the_end(qapp: QApplication) -> None:
     seen: list[int] = []
     bridge.post(lambda: seen.append(1))
     assert seen == []
-    qapp.processEvents()
+    settle()
     assert seen == [1]
     bridge.post(lambda: seen.append(2))
     bridge.close()
     bridge.post(lambda: seen.append(3))
-    qapp.processEvents()
+    settle()
     assert seen == [1]
 
 
@@ -85,6 +86,5 @@ def test_a_call_that_fails_holds_up_none_after_it(
 def test_with_nothing_to_do_no_turn_is_taken(qapp: QApplication) -> None:
     bridge = Bridge()
     bridge.post(lambda: None)
-    qapp.processEvents()
-    qapp.processEvents()
+    settle()
     assert not bridge.busy

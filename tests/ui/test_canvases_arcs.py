@@ -21,6 +21,7 @@ from explorer.ui.canvases.arc_raster import rasterise
 from explorer.ui.canvases.arcs import ArcView, _inks
 from explorer.ui.theme import LIGHT, THEMES, Theme, apply
 from tests.figures.runs import Run
+from tests.ui.waiting import show
 
 
 def _one(
@@ -153,7 +154,7 @@ def test_views_below_the_first_draw_in_turns_of_their_own(qapp: QApplication) ->
     *_, drawn = draw(wish, Sides(), None)
     assert isinstance(drawn, Drawn)
     page.resize(400, 300)
-    page.show()
+    show(page)
     page.show_drawn(drawn, labelled(trace.tokens), ())
     between: list[list[bool]] = []
     tick = QTimer()

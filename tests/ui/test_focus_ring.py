@@ -30,7 +30,7 @@ from explorer.ui.focus_ring import FocusRing, FocusRings
 from explorer.ui.theme import THEMES, Theme, apply
 from tests.ui.painted import contrasts, luminance, pixels
 from tests.ui.stage import WindowStage
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import activate, resize, settle, show
 
 EVERY = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 
@@ -94,9 +94,8 @@ def shown(qapp: QApplication, theme: Theme, *widgets: QWidget) -> QWidget:
     for widget in widgets:
         column.addWidget(widget)
     holder.resize(260, 30)
-    holder.show()
-    holder.activateWindow()
-    wait_until(holder.isActiveWindow)
+    show(holder)
+    activate(holder)
     return holder
 
 
@@ -118,7 +117,7 @@ def test_every_kind_of_control_shows_the_focus_and_stays_as_it_is(
     before = pixels(holder, area)
     target = control.tabBar() if isinstance(control, TabWidget) else control
     target.setFocus()
-    qapp.processEvents()
+    settle()
     (found,) = holder.findChildren(FocusRing)
     marked = found.geometry().translated(-area.topLeft())
     after = pixels(holder, area)
@@ -136,8 +135,6 @@ def test_every_kind_of_control_shows_the_focus_and_stays_as_it_is(
 def test_every_tab_stop_of_the_window_shows_its_focus(stage: WindowStage, theme: Theme) -> None:
     stage.look.set_theme(theme.name)
     stage.loaded().ran(3)
-    stage.window.activateWindow()
-    wait_until(stage.window.isActiveWindow)
     stops = [
         w
         for w in stage.window.findChildren(QWidget)
@@ -171,9 +168,9 @@ def test_the_ring_follows_its_widget_through_scrolling_and_out_of_sight(
     area.setWidget(page)
     area.setWidgetResizable(True)
     holder = shown(qapp, THEMES["light"], area)
-    holder.resize(200, 160)
+    resize(holder, 200, 160)
     buttons[0].setFocus()
-    qapp.processEvents()
+    settle()
     (ring,) = holder.findChildren(FocusRing)
     before = ring.geometry()
     area.verticalScrollBar().setValue(10)
@@ -224,9 +221,23 @@ def test_a_dialog_that_qt_makes_and_deletes_itself_may_have_the_focus(
     plain = QFileDialog.Option.DontUseNativeDialog
     chosen, _ = QFileDialog.getSaveFileName(holder, "Save", str(tmp_path), "", options=plain)
     assert chosen == (str(tmp_path / "lesson") if end == Qt.Key.Key_Return else "")
-    wait_until(holder.isActiveWindow)
+    activate(holder)
     field.setFocus()
     assert holder.findChildren(FocusRing)[0].isVisible()
+    holder.deleteLater()
+
+
+def test_the_ring_goes_to_the_tab_that_is_turned_to(qapp: QApplication, rings: FocusRings) -> None:
+    pages = tabs()
+    holder = shown(qapp, THEMES["light"], pages)
+    bar = pages.tabBar()
+    bar.setFocus()
+    for index in (0, 1):
+        bar.setCurrentIndex(index)
+        settle()
+        (ring,) = holder.findChildren(FocusRing)
+        centre = bar.mapTo(holder, bar.tabRect(index).center())
+        assert ring.geometry().contains(centre)
     holder.deleteLater()
 
 
@@ -253,7 +264,7 @@ def test_the_current_row_of_a_menu_or_a_list_stands_out(
     before = pixels(holder, row)
     view.setFocus()
     view.setCurrentRow(0)
-    qapp.processEvents()
+    settle()
     assert np.median(contrasts(before, pixels(holder, row))) >= 3
     holder.deleteLater()
 

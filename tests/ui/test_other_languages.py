@@ -56,6 +56,7 @@ def squeezed(root: QWidget) -> list[str]:
         widget.text()
         for widget in root.findChildren(QWidget)
         if isinstance(widget, (QLabel, QAbstractButton))
+        and widget.text()
         and widget.isVisible()
         and widget.text()
         and widget.width() < widget.minimumSizeHint().width() - 1
@@ -66,11 +67,10 @@ def squeezed(root: QWidget) -> list[str]:
 @pytest.mark.parametrize("size", [(1280, 720), (800, 600)])
 def test_longer_words_are_all_there(longer: WindowStage, size: tuple[int, int]) -> None:
     window = longer.window
-    window.resize(*size)
+    longer.resize(*size)
     longer.loaded().ran(3)
     for dock in window.docks.docks:
         window.docks.bring_up(dock.place.id)
-        longer.paint()
         longer.paint()
         assert cut_off(window) == [], dock.place.id
         assert overlapping(window) == [], dock.place.id
@@ -79,7 +79,7 @@ def test_longer_words_are_all_there(longer: WindowStage, size: tuple[int, int]) 
 
 
 def test_the_name_of_the_map_is_shown_in_every_language(longer: WindowStage) -> None:
-    longer.window.resize(1280, 720)
+    longer.resize(1280, 720)
     longer.loaded().ran(3)
     panel = longer.window.docks.bring_up("attention")
     longer.until_settled()
@@ -92,9 +92,8 @@ def test_the_name_of_the_map_is_shown_in_every_language(longer: WindowStage) -> 
 @pytest.mark.parametrize("size", [(1280, 720), (800, 600)])
 def test_nothing_overlaps_from_right_to_left(leftward: WindowStage, size: tuple[int, int]) -> None:
     window = leftward.window
-    window.resize(*size)
+    leftward.resize(*size)
     leftward.loaded().ran(3)
-    leftward.paint()
     leftward.paint()
     assert cut_off(window) == []
     assert overlapping(window) == []

@@ -19,6 +19,7 @@ from explorer.ui.panels.sampling import SamplingPanel
 from explorer.ui.sampling.token_table import FINAL, ID, RANK, RAW, TEXT, TokenTable
 from tests.session.scripted import VOCABULARY, made_step
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import settle, show
 
 SPELLED = [f"w{i}".encode() for i in range(VOCABULARY)]
 SPELLED[5] = SPELLED[4]  # two ids of one text
@@ -264,12 +265,12 @@ def test_the_view_asks_for_the_rows_that_are_seen_only(qapp: QApplication) -> No
     view = QTableView()
     view.setModel(model)
     view.resize(500, 400)
-    view.show()
+    show(view)
     model.show(figures.Listing(raw, raw, rank), None, {})
-    view.grab()  # paints now, whether or not the screen has shown the window yet
+    view.grab()  # paints now
     assert 5 < len(asked) < 60
-    start = time.process_time()
+    start = time.thread_time()
     model.show(figures.Listing(raw, raw, rank), None, {})
-    qapp.processEvents()
-    assert time.process_time() - start < 0.05
+    settle()
+    assert time.thread_time() - start < 0.05
     view.close()

@@ -27,7 +27,7 @@ from explorer.ui.screens import Dialog
 from explorer.ui.scrolled import Scrolled
 from explorer.ui.theme import LIGHT, apply
 from tests.ui.stage import WindowStage
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import resize, show
 
 SMALL = [(911, 512), (800, 600), (640, 400)]
 
@@ -75,11 +75,9 @@ def test_a_small_window_keeps_everything_within_reach(
     stage: WindowStage, size: tuple[int, int]
 ) -> None:
     window = stage.window
-    window.resize(*size)
+    stage.resize(*size)
     stage.loaded().ran(3)
-    wait_until(lambda: window.size() == QSize(*size))
-    stage.paint()
-    stage.paint()
+    assert window.size() == QSize(*size)
     assert cut_off(window) == []
     assert overlapping(window) == []
     bottom = window.status.mapTo(window, QPoint(0, window.status.height()))
@@ -92,7 +90,7 @@ def test_a_small_window_keeps_everything_within_reach(
 
 def test_every_button_of_a_panel_can_be_scrolled_to(stage: WindowStage) -> None:
     window = stage.window
-    window.resize(800, 600)
+    stage.resize(800, 600)
     stage.loaded().ran(2)
     for dock in window.docks.docks:
         panel = window.docks.bring_up(dock.place.id)
@@ -110,13 +108,12 @@ def test_every_button_of_a_panel_can_be_scrolled_to(stage: WindowStage) -> None:
 @pytest.mark.parametrize("presenting", [False, True])
 def test_every_zoom_is_whole_in_both_modes(stage: WindowStage, presenting: bool) -> None:
     stage.loaded().ran(3)
-    stage.window.resize(1280, 720)
+    stage.resize(1280, 720)
     stage.look.present(presenting, QSize(1280, 720))
     seen = set()
     for wanted in (0.75, 0.9, 1.4, 2.5):  # the last as far as it goes
         stage.look.scale = wanted
         stage.look.zoom(-1 if wanted < 1 else +1)
-        stage.paint()
         stage.paint()
         scale = stage.look.whole_scale
         assert overlapping(stage.window) == [], scale
@@ -189,14 +186,12 @@ def test_every_dialog_fits_a_small_screen_with_its_buttons(
     window.show_help()
     dialogs = [window._picker, window._hub, window._help]
     for dialog in dialogs:
-        stage.paint()
         assert dialog is not None
+        show(dialog)
         assert dialog.width() <= 911
         assert dialog.height() <= 512 - 20
         for size in (dialog.size(), QSize(360, 240)):
-            dialog.resize(size)
-            stage.paint()
-            stage.paint()
+            resize(dialog, size.width(), size.height())
             assert cut_off(dialog) == [], type(dialog).__name__
             assert overlapping(dialog) == [], type(dialog).__name__
         dialog.close()
@@ -207,8 +202,7 @@ def test_a_model_with_many_files_of_code_leaves_room_for_the_buttons(stage: Wind
         model="mine", files=tuple(f"modeling_{i}.py" for i in range(200)), refused=""
     )
     dialog = CodeDialog(question, stage.window)
-    dialog.show()
-    stage.paint()
+    show(dialog)
     assert dialog.height() <= 512 - 40
     assert "modeling_199.py" in dialog.detailedText()
     dialog.close()

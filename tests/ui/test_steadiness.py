@@ -52,7 +52,7 @@ BARS: dict[str, Callable[[WindowStage], object]] = {
 
 @pytest.mark.parametrize("what", BARS)
 def test_nothing_moves(stage: WindowStage, what: str) -> None:
-    stage.window.resize(1280, 720)
+    stage.resize(1280, 720)
     stage.loaded().ran(2)
     stage.until_settled()
     stage.paint()
@@ -79,7 +79,7 @@ def test_a_double_click_on_run_does_not_pause(stage: WindowStage) -> None:
 
 
 def test_a_long_bar_lies_over_the_panels_and_can_be_closed(stage: WindowStage) -> None:
-    stage.window.resize(1280, 720)
+    stage.resize(1280, 720)
     stage.loaded().ran(1)
     stage.paint()
     strip = stage.window.sequence.mapTo(stage.window, QPoint(0, 0))

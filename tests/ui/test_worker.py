@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.ui import worker as workers
 from explorer.ui.worker import TURN, Worker
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import settle, wait_until
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_dropped_generator_ends(worker: Worker) -> None:
     worker.drop("atlas")
     assert ended.wait(10)
     count = len(first)
-    QApplication.processEvents()
+    settle()
     assert len(first) == count
 
 
@@ -181,7 +181,7 @@ def test_nothing_arrives_after_the_end(qapp: QApplication, how: str) -> None:
     witness.ask("map", marker, lambda _: None)
     release.set()
     wait_until(finished.is_set)
-    QApplication.processEvents()
+    settle()
     witness.close()
     assert seen == []
     assert not worker.busy

@@ -34,6 +34,18 @@ def show(window: QWidget) -> None:
     settle()
 
 
+def activate(window: QWidget) -> None:
+    """Until a shown window has the keyboard: without it no widget in it has the focus."""
+
+    def active() -> bool:
+        if not window.isActiveWindow():
+            window.activateWindow()
+        return window.isActiveWindow()
+
+    wait_until(active)
+    settle()
+
+
 def resize(window: QWidget, width: int, height: int) -> None:
     """Resize a window that is on screen, until the window manager has granted it."""
     window.resize(max(width, window.minimumWidth()), max(height, window.minimumHeight()))
