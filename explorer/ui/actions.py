@@ -109,7 +109,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Copy, save or print a panel…"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "What the panel with the focus shows: picture, drawing, page or table"
+            "actions", "Copy or save the focused panel as a picture, drawing, page or table"
         ),
         keys=("Ctrl+P",),
         icon="copy",
@@ -120,7 +120,7 @@ ACTIONS: tuple[Action, ...] = (
         id="close",
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Close"),
-        tip=QT_TRANSLATE_NOOP("actions", "The run on screen; if there is none, the window"),
+        tip=QT_TRANSLATE_NOOP("actions", "Close the run on screen; without a run, the window"),
         keys=("Ctrl+W",),
         wish=lambda w: w.close_run(),
         locked_when_presenting=True,
@@ -139,7 +139,7 @@ ACTIONS: tuple[Action, ...] = (
         id="undo",
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Undo"),
-        tip=QT_TRANSLATE_NOOP("actions", "Take back the last act: a change, a step or a run"),
+        tip=QT_TRANSLATE_NOOP("actions", "Undo the last change, step or run"),
         named=undo_text,
         keys=("Ctrl+Z",),
         icon="undo",
@@ -162,7 +162,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Copy picture and table"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Of the map or chart that has the focus: programs paste what they can"
+            "actions", "Copy the focused map or chart as a picture and as a table"
         ),
         keys=("Ctrl+C",),
         icon="copy",
@@ -185,7 +185,8 @@ ACTIONS: tuple[Action, ...] = (
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Caption under pictures"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Copied and saved pictures say what they show, of which model and prompt"
+            "actions",
+            "Add a line to copied and saved pictures: view, model and prompt",
         ),
         wish=lambda w: w.preferences.toggle("captions"),
         preference="captions",
@@ -343,7 +344,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Go to token…"),
         tip=QT_TRANSLATE_NOOP(
             "actions",
-            "Find a token by its number or its text, or which heads look from one to another",
+            "Find a token by number or text, or the heads that attend from one token to another",
         ),
         keys=("Ctrl+G", "Ctrl+F"),
         wish=lambda w: w.go_to_token(),
@@ -353,7 +354,7 @@ ACTIONS: tuple[Action, ...] = (
         id="nats",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Entropy and surprisal in nats"),
-        tip=QT_TRANSLATE_NOOP("actions", "Off: in bits. Saved tables keep the unit they name"),
+        tip=QT_TRANSLATE_NOOP("actions", "Off: in bits. Saved tables do not change"),
         wish=lambda w: w.preferences.toggle("nats"),
         preference="nats",
     ),
@@ -390,8 +391,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Enlarge panel, or back"),
         tip=QT_TRANSLATE_NOOP(
             "actions",
-            "The panel with the focus, or under the mouse, in place of all; again or Esc: all as "
-            "they were",
+            "Maximise the panel with the focus or under the pointer; press again or Esc to restore",
         ),
         keys=("F10", "E"),
         wish=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),

@@ -1,4 +1,4 @@
-"""The line of room for bars: none of them moves what is in the window when it comes or goes."""
+"""Room for one line of notices: nothing in the window moves when a notice comes or goes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from explorer.ui.notices import Notice
 
 
 class BarSlot(QWidget):
-    """As high as one bar of one line; what needs more lies over the panels.
+    """As high as a notice of one line; longer ones lie over the panels.
 
-    `bars` belongs to the same parent, which lays out the slot alone.
+    `bars` (the notices) is a child of `parent`, which lays out the slot alone.
     """
 
     def __init__(self, bars: QWidget, parent: QWidget) -> None:

@@ -1,6 +1,6 @@
-"""Controls that the wheel passes by unless they have the focus: it scrolls what they stand in.
+"""Controls that ignore the mouse wheel unless they have the focus: the page scrolls instead.
 
-Qt's own take a new value from whatever wheel rolls over them, and the focus with it.
+Qt's own change their value, and take the focus, when the wheel turns over them.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class Slider(_Calm, QSlider):
 
 
 def leave_focus(root: QWidget) -> None:
-    """The mouse leaves no focus on the buttons in it: Space would press them in place of a step."""
+    """Clicked buttons take no focus: Space would press them again instead of stepping."""
     for button in root.findChildren(QAbstractButton):
         if button.focusPolicy() & Qt.FocusPolicy.ClickFocus == Qt.FocusPolicy.ClickFocus:
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
 
 class TabWidget(QTabWidget):
-    """Pages behind tabs, which the wheel leaves as they are."""
+    """Pages behind tabs; the wheel turns none of them."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -103,6 +103,6 @@ class _PassBy(QObject):
 
 
 def leave_alone(bar: QTabBar) -> None:
-    """The same for a bar of tabs, which Qt makes by itself."""
+    """Make a tab bar that Qt has made ignore the wheel as well."""
     if bar.findChild(_PassBy) is None:
         bar.installEventFilter(_PassBy(bar))

@@ -1,4 +1,4 @@
-"""The line under an exported picture: what it shows, of which model, and who drew it."""
+"""The line under an exported picture: what it shows, model, prompt and program version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files dropped on the window: which one it was, past text fields that would take its address."""
+"""Files dropped on the window: their paths; text fields leave them to the window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def local_files(data: QMimeData) -> list[str]:
 
 
 class FilesGoBy(QObject):
-    """Leaves dragged files to what is around a text field; text is the field's own."""
+    """Makes a text field ignore dragged files, which go to its parent; it still takes text."""
 
     def __init__(self, field: QWidget) -> None:
         super().__init__(field)

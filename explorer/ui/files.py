@@ -26,6 +26,7 @@ class Files(QObject):
 
     recentChanged = Signal()
     saved = Signal(str)  # the name of a file
+    copied = Signal()
     dealtWith = Signal(str)  # the path of a kept session that was opened or deleted
 
     def __init__(self, session: Session, memory: Memory, window: QWidget) -> None:
@@ -162,6 +163,7 @@ class Files(QObject):
         if trace is not None:
             data = b"".join(token.raw for token in trace.chosen if not token.special)
             QGuiApplication.clipboard().setText(data.decode("utf-8", "ignore"))
+            self.copied.emit()
 
     @staticmethod
     def droppable(data: QMimeData) -> str:

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.ui.actions import ACTIONS, MENUS
+from explorer.ui.menus import Actions
 from explorer.ui.panel import Panel
 from explorer.ui.screens import Dialog
 
@@ -25,8 +26,9 @@ Rows = list[tuple[str, str]]
 class Help(Dialog):
     """A list that a screen reader can walk over; it stays open beside the window."""
 
-    def __init__(self, parent: QWidget) -> None:
+    def __init__(self, actions: Actions, parent: QWidget) -> None:
         super().__init__(parent)
+        self._actions = actions
         self.setWindowTitle(self.tr("Help"))
         self.resize(*_SIZE)
         self.tree = QTreeWidget()
@@ -45,7 +47,7 @@ class Help(Dialog):
         self.tree.clear()
         parts = [
             (self.tr("On screen"), [(p.tr(p.TITLE), p.explanation) for p in panels]),
-            *_menus(),
+            *self._menus(),
             (self.tr("In a map or chart that has the focus"), self._in_maps()),
         ]
         for name, rows in parts:
@@ -61,6 +63,16 @@ class Help(Dialog):
         self.activateWindow()
         self.tree.setFocus(Qt.FocusReason.OtherFocusReason)
 
+    def _menus(self) -> list[tuple[str, Rows]]:
+        """Each menu's rows that have keys."""
+        found = []
+        for name, title in MENUS.items():
+            bound = [(row, self._actions.keys(row)) for row in ACTIONS if row.menu == name]
+            rows = [(_tr(row.text), keys_of(keys)) for row, keys in bound if keys]
+            if rows:
+                found.append((_tr(title).replace("&", ""), rows))
+        return found
+
     def _in_maps(self) -> Rows:
         return [
             (self.tr("Move the cursor"), self.tr("Arrow keys, Page Up, Page Down, Home, End")),
@@ -75,16 +87,6 @@ def keys_of(keys: Iterable[str]) -> str:
     """Keys as this system writes them."""
     native = QKeySequence.SequenceFormat.NativeText
     return ", ".join(QKeySequence(key).toString(native) for key in keys)
-
-
-def _menus() -> list[tuple[str, Rows]]:
-    """Each menu's rows that have keys."""
-    found = []
-    for name, title in MENUS.items():
-        rows = [(_tr(r.text), keys_of(r.keys)) for r in ACTIONS if r.menu == name and r.keys]
-        if rows:
-            found.append((_tr(title).replace("&", ""), rows))
-    return found
 
 
 def _tr(text: str) -> str:

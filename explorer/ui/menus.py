@@ -45,11 +45,12 @@ class Actions(QObject):
     def _bind(self) -> None:
         """The keys of each row, with or without single letters."""
         for row in ACTIONS:
-            keys = self._keys(row)
+            keys = self.keys(row)
             self.by_id[row.id].setShortcuts([QKeySequence(key) for key in keys])
             self.by_id[row.id].setToolTip(_tip(row, keys))
 
-    def _keys(self, row: Action) -> list[str]:
+    def keys(self, row: Action) -> list[str]:
+        """The keys of a row that work now."""
         letters = self._preferences.on("letter_keys")
         return [key for key in row.keys if letters or not (len(key) == 1 and key.isalnum())]
 
@@ -111,7 +112,7 @@ class Actions(QObject):
         if self._looks.get(row.id) != (text, picture):
             self._looks[row.id] = (text, picture)
             action.setText(_text(text))
-            action.setToolTip(_tip(row, self._keys(row)))
+            action.setToolTip(_tip(row, self.keys(row)))
             if picture is not None:
                 action.setIcon(picture)
 

@@ -95,7 +95,7 @@ class Notices(QWidget):
     dismissError = Signal()
     restartEngine = Signal()
     maskOn = Signal()
-    goOn = Signal(int)  # the planned run, recording every so manyth layer
+    goOn = Signal(int)  # the planned run, recording attention of every n-th layer
     dropPlan = Signal()
     runAgain = Signal()
     lookOnly = Signal()
@@ -250,8 +250,8 @@ class Notices(QWidget):
                 percent(drift.probability_now),
             )
         else:
-            text += " " + self.tr("It reads the text as other tokens, or has another vocabulary.")
-        return text + " " + self.tr("This run stays as it is, but cannot go on.")
+            text += " " + self.tr("It splits the text into other tokens or has another vocabulary.")
+        return text + " " + self.tr("You can look at this run, but not continue it.")
 
     def _plan_words(self, plan: Plan) -> str:
         text = self.tr(

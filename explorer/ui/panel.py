@@ -231,6 +231,7 @@ class Panel(QWidget):
 
     def _copy_picture(self, name: str, view: View) -> None:
         QGuiApplication.clipboard().setImage(self._picture(name, view))
+        self.saving.copied.emit()
 
     def _copy_table(self, view: View) -> None:
         assert view.table is not None

@@ -1,4 +1,4 @@
-"""What the user switched on or off for good: rows of the table of actions that are remembered."""
+"""Settings that are remembered: switched on or off by rows of the table of actions."""
 
 from __future__ import annotations
 

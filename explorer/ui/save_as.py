@@ -1,4 +1,4 @@
-"""The one door for all that is saved where the user says: a name, its ending, a question."""
+"""The one save dialog: asks for a name, adds the ending, asks before it replaces a file."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import QRect
 from PySide6.QtGui import QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QDialog, QLayout, QVBoxLayout, QWidget
 
+from explorer.ui.canvases.accessible import label_lists
 from explorer.ui.scrolled import Scrolled, Wrapping
 
 _LEAST = (200, 60)  # pixels at a zoom of 1, of what scrolls above the buttons
@@ -20,6 +21,7 @@ class Dialog(QDialog):
         page = Wrapping()
         page.setLayout(content)
         content.setContentsMargins(0, 0, 0, 0)
+        label_lists(page)
         column = QVBoxLayout(self)
         column.addWidget(Scrolled(page, _LEAST), 1)
         if isinstance(buttons, QLayout):

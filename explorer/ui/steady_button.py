@@ -1,4 +1,4 @@
-"""A button that is called otherwise while it is on, and keeps its size."""
+"""A button whose text changes while it is on, and whose size does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 class SteadyButton(QToolButton):
     """As wide as the longest of its texts, so that nothing beside it moves.
 
-    The second press of a double click is nobody's wish to undo the first: it does nothing.
+    The second press of a double click does nothing: it would undo the first.
     """
 
     def __init__(self, texts: Sequence[str], parent: QWidget | None = None) -> None:

@@ -21,6 +21,7 @@ def stylesheet(theme: Theme, scale: float) -> str:
     arrows = arrow_folder(theme.muted, theme.text, theme.on_accent)
     sizes = {f"px{n}": f"{max(1, round(n * scale))}px" for n in range(1, 25)}
     line = 2 if theme.name == "high_contrast" else 1
+    knob = round(4 * scale) + 2 * round(5 * scale)  # height of a slider's handle
     values = {
         **{
             name: getattr(theme, name)
@@ -29,6 +30,9 @@ def stylesheet(theme: Theme, scale: float) -> str:
         },
         **sizes,
         "line": f"{line}px",
+        # Qt draws corners that are rounder than half of the whole as square ones.
+        "half_knob": f"{knob // 2}px",
+        "half_box": f"{(round(14 * scale) + 2 * line) // 2}px",
         "title_size": f"{round(14 * scale)}px",
         "heading_size": f"{round(17 * scale)}px",
         "small_size": f"{max(8, round(12 * scale))}px",
@@ -163,7 +167,7 @@ QCheckBox::indicator, QRadioButton::indicator {
     width: @px14@; height: @px14@; border: @line@ solid @strong_border@; background: @field@;
 }
 QCheckBox::indicator { border-radius: @px4@; }
-QRadioButton::indicator { border-radius: @px8@; }
+QRadioButton::indicator { border-radius: @half_box@; }
 QCheckBox::indicator:hover, QRadioButton::indicator:hover { border-color: @accent@; }
 QCheckBox::indicator:checked {
     background: @accent@; border-color: @accent@; image: url(@arrows@/check.svg);
@@ -179,7 +183,7 @@ QSlider { min-height: @px20@; }
 QSlider::groove:horizontal { height: @px4@; border-radius: @px2@; background: @strong_border@; }
 QSlider::sub-page:horizontal { background: @accent@; border-radius: @px2@; }
 QSlider::handle:horizontal {
-    width: @px12@; margin: -@px5@ 0; border-radius: @px7@; background: @raised@;
+    width: @px12@; margin: -@px5@ 0; border-radius: @half_knob@; background: @raised@;
     border: 2px solid @accent@;
 }
 QSlider::handle:horizontal:hover { background: @selection@; }
@@ -220,7 +224,7 @@ QDockWidget::title {
 QTabWidget::pane { border: @line@ solid @border@; border-radius: @px6@; background: @card@; }
 QTabBar { qproperty-drawBase: 0; background: transparent; }
 QTabBar::tab {
-    background: transparent; color: @muted@; padding: @px5@ @px12@; margin-right: @px2@;
+    background: transparent; color: @muted@; padding: @px5@ @px8@; margin-right: @px2@;
     border: none; border-bottom: 2px solid transparent;
 }
 QTabBar::tab:hover { color: @text@; background: @hover@; border-radius: @px4@; }

@@ -1,4 +1,4 @@
-"""What undo and redo are called in the menu: by the act that they would take back or do again."""
+"""Names of undo and redo in the menu, by what they would undo or redo."""
 
 from __future__ import annotations
 

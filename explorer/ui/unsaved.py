@@ -1,4 +1,4 @@
-"""Asks what is to become of a run that is in no file, before something takes its place."""
+"""Asks whether to save an unsaved run before something replaces it."""
 
 from __future__ import annotations
 

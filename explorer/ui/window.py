@@ -180,7 +180,8 @@ class Window(QMainWindow):
         self.status.cancel.connect(self.session.cancel)
         self.docks.failed.connect(self.session.report)
         self.docks.saved.connect(self._confirm)
-        self.docks.copied.connect(lambda: self.status.say(self.tr("Copied")))
+        for source in (self.docks, self.files):
+            source.copied.connect(lambda: self.status.say(self.tr("Copied")))
         self.files.saved.connect(self._confirm)
         self.recovery.opened.connect(self.files.recover)
         self.recovery.deleted.connect(self.files.discard_kept)
@@ -231,7 +232,9 @@ class Window(QMainWindow):
         # Qt shows [*] as that mark, and two of them as the letters.
         first, *others = (name.replace("[*]", "[*][*]") for name in names if name)
         self.setWindowTitle(" — ".join([f"{first}[*]", *others]))
-        self.setWindowModified(state.unsaved)
+        # Qt tells the window manager each time, whether or not anything has changed.
+        if self.isWindowModified() != state.unsaved:
+            self.setWindowModified(state.unsaved)
 
     def _on_look(self) -> None:
         theme = self.look.theme
@@ -279,7 +282,6 @@ class Window(QMainWindow):
 
             self._picker = ModelPicker(self.session, self)
             self._picker.chosen.connect(self.files.open)
-            label_lists(self._picker)
             self._picker.download.connect(self.download_model)
         self._picker.show()
         self._picker.activateWindow()
@@ -298,7 +300,6 @@ class Window(QMainWindow):
 
             self._hub = HubDialog(self.session, self)
             self._hub.chosen.connect(self.files.open)
-            label_lists(self._hub)
         self._hub.show()
         self._hub.activateWindow()
 
@@ -322,7 +323,7 @@ class Window(QMainWindow):
         if self._help is None:
             from explorer.ui.help import Help
 
-            self._help = Help(self)
+            self._help = Help(self.actions_table, self)
         self._help.show_for(dock.panel for dock in self.docks.docks if dock.in_front)
 
     def compare_mask(self) -> None:
@@ -336,11 +337,11 @@ class Window(QMainWindow):
     def open_log(self) -> None:
         log = places.log_file()
         if not log.exists():
-            self.notices.error.say(
+            self.session.report(
                 self.tr("There is no log yet: nothing was written to {0}").format(log)
             )
         elif not QDesktopServices.openUrl(QUrl.fromLocalFile(str(log))):
-            self.notices.error.say(
+            self.session.report(
                 self.tr("No program opens text files here; the log is {0}").format(log)
             )
 
@@ -451,8 +452,8 @@ class Window(QMainWindow):
         self._split.restoreState(self._memory.blob("split"))
         self.docks.restore_layout(self._memory.blob("layout"))
         # Where a window without a place of its own goes, the window manager knows best.
-        if restored and (seen := on_screen(self.geometry())) != self.geometry():
-            self.setGeometry(seen)
+        if restored and (place := on_screen(self.geometry())) != self.geometry():
+            self.setGeometry(place)
 
     def _fit_frame(self, again: int = 10) -> None:
         """Make room for the frame, which is not known before a window manager has drawn it."""
@@ -462,7 +463,7 @@ class Window(QMainWindow):
         if frame.isNull() and again:  # a busy machine: there may be none, or none yet
             QTimer.singleShot(_FRAMED_MS, self, lambda: self._fit_frame(again - 1))
             return
-        seen = on_screen(whole)
+        place = on_screen(whole)
         full = Qt.WindowState.WindowFullScreen | Qt.WindowState.WindowMaximized
-        if not self.windowState() & full and seen != whole:
-            self.setGeometry(seen.marginsRemoved(frame))
+        if not self.windowState() & full and place != whole:
+            self.setGeometry(place.marginsRemoved(frame))

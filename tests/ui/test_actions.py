@@ -155,6 +155,7 @@ def try_copy_text(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path:
     stage.loaded().ran(2)
     trigger(stage, "copy-text")
     assert QApplication.clipboard().text() == "t10t11"
+    assert stage.window.status._text.text() == "Copied"
 
 
 def try_reset(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -352,10 +353,22 @@ def try_letter_keys(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not by_id["run"].toolTip().endswith(")")
     assert not by_id["letter-keys"].isChecked()
     assert "Space" in by_id["step"].toolTip(), "no letter"
+    assert "R" not in keys_in_help(stage)
     trigger(stage, "letter-keys")
+    assert "R" in keys_in_help(stage)
     QTest.keyClick(stage.window, Qt.Key.Key_R)
     stage.drain()
     assert stage.engine.count(m.Advance) == 1
+
+
+def keys_in_help(stage: WindowStage) -> set[str]:
+    """What the help says are the keys of the program."""
+    stage.window.show_help()
+    assert stage.window._help is not None
+    stage.window._help.close()
+    tree = stage.window._help.tree
+    parts = [tree.topLevelItem(place) for place in range(tree.topLevelItemCount())]
+    return {part.child(row).text(1) for part in parts for row in range(part.childCount())}
 
 
 def try_nats(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_a_query_and_a_key_tell_the_heads_with_most_weight(board: Board) -> None
     assert [row[:2] for row in rows] == ranked[: len(rows)]
     first = box.heads.item(0)
     assert first.text() == f"L{ranked[0][0]} H{ranked[0][1]}   {percent(weights[ranked[0]])}"
-    assert "token 4 '\u2068␣dog\u2069' on token 2" in _said(board)
+    assert "token 4 '\u2068␣dog\u2069' to token 2" in _said(board)
     for row in (2, 0):
         where = box.heads.visualItemRect(box.heads.item(row)).center()
         QTest.mouseClick(box.heads.viewport(), Qt.MouseButton.LeftButton, pos=where)

@@ -95,8 +95,11 @@ def test_the_menu_copies_and_saves(
     assert qapp.clipboard().text() == "a\r\n1\r\n"
     assert "<td>1</td>" in qapp.clipboard().mimeData().html()
     assert bytes(qapp.clipboard().mimeData().data("text/csv").data()) == b"a\r\n1\r\n"
+    told: list[bool] = []
+    panel.saving.copied.connect(lambda: told.append(True))
     entries["Copy picture"].trigger()
     assert not qapp.clipboard().image().isNull()
+    assert told == [True], "and the status bar confirms it"
     chosen = str(tmp_path / "out")
     monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (chosen, "")))
     for kind in (

@@ -8,10 +8,20 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QLabel,
+    QPushButton,
+    QSlider,
+    QStyle,
+    QStyleOptionSlider,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer import places
 from explorer.ui import theme as themes
+from explorer.ui.calm import Slider
 from explorer.ui.canvases.column_parts import Columns, Part
 from explorer.ui.canvases.columns import ColumnChart
 from explorer.ui.colormaps import COLOUR_MAPS, lut
@@ -185,3 +195,19 @@ def test_a_disabled_control_looks_it(qapp: QApplication, theme: Theme) -> None:
             seen = {image.pixelColor(x, y).name() for x in range(120) for y in range(30)}
             most.append(max(contrast(colour, theme.window) for colour in seen))
         assert most[1] < 0.6 * most[0]
+
+
+@pytest.mark.parametrize("scale", [0.8, 1.0, 1.3, 20 / 13, 1.7, 2.0, 2.5])
+def test_the_handle_of_a_slider_is_round_at_every_zoom(qapp: QApplication, scale: float) -> None:
+    apply(qapp, THEMES["light"], scale)
+    slider, option = Slider(Qt.Orientation.Horizontal), QStyleOptionSlider()
+    slider.resize(200, round(40 * scale))
+    slider.setValue(50)
+    slider.initStyleOption(option)
+    kind, part = QStyle.ComplexControl.CC_Slider, QStyle.SubControl.SC_SliderHandle
+    place = slider.style().subControlRect(kind, option, part, slider)
+    image = slider.grab().toImage()
+    assert image.pixelColor(place.center().x(), place.top()).name() == THEMES["light"].accent
+    for corner in (place.topLeft(), place.topRight(), place.bottomLeft(), place.bottomRight()):
+        assert image.pixelColor(corner).name() != THEMES["light"].accent
+    apply(qapp, THEMES["light"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QObject, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QMessageBox, QPushButton
 
@@ -99,6 +99,25 @@ def test_the_title_names_the_file_and_marks_what_is_not_saved(
     stage.session.set_prompt("another")
     stage.ran(1)
     assert title(stage) == ("tiny[*] — Decoder Explorer", True)
+
+
+def test_steps_that_change_no_mark_tell_the_window_manager_nothing(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    told: list[QEvent.Type] = []
+
+    class Watch(QObject):
+        def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+            if event.type() in (QEvent.Type.ModifiedChange, QEvent.Type.WindowTitleChange):
+                told.append(event.type())
+            return False
+
+    watch = Watch()
+    stage.window.installEventFilter(watch)
+    stage.session.step(3)
+    stage.steps(3)
+    stage.finish()
+    stage.window.removeEventFilter(watch)
+    assert told == []
 
 
 def test_looking_checking_and_another_branch_change_nothing_that_is_saved(

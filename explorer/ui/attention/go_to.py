@@ -1,4 +1,4 @@
-"""Go to a token, or to a query and a key: then the heads with most weight from one on the other."""
+"""Go to a token, or to a query and a key and list the heads with the most attention between."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class GoTo(QWidget):
         self.key = self._field(self.tr("Key"))
         self.key.setPlaceholderText(self.tr("optional"))
         self.key.setToolTip(
-            self.tr("With a key: which heads put most weight from the query on the key")
+            self.tr("With a key: the heads with the most attention from the query to the key")
         )
         self._said = SentenceLabel(look="small")
         self.heads = QListWidget()
-        self.heads.setAccessibleName(self.tr("Heads with most weight from the query on the key"))
+        self.heads.setAccessibleName(self.tr("Heads with the most attention from query to key"))
         self.heads.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.heads.itemClicked.connect(self._pick)
         self.heads.itemActivated.connect(self._pick)
@@ -104,9 +104,9 @@ class GoTo(QWidget):
         """List the heads, or say why none may read that key."""
         pair = figures.token(found.query, labels), figures.token(found.key, labels)
         if not found.heads:
-            self.say(self.tr("No head reads {1} from {0}: {2}.").format(*pair, found.why))
+            self.say(self.tr("No head attends from {0} to {1}: {2}.").format(*pair, found.why))
             return
-        self.say(self.tr("Most weight from {0} on {1}:").format(*pair))
+        self.say(self.tr("Most attention from {0} to {1}:").format(*pair))
         self.ranking = found
         for one in found.heads:
             share = exact_percent(one.weight)

@@ -238,7 +238,7 @@ class AttentionPanel(Panel):
 
     def _show_progress(self, share: float) -> None:
         if share < 1:
-            self._show_caveat(self.tr("Working it out: {0}").format(progress_percent(share)))
+            self._show_caveat(self.tr("Computing: {0}").format(progress_percent(share)))
 
     def _show_ordering(self, share: float) -> None:
         self.heads.atlas.set_doing(self.tr("ordering: {0}").format(progress_percent(share)))
