@@ -75,6 +75,8 @@ def test_next_token_follows_sampling_without_the_model(stage: WindowStage) -> No
     assert len(stage.engine.asked) == asked
     assert "2 tokens left" in words(shown)
     assert "picked with: greedy" in words(shown)
+    stage.session.set_sampling(Sampling(greedy=False, top_p=1e-6))
+    assert "1 token left" in words(shown)
 
 
 def test_a_click_on_a_bar_forces_that_token(stage: WindowStage) -> None:

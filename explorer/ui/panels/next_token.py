@@ -173,7 +173,8 @@ class NextTokenPanel(Panel):
             figure.step.index, picked, draw.rank + 1, information(draw.entropy_nats)
         )
         if not figure.sampling.takes_best:
-            text += self.tr(" · {0} tokens left").format(f"{figure.kept:,}")
+            left = self.tr(" · 1 token left") if figure.kept == 1 else self.tr(" · {0} tokens left")
+            text += left.format(f"{figure.kept:,}")
             text += self._tie_words(figure)
         if not figure.same_settings:
             text += self.tr(" · bars: {0}; picked with: {1}").format(
