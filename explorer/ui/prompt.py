@@ -245,11 +245,12 @@ class PromptBox(Wrapping):
         card = state.card or (state.trace.card if state.trace is not None else None)
         if card is None or (state.card is None and not count):
             return self.tr("Tokens are counted once a model is open")
-        words = self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(f"{count:,}")
-        if state.request.chat:
-            words += self.tr(" with the chat template")
         if card.context:
-            words += self.tr(" of {0}").format(f"{card.context:,}")
+            words = self.tr("{0} of {1} tokens").format(f"{count:,}", f"{card.context:,}")
+        else:
+            words = self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(f"{count:,}")
+        if state.request.chat:
+            words = self.tr("{0}, chat template included").format(words)
         policy = "" if state.request.chat else card.bos_policy  # a template writes its own start
         return f"{words}. {policy}" if policy else words
 

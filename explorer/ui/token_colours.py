@@ -109,9 +109,10 @@ class TokenColours(QWidget):
             if slot == first:
                 return self.tr("nothing stands before it, so it was not foreseen")
             return self.tr("how it was foreseen is not known: its prompt has not been scored")
-        words = one.words + self._choices(state, one)
+        words = "; ".join(filter(None, [one.words, self._choices(state, one)]))
         if not trace.request.causal_mask and slot < len(trace.prompt):
-            words += self.tr(" (without the causal mask the model had read this token already)")
+            unmasked = self.tr("(without the causal mask the model had read this token already)")
+            words = f"{words} {unmasked}"
         return words
 
     def _choices(self, state: State, one: Foreseen) -> str:
@@ -123,7 +124,7 @@ class TokenColours(QWidget):
             for token_id, p in one.top
             if 0 <= token_id < len(state.names)
         ]
-        return self.tr("; its own choices: {0}").format(", ".join(named))
+        return self.tr("its own choices: {0}").format(", ".join(named))
 
     def _show_key(self) -> None:
         by, trace = self.by, self._session.state.trace

@@ -233,7 +233,7 @@ def test_a_layer_without_the_others_window_is_told_apart(board: Board) -> None:
     trace = replace(trace, card=card, steps=(replace(step, layers=layers),))
     board.show(trace=trace, comparing=True, comparison=other)
     board.select(layer=1)
-    assert "Layer 1 has no window, others keep theirs of 4." in board.panel.compare_bar.line
+    assert "Layer 1 has no window, others keep theirs (tokens: 4)." in board.panel.compare_bar.line
     assert "every token reads all others" in board.panel.compare_bar.line
     board.select(layer=0)
     assert "Layer 0 keeps its window of 4" in board.panel.compare_bar.line

@@ -98,7 +98,7 @@ def test_count_and_problem(stage: WindowStage) -> None:
     asked = stage.engine.last(m.Tokenize)
     stage.say(m.Tokens(run=asked.run, text="x y", tokens=tokens(b"x", b" y"), problem="No tabs."))
     box = stage.window.prompt
-    assert box.count_text == "2 tokens of 64"
+    assert box.count_text == "2 of 64 tokens"
     assert box.problem_text == "No tabs."
 
 

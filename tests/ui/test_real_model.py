@@ -85,7 +85,7 @@ def test_open_step_back_and_go_on_after_the_engine_was_killed(program: Program) 
     program.session.open_model("copycat")
     program.window.prompt.edit.setPlainText("one two three one two")
     state = program.until(lambda s: s.card is not None and bool(s.prompt_tokens))
-    assert program.window.prompt.count_text.startswith(f"{len(state.prompt_tokens)} tokens of")
+    assert program.window.prompt.count_text.startswith(f"{len(state.prompt_tokens)} of ")
 
     actions = program.window.actions_table.by_id
     actions["step"].trigger()

@@ -112,7 +112,7 @@ def test_three_logits_show_both_orders_and_why_they_differ(stage: WindowStage) -
     said = words(shown)
     assert "before the cuts: 1 left, the best has 100 %; after the cuts: 2 left" in said
     assert "the best has 88.1 %" in said
-    assert "temperature 0.5 sharpens the distribution, so Top-p keeps 1 instead of 2" in said
+    assert "Temperature 0.5 sharpens the distribution, so Top-p keeps 1, not 2." in said
     stage.session.set_sampling(Sampling(greedy=False, temperature=0.5))
     assert "Order matters" not in words(shown)
 

@@ -202,16 +202,18 @@ class PrefixBox(QWidget):
             said = self.tr("With the mask nothing moves: 0 to rounding ({0} of a layer's RMS)")
         else:
             said = self.tr("With the mask: up to {0} of a layer's RMS, more than rounding")
-        said = said.format(f"{most:.1g}")
+        parts = [said.format(f"{most:.1g}")]
         if unmasked is None:
-            said += f" · {found['why']}"
+            parts.append(found["why"])
         else:
-            said += self.tr(" · without it: up to {0}; logits move by {1}").format(
-                f"{max(unmasked['layers']):.2g}", f"{unmasked['logits_abs']:.3g}"
+            parts.append(
+                self.tr("without it: up to {0}; logits move by {1}").format(
+                    f"{max(unmasked['layers']):.2g}", f"{unmasked['logits_abs']:.3g}"
+                )
             )
         if not current:
-            said = self.tr("Of an earlier step ({0} tokens): {1}").format(found["tokens"], said)
-        return said + (f" · {found['note']}" if found["note"] else "")
+            parts.insert(0, self.tr("Of an earlier step ({0} tokens)").format(found["tokens"]))
+        return " · ".join([*parts, *filter(None, [found["note"]])])
 
     def _tip(self, column: int) -> str:
         found = self._found

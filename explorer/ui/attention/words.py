@@ -82,13 +82,15 @@ def comparison(beside: Beside, trace: Trace, layer: int) -> str:
         words = _tr("Beside it a real run without the mask: tokens read ahead, too.")
     else:
         words = _tr("Beside it a real run without the mask: every token reads all others.")
+    sentences = [words]
     if size:
-        kept = _tr(" Layer {0} keeps its window of {1}, on both sides of a token.")
-        words += kept.format(layer, size)
+        kept = _tr("Layer {0} keeps its window of {1}, on both sides of a token.")
+        sentences.append(kept.format(layer, size))
     elif sizes:
-        named = _tr(" and ").join(map(str, sizes))
-        words += _tr(" Layer {0} has no window, others keep theirs of {1}.").format(layer, named)
-    return words
+        named = ", ".join(map(str, sizes))
+        others = _tr("Layer {0} has no window, others keep theirs (tokens: {1}).")
+        sentences.append(others.format(layer, named))
+    return " ".join(sentences)
 
 
 def cell(drawn: Drawn, labels: Sequence[Label], query: int, key: int) -> str:
@@ -139,7 +141,7 @@ def signed(change: float) -> str:
 def _where(drawn: Drawn) -> str:
     look, figure = drawn.wish.look, drawn.wish.figure
     if figure in ("head", "sinkless"):
-        return _tr(" (layer {0} head {1})").format(look.layer, look.head)
+        return " " + _tr("(layer {0} head {1})").format(look.layer, look.head)
     return ""
 
 

@@ -98,14 +98,13 @@ class PositionPage(Page):
         assert state is not None
         assert state.trace is not None
         slot = self._slot.value()
-        text = self.tr("position {0} {1}").format(
-            slot, tokens.visible(state.trace.tokens[slot].raw)
-        )
         if len(self._rows) > 1:
-            return text
-        if not state.trace.request.uses_cache:
-            return text + self.tr(": without a cache values are not kept")
-        return text + self.tr(": values are not recorded, Read values asks the engine")
+            text = self.tr("position {0} {1}")
+        elif not state.trace.request.uses_cache:
+            text = self.tr("position {0} {1}: without a cache values are not kept")
+        else:
+            text = self.tr("position {0} {1}: values are not recorded, Read values asks the engine")
+        return text.format(slot, tokens.visible(state.trace.tokens[slot].raw))
 
     def _tip(self, row: int, layer: int, head: int) -> str:
         strips = self._rows[row][1]

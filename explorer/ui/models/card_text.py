@@ -115,9 +115,9 @@ def mode_lines(card: ModelCard, tr: Tr) -> list[str]:
     measured = {figures.mode: mode_figures.sentence(figures) for figures in card.modes}
     lines = []
     for mode, words in modes.MODES.items():
-        on = tr(" (on)") if card.mode == mode else ""
+        name = tr("{0} (on)").format(mode) if card.mode == mode else mode
         figures = "" if mode == "exact" else "; " + measured.get(mode, modes.NOT_MEASURED)
-        lines.append(_sentence(f"{mode}{on}: {words}{figures}"))
+        lines.append(_sentence(f"{name}: {words}{figures}"))
     return lines
 
 

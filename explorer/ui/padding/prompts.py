@@ -133,6 +133,6 @@ class PromptList(QWidget):
         count = len(self.prompts())
         words = self.tr("1 prompt") if count == 1 else self.tr("{0} prompts").format(count)
         if count > MOST_ROWS:
-            words += self.tr(": {0} at most").format(MOST_ROWS)
+            words = self.tr("{0} prompts: {1} at most").format(count, MOST_ROWS)
         self._count.setText(words)
         self.changed.emit()

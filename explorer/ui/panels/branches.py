@@ -188,19 +188,19 @@ class BranchesPanel(Panel):
         count = len(kept.all) - len(gone)
         many = self.tr("1 branch") if count == 1 else self.tr("{0} branches").format(count)
         held, most = _bytes_text(kept.bytes), _bytes_text(LIMIT_BYTES)
-        text = self.tr("{0} kept, {1} in memory (at most {2})").format(many, held, most)
+        parts = [self.tr("{0} kept, {1} in memory (at most {2})").format(many, held, most)]
         elsewhere = count - len(self._branches)
         if elsewhere:
-            text += self.tr(" · {0} of them from other prompts or settings").format(elsewhere)
+            parts.append(self.tr("{0} of them from other prompts or settings").format(elsewhere))
         if gone:
-            text += self.tr(" · {0} forgotten: undo brings them back").format(len(gone))
+            parts.append(self.tr("{0} forgotten: undo brings them back").format(len(gone)))
         if state.undo_bytes:
-            text += self.tr(" · undo holds {0} more (at most {1})").format(
-                _bytes_text(state.undo_bytes), _bytes_text(UNDO_BYTES)
-            )
+            undo = self.tr("undo holds {0} more (at most {1})")
+            parts.append(undo.format(_bytes_text(state.undo_bytes), _bytes_text(UNDO_BYTES)))
         if kept.let_go:
-            text += self.tr(" · {0} older ones were dropped to save memory").format(kept.let_go)
-        self._memory.setText(text)
+            dropped = self.tr("{0} older ones were dropped to save memory")
+            parts.append(dropped.format(kept.let_go))
+        self._memory.setText(" · ".join(parts))
 
     def _offer_others(self, state: State) -> None:
         others = [b for b in self._branches if b.number != state.branches.current]

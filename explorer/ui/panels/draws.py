@@ -237,12 +237,12 @@ class DrawsPanel(Panel):
             text = self.tr("None found within these bounds.")
         if facts["proven"]:
             passes = _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes"))
-            text += self.tr(" Proven in {0}.").format(passes)
+            searched = self.tr("Proven in {0}.").format(passes)
         else:
-            text += self.tr(
-                " {0} passes did not settle it: something of up to {1} may still be there."
+            searched = self.tr(
+                "{0} passes did not settle it: something of up to {1} may still be there."
             ).format(f"{facts['passes']:,}", exact_percent(facts["bound"]))
-        self._found_words.setText(text)
+        self._found_words.setText(f"{text} {searched}")
         forms.fill(
             self._found_table,
             ("", self.tr("sequence"), self.tr("probability")),

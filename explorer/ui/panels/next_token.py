@@ -172,24 +172,27 @@ class NextTokenPanel(Panel):
         text = self.tr("Step {0}: {1}, rank {2}, entropy {3}").format(
             figure.step.index, picked, draw.rank + 1, information(draw.entropy_nats)
         )
+        parts = [text]
         if not figure.sampling.takes_best:
-            left = self.tr(" · 1 token left") if figure.kept == 1 else self.tr(" · {0} tokens left")
-            text += left.format(f"{figure.kept:,}")
-            text += self._tie_words(figure)
+            left = self.tr("1 token left") if figure.kept == 1 else self.tr("{0} tokens left")
+            parts.append(left.format(f"{figure.kept:,}"))
+            parts.append(self._tie_words(figure))
         if not figure.same_settings:
-            text += self.tr(" · bars: {0}; picked with: {1}").format(
-                figures.settings_words(figure.sampling),
-                figures.settings_words(figure.step.sampling),
+            parts.append(
+                self.tr("bars: {0}; picked with: {1}").format(
+                    figures.settings_words(figure.sampling),
+                    figures.settings_words(figure.step.sampling),
+                )
             )
-        return text
+        return " · ".join(filter(None, parts))
 
     def _tie_words(self, figure: NextToken) -> str:
         """Why there are more than k, or why only some of equal tokens."""
         if figure.beyond_k:
-            words = self.tr(" ({0} more than top-k: tied with the last)")
+            words = self.tr("{0} more than top-k: tied with the last")
             return words.format(f"{figure.beyond_k:,}")
         if figure.tied_out:
-            words = self.tr(" ({0} tied with the last are cut: lower ids go first)")
+            words = self.tr("{0} tied with the last are cut: lower ids go first")
             return words.format(f"{figure.tied_out:,}")
         return ""
 

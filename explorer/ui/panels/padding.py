@@ -258,7 +258,8 @@ class PaddingPanel(Panel):
             self._adopt(result.request)
         words = figures.padding_words(result)
         if result.model != self._model:
-            words = self.tr("From a saved session, run on {0}. ").format(result.model) + words
+            saved = self.tr("From a saved session, run on {0}.").format(result.model)
+            words = f"{saved} {words}"
         self._batch.note.setText(words)
         self._batch.grid.set_blocks(figures.blocks(result))
         self._select(min(self._selected, len(result.rows) - 1))

@@ -78,12 +78,12 @@ def outcome(tr: Translate, chain: Chain, label: Callable[[int], str]) -> str:
             exact_percent(below + float(last.p[chain.landed])),
             label(chain.picked),
         )
-    how = chain.step.draw.how
-    if how == "forced":
-        text += tr(" · in the run you forced {0}").format(label(chain.chosen))
+    parts = [text]
+    if chain.step.draw.how == "forced":
+        parts.append(tr("in the run you forced {0}").format(label(chain.chosen)))
     elif chain.chosen != chain.picked:
-        text += tr(" · in the run {0} was picked").format(label(chain.chosen))
-    return text
+        parts.append(tr("in the run {0} was picked").format(label(chain.chosen)))
+    return " · ".join(parts)
 
 
 def why_orders_differ(tr: Translate, orders: Orders, sampling: Sampling) -> str:
@@ -98,17 +98,12 @@ def why_orders_differ(tr: Translate, orders: Orders, sampling: Sampling) -> str:
              exact_percent(float(other.p[0])))  # fmt: skip
     cut = orders.cut
     if cut is not None:
-        sharper = sampling.temperature < 1
-        how = tr("sharpens") if sharper else tr("flattens")
-        text += tr(
-            " Why: temperature {0:g} {1} the distribution, so {2} keeps {3} instead of {4}."
-        ).format(
-            sampling.temperature,
-            how,
-            name(tr, cut[0].name),
-            f"{cut[0].kept:,}",
-            f"{cut[1].kept:,}",
-        )
+        if sampling.temperature < 1:
+            why = tr("Temperature {0:g} sharpens the distribution, so {1} keeps {2}, not {3}.")
+        else:
+            why = tr("Temperature {0:g} flattens the distribution, so {1} keeps {2}, not {3}.")
+        counts = f"{cut[0].kept:,}", f"{cut[1].kept:,}"
+        text = f"{text} {why.format(sampling.temperature, name(tr, cut[0].name), *counts)}"
     return text
 
 

@@ -132,8 +132,8 @@ class BothWaysPage(Page):
             ms_text(sum(runs.uncached_ms)), ms_text(sum(runs.cached_ms)),
         )  # fmt: skip
         if runs.same_tokens:
-            return text + self.tr("; the same tokens")
-        return text + self.tr("; the two ways chose different tokens")
+            return f"{text}; {self.tr('the same tokens')}"
+        return f"{text}; {self.tr('the two ways chose different tokens')}"
 
     def _tip(self, step: int) -> str:
         assert self._runs is not None

@@ -78,12 +78,12 @@ class PassesPage(TwinPage):
         if not 0 <= layer < len(split.layers):
             name, ms = _outside_at(self._figure, index)
             return f"{words.tr(words.PIECE_WORDS[name])}: {ms_text(ms)}"
-        text = self.tr("Layer {0}: {1}").format(layer, ms_text(float(split.layers[layer])))
+        parts = [split.layers]
+        text = self.tr("Layer {0}: {1}")
         if split.attention[layer] or split.mlp[layer]:
-            text += self.tr(" (attention {0}, MLP {1}, norms and adds {2})").format(
-                *(ms_text(float(part[layer])) for part in (split.attention, split.mlp, split.rest))
-            )
-        return text
+            parts += [split.attention, split.mlp, split.rest]
+            text = self.tr("Layer {0}: {1} (attention {2}, MLP {3}, norms and adds {4})")
+        return text.format(layer, *(ms_text(float(part[layer])) for part in parts))
 
     def _pick_layer(self, index: int) -> None:
         if self._figure is not None:

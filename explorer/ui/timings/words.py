@@ -63,11 +63,11 @@ def bound(figure: TimingFigure, floor: Traffic | None) -> str:
     """How near decode is to what reading the weights takes."""
     if floor is None:
         return tr("no memory bound yet")
-    words = tr("memory bound {0}").format(ms_text(floor.floor_ms))
-    if figure.decode is not None and figure.passes[-1].phase == "decode":
-        times = f"{figure.decode.median / floor.floor_ms:.3g}"
-        words += tr(": decode takes {0} times that").format(times)
-    return words
+    least = ms_text(floor.floor_ms)
+    if figure.decode is None or figure.passes[-1].phase != "decode":
+        return tr("memory bound {0}").format(least)
+    times = f"{figure.decode.median / floor.floor_ms:.3g}"
+    return tr("memory bound {0}: decode takes {1} times that").format(least, times)
 
 
 def one_pass(one: Pass) -> str:
