@@ -7,6 +7,7 @@ import setup_env
 from setup_env import SetupError, say
 
 SCREEN = "-screen 0 1600x1000x24"
+SPEED = ("tests/ui/test_speed.py", "tests/ui/test_attention_speed.py")
 # A window manager gives windows their focus, as on a real screen.
 WITH_WINDOW_MANAGER = 'openbox & manager=$!; "$@"; code=$?; kill $manager; exit $code'
 
@@ -52,7 +53,8 @@ def run_checks(python, arguments):
         say(f"== {name}")
         if subprocess.call(command, cwd=setup_env.ROOT, env=env) != 0:
             failed.append(name)
-    failed += run_beside(tests(python, screen, arguments), env)
+    for group in tests(python, screen, arguments):
+        failed += run_beside(group, env)
     say(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
     return 1 if failed else 0
 
@@ -67,12 +69,17 @@ def checks(python):
 
 
 def tests(python, screen, arguments):
+    """Groups of (name, command); what times the window comes last, with the machine to itself."""
     pytest = [*screen, python, "-m", "pytest", "-q"]
     if arguments:
-        return [("tests", [*pytest, *arguments])]
+        return [[("tests", [*pytest, *arguments])]]
+    but_speed = [f"--ignore={path}" for path in SPEED]
     return [
-        ("tests but those of the window", [*pytest, "tests", "--ignore=tests/ui"]),
-        ("tests of the window", [*pytest, "tests/ui"]),
+        [
+            ("tests but those of the window", [*pytest, "tests", "--ignore=tests/ui"]),
+            ("tests of the window", [*pytest, "tests/ui", *but_speed]),
+        ],
+        [("tests of the window's speed", [*pytest, *SPEED])],
     ]
 
 

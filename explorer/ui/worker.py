@@ -57,9 +57,10 @@ class _Job:
         return part is not _NOTHING
 
     def stop(self) -> None:
-        """End a generator that nobody waits for, in the thread that ran it."""
+        """End a generator that nobody waits for, in the thread that ran it, and free its answer."""
         if isinstance(self.parts, GeneratorType):
             self.parts.close()
+        self.parts, self.answer = None, _NOTHING  # freeing large arrays takes milliseconds
 
     def _hand_over(self, answer: Any, last: bool) -> None:
         waiting = self.answer is not _NOTHING
@@ -209,12 +210,12 @@ class _Thread:
 
     def _run(self) -> None:
         while (job := self._next()) is not None:
-            if not job.wanted:
-                job.stop()
-            elif job.advance():
+            if job.wanted and job.advance():
                 with self._changed:
                     self._jobs.append(job)  # behind the others: they get their turn
                 continue
+            if not job.wanted:
+                job.stop()
             # Its functions may hold the last reference to a widget, which must die in Qt's thread.
             over, job = [job], None
             _bridge().post(over.clear)

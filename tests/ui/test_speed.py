@@ -1,7 +1,7 @@
 """What a step costs the window's thread, at the size of the small teaching model.
 
-Processor time, not time on the clock: it hardly depends on what else the machine does.  The limits
-are far above what is measured, so that only a real slip fails.
+Processor time, not time on the clock, and more of it where the machine is slower right now.  The
+limits are far above what is measured, so that only a real slip fails.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from explorer.ui.panels.attention import AttentionPanel
 from explorer.ui.panels.next_token import NextTokenPanel
 from tests.figures.runs import Run
 from tests.session.scripted import Stage
+from tests.ui.pace import slowness
 from tests.ui.stage import WindowStage
 
 PROMPT, STEPS, VOCABULARY = 112, 24, 49_152
@@ -87,8 +88,8 @@ def test_a_step_is_painted_in_all_panels_without_holding_the_window_up(stage: Wi
     for panel in stage.window.docks.panels[:4]:
         assert not panel.empty, panel.ID
     decode = spent[3:]  # without the first pictures of each kind
-    assert statistics.median(map(sum, decode)) < STEP_MS
-    assert statistics.median(map(max, decode)) < TURN_MS
+    assert statistics.median(map(sum, decode)) < STEP_MS * slowness()
+    assert statistics.median(map(max, decode)) < TURN_MS * slowness()
 
 
 @pytest.mark.timeout(120)
@@ -115,7 +116,7 @@ def test_the_mouse_over_a_map_repaints_its_marks_alone(stage: WindowStage) -> No
     whole = heatmap.width() * heatmap.height()
     for area in areas:
         assert sum(rect.width() * rect.height() for rect in area) < whole / 4
-    assert statistics.median(spent) < MOVE_MS
+    assert statistics.median(spent) < MOVE_MS * slowness()
 
 
 @pytest.mark.timeout(120)
@@ -140,7 +141,7 @@ def test_a_slider_moves_without_waiting_for_the_whole_vocabulary(stage: WindowSt
         settle(stage, panel)
         assert panel._figure is not None
         assert panel._figure.sampling == wished
-    assert statistics.median(spent) < SLIDE_MS
+    assert statistics.median(spent) < SLIDE_MS * slowness()
 
 
 def settle(stage: WindowStage, panel: Panel) -> None:
