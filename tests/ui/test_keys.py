@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -15,11 +12,9 @@ from tests.ui.stage import WindowStage
 
 
 @pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
+def stage(stage: WindowStage) -> WindowStage:
     stage.loaded("x y")
-    yield stage
-    stage.close()
+    return stage
 
 
 def press(stage: WindowStage, widget: QWidget, key: Qt.Key, *modifiers: object) -> None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QCursor
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QMenu
 
 from explorer.ui.mnemonics import marked
 from tests.ui.stage import WindowStage
 
 
 @pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
+def stage(stage: WindowStage) -> WindowStage:
     stage.loaded("x y")
-    yield stage
-    stage.close()
+    return stage
 
 
 def test_each_row_has_a_letter_that_no_other_has() -> None:

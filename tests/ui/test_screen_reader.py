@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -20,11 +19,9 @@ from tests.ui.waiting import wait_until
 
 
 @pytest.fixture
-def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
-    stage = WindowStage(qapp, tmp_path)
+def stage(stage: WindowStage) -> WindowStage:
     stage.loaded("x y")
-    yield stage
-    stage.close()
+    return stage
 
 
 @pytest.fixture
