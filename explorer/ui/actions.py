@@ -109,7 +109,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Copy, save or print a panel…"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Copy or save the focused panel as a picture, drawing, page or table"
+            "actions", "Copy or save the panel you used last as a picture, drawing, page or table"
         ),
         keys=("Ctrl+P",),
         icon="copy",
@@ -162,7 +162,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Copy picture and table"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Copy the focused map or chart as a picture and as a table"
+            "actions", "Copy the map or chart you used last, as a picture and as a table"
         ),
         keys=("Ctrl+C",),
         icon="copy",
@@ -390,8 +390,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Enlarge panel, or back"),
         tip=QT_TRANSLATE_NOOP(
-            "actions",
-            "Maximise the panel with the focus or under the pointer; press again or Esc to restore",
+            "actions", "Maximise the panel you used last; press again or Esc to restore"
         ),
         keys=("F10", "E"),
         wish=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),

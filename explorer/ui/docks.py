@@ -6,7 +6,7 @@ from collections.abc import Collection
 from itertools import pairwise
 
 from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCursor, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QWidget
 
 from explorer.session.session import Session
@@ -37,6 +37,7 @@ class Docks(QMainWindow):
         self.docks: list[PanelDock] = []
         self._session, self._theme, self._preferences = session, theme, preferences
         self._enlarged: PanelDock | None = None
+        self._used: PanelDock | None = None  # had the focus last, or was asked for since
         self._before = QByteArray()  # the layout that comes back after it
         self._spread = QByteArray()  # the layout that comes back after presenter mode
         self._spread_size = QSize()
@@ -45,6 +46,7 @@ class Docks(QMainWindow):
         for place in PANELS:
             dock = PanelDock(place, self._make, self)
             dock.enlargeWished.connect(lambda dock=dock: self.enlarge(dock))
+            dock.pressed.connect(lambda dock=dock: self._use(dock))
             dock.toggleViewAction().triggered.connect(lambda on, dock=dock: self._show(dock, on))
             self.docks.append(dock)
         for dock in self._beside:
@@ -53,6 +55,7 @@ class Docks(QMainWindow):
         self._original = self.saveState(LAYOUT_VERSION)
         self._sized = False
         self._floated: list[PanelDock] = []  # taken out of the window, and shown after it
+        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]
 
     def _make(self, place: Place) -> Panel:
         panel = place.load()(self._session, self._theme)
@@ -75,6 +78,7 @@ class Docks(QMainWindow):
             self.enlarge(dock)
         dock.setVisible(True)
         dock.raise_()
+        self._use(dock)
         return dock.panel
 
     def _show(self, dock: PanelDock, on: bool) -> None:
@@ -83,6 +87,7 @@ class Docks(QMainWindow):
             self.enlarge(None)
             dock.setVisible(on)
         dock.raise_()
+        self._use(dock)
 
     # -- one panel in place of all, and all of them for a class
 
@@ -92,12 +97,30 @@ class Docks(QMainWindow):
         return self._enlarged
 
     def at_hand(self) -> PanelDock:
-        """The panel with the focus; else the one under the mouse; else the first that is seen."""
-        for widget in (QApplication.focusWidget(), QApplication.widgetAt(QCursor.pos())):
-            for dock in self.docks if widget is not None else ():
-                if dock.isAncestorOf(widget):
-                    return dock
-        return next((dock for dock in self.docks if dock.in_front), self.docks[0])
+        """The panel with the focus, else the one used last, else the first that is seen.
+
+        Where the mouse rests does not matter.  A panel behind another's tab gives way to that one,
+        and without the focus one with nothing to show to one that shows something.
+        """
+        focused = self._dock_of(QApplication.focusWidget())
+        if focused is not None:
+            return focused
+        used = self._used
+        beside = [] if used is None else [used, *self.tabifiedDockWidgets(used)]
+        near = [dock for dock in self.docks if dock in beside]
+        seen = [dock for dock in [*near, *self.docks] if dock.in_front]
+        full = (dock for dock in seen if not dock.panel.empty)
+        return next(full, seen[0] if seen else self.docks[0])
+
+    def _dock_of(self, widget: QWidget | None) -> PanelDock | None:
+        """The panel that a widget is in, if it is in one."""
+        return next((d for d in self.docks if widget is not None and d.isAncestorOf(widget)), None)
+
+    def _on_focus(self, _: QWidget | None, now: QWidget | None) -> None:
+        self._use(self._dock_of(now) or self._used)
+
+    def _use(self, dock: PanelDock | None) -> None:
+        self._used = dock
 
     def enlarge(self, dock: PanelDock | None) -> None:
         """Give one panel the place of all; the same again, or None: all as they were."""

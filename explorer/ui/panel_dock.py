@@ -23,6 +23,7 @@ class PanelDock(QDockWidget):
     """
 
     enlargeWished = Signal()
+    pressed = Signal()  # the mouse, on its header
 
     def __init__(self, place: Place, make: Callable[[Place], Panel], parent: QWidget) -> None:
         super().__init__(place.words, parent)
@@ -87,6 +88,8 @@ class PanelDock(QDockWidget):
             button.setVisible(not on)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.MouseButtonPress:
+            self.pressed.emit()
         if event.type() == QEvent.Type.MouseButtonDblClick:
             self.enlargeWished.emit()
             return True  # a dock would take itself out of the window

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QCursor
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from explorer.session.state import State
 from explorer.trace import messages as m
@@ -121,13 +122,33 @@ def test_a_panel_that_is_asked_for_is_not_hidden_behind_an_enlarged_one(
     wait_until(lambda: list(places(docks)) == seen)
 
 
-def test_the_panel_at_hand_is_the_one_under_the_mouse(stage: WindowStage) -> None:
-    docks = stage.window.docks
-    dock = docks.docks[2]
+def test_the_panel_at_hand_is_the_one_used_last_wherever_the_mouse_rests(
+    stage: WindowStage,
+) -> None:
+    docks = stage.loaded().ran(1).window.docks
+    stage.until_settled()
+    by_name = {dock.place.id: dock for dock in docks.docks}
+    under = by_name["timings"].panel
+    QCursor.setPos(under.mapToGlobal(under.rect().center()))
+    stage.window.prompt.edit.setFocus()
     stage.paint()
-    QCursor.setPos(dock.panel.mapToGlobal(QPoint(30, 30)))
-    stage.paint()
-    assert docks.at_hand() is dock
+    assert docks.at_hand() is by_name["attention"], "nothing was used yet"
+    stage.window.actions_table.by_id["export-view"].trigger()
+    menu = QApplication.activePopupWidget()
+    assert menu is not None
+    assert menu.parent() is by_name["attention"].panel
+    menu.close()
+    next(iter(by_name["kv-cache"].panel.views().values())).widget.setFocus()
+    stage.window.prompt.edit.setFocus()
+    assert docks.at_hand() is by_name["kv-cache"], "had the focus last"
+    QTest.mouseClick(by_name["next-token"].panel.header, Qt.MouseButton.LeftButton)
+    assert docks.at_hand() is by_name["next-token"], "was clicked"
+    by_name["padding"].toggleViewAction().trigger()
+    stage.window.prompt.edit.setFocus()
+    assert docks.at_hand() is by_name["padding"], "was just opened"
+    by_name["attention"].raise_()
+    wait_until(lambda: by_name["attention"].in_front)
+    assert docks.at_hand() is by_name["attention"], "took its place"
 
 
 def test_a_panel_taken_out_comes_back_in_front_of_its_window(

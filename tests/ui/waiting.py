@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
-from PySide6.QtCore import QAbstractEventDispatcher, QEventLoop, QSize
+from PySide6.QtCore import QAbstractEventDispatcher, QCoreApplication, QEvent, QEventLoop, QSize
 from PySide6.QtWidgets import QApplication, QWidget
 
 _ROUNDS = 100  # a timer that fires at every turn would never let the loop come to rest
@@ -20,9 +20,13 @@ def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def settle() -> None:
-    """Process events until none is left: a layout, what follows from it, and its painting."""
+    """Process events until none is left: a layout, what follows from it, and its painting.
+
+    What is to be deleted later is deleted, as the program's own loop does at every turn.
+    """
     dispatcher = QAbstractEventDispatcher.instance()
     for _ in range(_ROUNDS):
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
         if not dispatcher.processEvents(QEventLoop.ProcessEventsFlag.AllEvents):
             return
 
