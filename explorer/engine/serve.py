@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -89,6 +90,7 @@ def main() -> NoReturn:
                 os._exit(0)  # the client is gone, and nothing here is worth keeping
 
     say(messages.Hello(versions=versions()))
+    threading.Thread(target=_beat, args=(say,), name="heartbeat", daemon=True).start()
     desk = Desk(say, ceiling.set_here)
     threading.Thread(target=_read, args=(frames_in, desk), name="requests", daemon=True).start()
     _preload()
@@ -97,6 +99,13 @@ def main() -> NoReturn:
         frames_out.flush()
     # Leave at once: the thread that waits on stdin would abort an orderly shutdown.
     os._exit(0)
+
+
+def _beat(say: Callable[[Event], None]) -> NoReturn:
+    """Say every few seconds that the engine is there, whatever it is busy with."""
+    while True:
+        say(messages.Alive())
+        time.sleep(messages.ALIVE_SECONDS)
 
 
 def _preload() -> None:

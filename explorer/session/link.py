@@ -14,25 +14,11 @@ from collections.abc import Callable
 import msgspec
 
 from explorer.session.ports import Engine
-from explorer.trace.messages import (
-    AnyRequest,
-    Batched,
-    Cancel,
-    Event,
-    Facts,
-    Failed,
-    Finished,
-    Hello,
-    Loaded,
-    Lost,
-    Spelled,
-    Tokens,
-)
+from explorer.trace.messages import ENDS, AnyRequest, Cancel, Event, Hello, Lost
 
 Post = Callable[[Callable[[], None]], None]
 PATIENCE_SECONDS = 8.0  # the opening of one file takes less
 FIRST_PATIENCE_SECONDS = 60.0  # while the engine has said nothing: it still imports its libraries
-_ENDS = (Finished, Failed, Loaded, Facts, Batched, Tokens, Spelled)
 
 
 class Link:
@@ -132,7 +118,7 @@ class Link:
         if engine is self._engine:
             self.arrived_at = at
             self._spoke = self._spoke or not isinstance(event, Hello | Lost)
-            if isinstance(event, _ENDS) and self._cancelled.pop(event.run, None) is not None:
+            if isinstance(event, ENDS) and self._cancelled.pop(event.run, None) is not None:
                 self._watch()
             self._receive(event)
             if isinstance(event, Lost) and engine is self._engine:  # nothing of it ends any more

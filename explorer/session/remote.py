@@ -3,7 +3,7 @@
 The default child is `python -m explorer engine`; any command that speaks the same frames will do,
 such as `ssh gpu-box decoder-explorer engine`.  Four threads: one writes requests (so that a full
 pipe never blocks the caller), one reads frames, one keeps the child's stderr in the log file, one
-waits for the child's end.
+waits for the child's end and gives up a child that says nothing while an answer is due.
 """
 
 from __future__ import annotations
@@ -25,9 +25,21 @@ from explorer import disk, places
 from explorer.figures.characters import elide, printable
 from explorer.session.log import RotatingLog
 from explorer.trace import wire
-from explorer.trace.messages import AnyRequest, Event, Failed, Hello, Lost, Quit
+from explorer.trace.messages import (
+    ENDS,
+    Alive,
+    AnyRequest,
+    Cancel,
+    Event,
+    Failed,
+    Hello,
+    Lost,
+    Quit,
+    Resample,
+)
 
 HELLO_SECONDS = 60.0  # a cold disk, or a connection to another machine
+SILENT_SECONDS = 60.0  # many times what passes between two signs of life
 CLOSE_SECONDS = 0.8
 _LONGEST = 120  # letters of what a child said, in a sentence
 _LOGGING = 0  # place of the logging thread
@@ -36,17 +48,29 @@ _LOGGING = 0  # place of the logging thread
 class EngineProcess:
     """The Engine port over a child process."""
 
-    def __init__(self, command: Sequence[str] | None = None, hello: float = HELLO_SECONDS) -> None:
-        """`hello`: seconds until a child that has not greeted is given up."""
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        hello: float = HELLO_SECONDS,
+        silence: float = SILENT_SECONDS,
+    ) -> None:
+        """A child is given up that has not greeted for `hello` seconds.
+
+        Later, one that has sent nothing for `silence` seconds while an answer is due.
+        """
         self._command = list(command or (sys.executable, "-P", "-m", "explorer", "engine"))
         self._environment = None if command else _with_this_program()
         self._hello = hello
+        self._silence = silence
+        self._pipe: _WatchedPipe | None = None
+        self._due: set[int] = set()  # runs that have not been answered to the end
         self._requests: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
         self._child: subprocess.Popen[bytes] | None = None
         self._threads: list[threading.Thread] = []
         self._on_event: Callable[[Event], None] | None = None
         self._speaking = threading.RLock()  # held while an event is handed over
         self._greeted = threading.Event()
+        self._gone = threading.Event()
         self._last_words = b""  # of its stderr: before the greeting, the likely reason of an end
         self._over = False
 
@@ -84,8 +108,11 @@ class EngineProcess:
 
     def send(self, request: AnyRequest) -> None:
         """Hand over a request; returns at once."""
-        if not self._over:
-            self._requests.put(request)
+        if self._over:
+            return
+        if not isinstance(request, Cancel | Resample | Quit):
+            self._due.add(request.run)
+        self._requests.put(request)
 
     def close(self) -> None:
         """End the child, kindly for a moment and then by force; no event comes after this."""
@@ -98,6 +125,7 @@ class EngineProcess:
         self._requests.put(Quit())
         self._requests.put(None)
         self._greeted.set()
+        self._gone.set()
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(CLOSE_SECONDS)
         self._kill()
@@ -124,28 +152,53 @@ class EngineProcess:
 
     def _read(self) -> None:
         with self._running().stdout as pipe:
+            watched: Any = _WatchedPipe(pipe)
+            self._pipe = watched
             try:
-                while (event := wire.read_event(pipe)) is not None:
+                while (event := wire.read_event(watched)) is not None:
                     if not self._greeted.is_set() and not isinstance(event, Hello):
                         raise wire.WireError("its first words are no greeting")
                     self._greeted.set()
-                    self._say(event)
+                    if not isinstance(event, Alive):
+                        self._say(event)
             except Exception as error:  # MemoryError, too: nobody else would tell that it is over
                 start = getattr(error, "start", b"")
                 fault = elide(" ".join(str(error).split()), _LONGEST) or type(error).__name__
                 if start and not self._greeted.is_set():
-                    said = _line(start + pipe.peek(_LONGEST))
+                    said = _line(start + watched.peek(_LONGEST))
                     fault = f'it printed "{said}" first, and must print nothing of its own'
                 self._end(f"The engine's answers could not be read: {fault}")
             else:
                 self._end("The engine's process ended")
 
     def _watch(self) -> None:
-        """Give up a child that never greets; then wait for its end, so that no zombie is left."""
+        """Give up a child that says nothing; then wait for its end, so that no zombie is left."""
+        words = ""
         if not self._greeted.wait(self._hello):
+            words = f"The engine did not answer within {self._hello:.0f} s of its start."
+        elif self._falls_silent():
+            words = f"The engine has sent nothing for {self._silence:.0f} s, so it was stopped."
+        if words:
+            self._lose(words)  # before the reader finds that its pipe has ended
             self._kill()
-            self._lose(f"The engine did not answer within {self._hello:.0f} s of its start.")
         self._running().wait()
+
+    def _falls_silent(self) -> bool:
+        """True once nothing has come for too long while an answer is due; False at the end.
+
+        Counted in looks, not by the clock: this process may have been stopped itself (Ctrl-Z).
+        """
+        every = min(1.0, self._silence / 4)
+        silent, received = 0.0, -1
+        while not self._gone.wait(every):
+            pipe = self._pipe
+            if pipe is None:
+                continue
+            idle = pipe.waiting and pipe.received == received
+            silent, received = silent + every if idle and self._due else 0.0, pipe.received
+            if silent >= self._silence:
+                return True
+        return False
 
     def _log(self) -> None:
         log = RotatingLog(places.log_file())
@@ -172,9 +225,12 @@ class EngineProcess:
             self._say(Lost(sentence=f"{words} Start it again to go on."))
             self._over = True
         self._greeted.set()
+        self._gone.set()
         self._requests.put(None)
 
     def _say(self, event: Event) -> None:
+        if isinstance(event, ENDS):
+            self._due.discard(event.run)
         with self._speaking:
             if self._on_event is not None and not self._over:
                 self._on_event(event)
@@ -192,6 +248,31 @@ class EngineProcess:
     def _running(self) -> Any:
         assert self._child is not None
         return self._child
+
+
+class _WatchedPipe:
+    """A pipe that another thread can see to be waited on, and to fill: a large frame comes slowly.
+
+    Read a piece at a time, for a whole array of a frame may take minutes.
+    """
+
+    def __init__(self, pipe: Any) -> None:
+        self._pipe = pipe
+        self.received = 0  # pieces so far
+        self.waiting = False
+
+    def readinto(self, view: memoryview) -> int:
+        """Bytes that were there to be read; 0 at the end."""
+        self.waiting = True
+        count: int = self._pipe.readinto1(view)
+        self.waiting = False
+        self.received += 1
+        return count
+
+    def peek(self, count: int) -> bytes:
+        """What is there to be read next, left where it is."""
+        found: bytes = self._pipe.peek(count)
+        return found
 
 
 def _not_unicode(request: AnyRequest) -> str:

@@ -21,6 +21,7 @@ from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 
 PROTOCOL = 1
+ALIVE_SECONDS = 5.0  # an engine says at least this often that it is there
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -206,6 +207,10 @@ class Hello(Event, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
 
 
+class Alive(Event, frozen=True, kw_only=True):
+    """Sent every few seconds whatever the engine does: a long load or pass is not a stall."""
+
+
 class Progress(Event, frozen=True, kw_only=True):
     """What is being done, and how far (0..1, None = not known)."""
 
@@ -297,6 +302,9 @@ class Lost(Event, frozen=True, kw_only=True):
     """The engine's process is gone (made by the client, never sent)."""
 
     sentence: str
+
+
+ENDS = (Finished, Failed, Loaded, Facts, Batched, Tokens, Spelled)  # the last answer to a request
 
 
 AnyRequest = (

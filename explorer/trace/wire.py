@@ -72,6 +72,7 @@ _EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
         messages.Hello,
+        messages.Alive,
         messages.Progress,
         messages.Loaded,
         messages.Tokens,

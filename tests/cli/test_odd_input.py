@@ -15,6 +15,7 @@ import pytest
 
 from explorer.cli import client
 from explorer.engine.serve import LocalEngine
+from explorer.session.remote import EngineProcess
 from tests.cli.conftest import Done
 from tests.engine import folders
 
@@ -194,6 +195,27 @@ def test_figures_that_are_no_numbers_are_null(command: Command, tmp_path: Path) 
     done = command("show", tmp_path / "a.dxt", "--json")
     (check,) = json.loads(done.out)["self_check"]["checks"]
     assert (check["measured"], check["tolerance"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("trace", "m", "--prompt", "x", "--steps", 1),
+        ("check", "m"),
+        ("inspect", "m"),
+        ("models",),
+        ("bench", "m", "--no-window"),
+    ],
+)
+def test_an_engine_that_stalls_ends_every_command(
+    command: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[object, ...]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    stalls = [sys.executable, str(FAKE), "stalls"]
+    monkeypatch.setattr(client, "EngineProcess", lambda _: EngineProcess(stalls, silence=0.4))
+    done = command(*words, "--json")
+    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
+    assert "sent nothing" in done.err
 
 
 @pytest.mark.parametrize("share", [1e308, float("nan"), float("inf"), -7.0])

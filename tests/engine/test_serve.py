@@ -192,22 +192,30 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
             stream.close()
 
 
+def said(child: subprocess.Popen[bytes]) -> Event:
+    """What the child says next, but that it is there."""
+    pipe: Any = child.stdout
+    while isinstance(event := wire.read_event(pipe), messages.Alive):
+        pass
+    assert event is not None
+    return event
+
+
 def test_the_child_process_speaks_frames_and_leaves_when_told(
     child: subprocess.Popen[bytes], model: str
 ) -> None:
     assert child.stdin is not None
-    assert child.stdout is not None
-    hello = wire.read_event(child.stdout)  # type: ignore[arg-type]
+    hello = said(child)
     assert isinstance(hello, messages.Hello)
     assert hello.versions["torch"].startswith("2.13")
     wire.write_request(child.stdin, messages.Load(run=1, model=model))  # type: ignore[arg-type]
-    while not isinstance(event := wire.read_event(child.stdout), messages.Loaded):  # type: ignore[arg-type]
+    while not isinstance(event := said(child), messages.Loaded):
         assert isinstance(event, messages.Progress), event
     wire.write_request(  # type: ignore[arg-type]
         child.stdin, messages.Advance(run=2, request=RunRequest(prompt=PROMPT), steps=2)
     )
     kinds = []
-    while not isinstance(event := wire.read_event(child.stdout), messages.Finished):  # type: ignore[arg-type]
+    while not isinstance(event := said(child), messages.Finished):
         kinds.append(type(event).__name__)
     assert kinds == ["Prompted", "Stepped", "Stepped"]
     wire.write_request(child.stdin, messages.Quit())  # type: ignore[arg-type]
@@ -229,6 +237,15 @@ def test_garbage_on_stdin_ends_the_child_without_a_traceback(
     child.stdin.flush()
     assert child.wait(timeout=30) == 0
     assert b"Traceback" not in child.stderr.read()
+
+
+def test_the_child_says_that_it_is_there_while_it_works(
+    child: subprocess.Popen[bytes],
+) -> None:
+    """Two signs of life, though nothing is asked: the second comes while libraries are imported."""
+    pipe: Any = child.stdout
+    events = [wire.read_event(pipe) for _ in range(3)]
+    assert [type(event) for event in events] == [messages.Hello, messages.Alive, messages.Alive]
 
 
 def test_an_interrupt_ends_the_child_quietly(child: subprocess.Popen[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import queue
 import struct
@@ -113,6 +114,36 @@ match behaviour:
         wire.write_event(out, m.Hello())
         while (request := wire.read_request(sys.stdin.buffer)) is not None:
             wire.write_event(out, m.Progress(run=request.run, text="busy"))
+    case "stalls":  # greets, and never answers
+        wire.write_event(out, m.Hello())
+        threading.Event().wait()
+    case "half of a frame":
+        wire.write_event(out, m.Hello())
+        out.write(b"\x40\x00\x00\x00abc")
+        out.flush()
+        threading.Event().wait()
+    case "slow":  # answers after a long time, of which it tells nothing but that it is there
+        wire.write_event(out, m.Hello())
+        while (request := wire.read_request(sys.stdin.buffer)) is not None:
+            for _ in range(15):
+                time.sleep(0.1)
+                wire.write_event(out, m.Alive())
+            wire.write_event(out, m.Finished(run=request.run, reason="steps"))
+    case "trickles":  # its answer comes in pieces, as over a slow line
+        wire.write_event(out, m.Hello())
+        run = wire.read_request(sys.stdin.buffer).run
+        frame = io.BytesIO()
+        wire.write_event(frame, m.Finished(run=run, reason="steps" * 10))
+        for byte in frame.getvalue():
+            time.sleep(0.02)
+            out.write(bytes([byte]))
+            out.flush()
+        sys.stdin.buffer.read()
+    case "late":  # says nothing for a long time, though nothing was asked
+        wire.write_event(out, m.Hello())
+        time.sleep(1.5)
+        wire.write_event(out, m.Progress(text="still here"))
+        sys.stdin.buffer.read()
     case "no greeting":
         wire.write_event(out, m.Progress(text="hm"))
         sys.stdin.buffer.read()

@@ -28,9 +28,9 @@ E = TypeVar("E")
 class Line:
     """An EngineProcess and what it said."""
 
-    def __init__(self, *behaviour: str, hello: float = 30.0) -> None:
+    def __init__(self, *behaviour: str, hello: float = 30.0, silence: float = 30.0) -> None:
         self.events: queue.SimpleQueue[m.Event] = queue.SimpleQueue()
-        self.engine = EngineProcess([sys.executable, str(FAKE), *behaviour], hello)
+        self.engine = EngineProcess([sys.executable, str(FAKE), *behaviour], hello, silence)
         self.engine.start(self.events.put)
 
     def next(self, kind: type[E]) -> E:
@@ -45,8 +45,8 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Line]]:
     before = set(threading.enumerate())
     lines: list[Line] = []
 
-    def start(*behaviour: str, hello: float = 30.0) -> Line:
-        lines.append(Line(*behaviour, hello=hello))
+    def start(*behaviour: str, hello: float = 30.0, silence: float = 30.0) -> Line:
+        lines.append(Line(*behaviour, hello=hello, silence=silence))
         return lines[-1]
 
     yield start
@@ -176,6 +176,31 @@ def test_no_greeting_in_time(line: Callable[..., Line]) -> None:
     one = line("silent", hello=0.3)
     assert "did not answer" in one.next(m.Lost).sentence
     assert not one.engine.alive
+
+
+@pytest.mark.parametrize("behaviour", ["stalls", "half of a frame"])
+def test_one_that_greets_and_then_says_nothing(line: Callable[..., Line], behaviour: str) -> None:
+    one = line(behaviour, silence=0.4)
+    one.next(m.Hello)
+    one.engine.send(m.Load(run=1, model="x"))
+    assert one.next(m.Lost).sentence.startswith("The engine has sent nothing for ")
+    assert not one.engine.alive
+    assert one.events.empty()
+
+
+@pytest.mark.parametrize("behaviour", ["slow", "trickles"])
+def test_what_takes_long_is_not_cut_off(line: Callable[..., Line], behaviour: str) -> None:
+    one = line(behaviour, silence=0.8)
+    one.next(m.Hello)
+    one.engine.send(m.Load(run=1, model="x"))
+    assert one.next(m.Finished).run == 1
+
+
+def test_an_engine_that_is_asked_nothing_may_be_silent(line: Callable[..., Line]) -> None:
+    one = line("late", silence=0.4)
+    one.next(m.Hello)
+    assert one.next(m.Progress).text == "still here"
+    assert one.engine.alive
 
 
 def test_a_command_that_is_not_there() -> None:
