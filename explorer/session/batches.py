@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from explorer.session.background import Background
-from explorer.session.job import Desk, Job, model_key
+from explorer.session.job import Desk, Job
 from explorer.session.prompt import encoding_problem
-from explorer.session.state import Status
+from explorer.session.state import Status, model_key
 from explorer.trace import messages as m
 from explorer.trace.batch import BatchRequest
 
@@ -19,10 +19,16 @@ class Batches:
 
     def run(self, batch: BatchRequest) -> None:
         """Run it on the open model, in place of whatever else has the engine."""
-        request = self._desk.store.state.request
+        state = self._desk.store.state
+        request = state.request
         problem = next(filter(None, map(encoding_problem, batch.prompts)), "")
-        if not problem and (self._desk.loaded is None or self._desk.loaded != model_key(request)):
+        if not problem and model_key(request) not in self._desk.loaded:
             problem = "A batch needs an open model: open one, then run the batch again."
+            if state.reopens:
+                problem = (
+                    "The run on screen was made with another model than the one that is open. "
+                    "Open its model or reset the run, then run the batch again."
+                )
         if problem:
             self._desk.store.set(error=problem)
             return

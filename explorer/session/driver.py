@@ -20,13 +20,13 @@ from explorer.session.batches import Batches
 from explorer.session.downloads import Downloads
 from explorer.session.experiments import Experiments
 from explorer.session.history import Entry, History
-from explorer.session.job import Desk, Job, as_loaded, model_key, with_key
+from explorer.session.job import Desk, Job, keys_of, with_key
 from explorer.session.link import Link, Post
 from explorer.session.models import Models
 from explorer.session.ports import Engine
 from explorer.session.prompt import LiveTokens, encoding_problem
 from explorer.session.proof import Proof
-from explorer.session.state import CodeQuestion, Status
+from explorer.session.state import CodeQuestion, Status, model_key
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace import messages as m
@@ -52,6 +52,11 @@ CANCELLED: dict[str, str] = {
 }
 UNREAD = "Cancelled before the prompt was read."
 UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run is back on screen."
+KEEP_CHANGING = (
+    "The model's files keep changing: it was reopened twice, and they changed again. Your run is "
+    "still here. Wait until nothing writes to the files, then press Step."
+)
+_REOPENINGS = 2  # in a row, because files had changed
 _SLOTS = 2048  # of the longest pass that is not done in chunks
 _SLOW = 2e10  # multiplications and additions a second, of a small machine
 _OPENINGS = 50  # whose cards are remembered
@@ -75,8 +80,9 @@ class Driver:
         self.downloads = Downloads(self._desk)
         self.stopwatch = Stopwatch()
         self._wanted = False  # a model was asked for, and nothing spoke against it since
-        self._works: tuple[str, ...] | None = None  # what was opened last without a fault
         self._after_load: int | None = None  # steps to run once the model is there
+        self._act_after: Entry | None = None  # the act that they belong to
+        self._reopenings = 0  # since the last wish, because files had changed
         self._planned = 0  # steps of the run that waits for the user's word
         self._agreed: RunRequest | None = None  # the large run that was agreed to
         self._spelling = 0  # run number of the newest question for the vocabulary
@@ -95,19 +101,21 @@ class Driver:
         )
         self._desk.link.start()
         if self._wanted and self._desk.link.alive:
-            self.load(self._desk.store.state.request)
+            self._reopen()
 
     def _on_deaf(self) -> None:
         """The engine does not obey a cancel: another takes its place, and what waits for it."""
         job, waiting, wanted = self._desk.job, self._after_load, self._wanted
-        loading = job is not None and job.kind == "load"
-        request = job.request if job is not None and loading else self._desk.store.state.request
+        loading = job if job is not None and job.kind == "load" else None
         if job is not None and job.kind == "advance":
             waiting = ENDLESS if job.endless else self._planned
         self._wanted = False
         self.start()
         if wanted and self._desk.link.alive:
-            self.load(request)
+            if loading is None:
+                self._reopen()
+            else:
+                self.load(loading.request, overtaken=loading.overtaken)
             self._after_load = waiting
         self._desk.store.set(
             error="The engine did not stop when it was told to, so it was restarted. Your run is "
@@ -128,8 +136,8 @@ class Driver:
             self._bring_back(self._desk.job.begun, self._desk.job)
         self._desk.job = None
         self.proof.forget()
-        self._desk.loaded = None
-        self._after_load = None
+        self._desk.loaded = ()
+        self._after_load = self._act_after = None
         self.background.forget()
         self.models.forget()
         self.downloads.forget()
@@ -142,7 +150,7 @@ class Driver:
 
         `how` are fields of `messages.Load` for this one time.
         """
-        if self._works is None:  # nothing that could keep its place until then
+        if not self._desk.store.state.opened:  # nothing that could keep its place until then
             self._desk.store.set(request=request, card=None)
         if not self.running:
             self._wanted = False
@@ -152,10 +160,15 @@ class Driver:
         else:
             self._wanted = True
 
-    def load(self, request: RunRequest, keep: bool = False, **how: bool) -> None:
-        """Open the model that `request` names; `keep` it as it is if it is loaded still."""
+    def load(
+        self, request: RunRequest, keep: bool = False, overtaken: bool = False, **how: bool
+    ) -> None:
+        """Open the model that `request` names; `keep` it as it is if it is loaded still.
+
+        `overtaken`: the request of the state stays as it is, see `keep_request`.
+        """
         job = self._desk.job
-        held = self._desk.loaded is not None or (job is not None and job.held)
+        held = bool(self._desk.loaded) or (job is not None and job.held)
         self.cancel()
         trace = self._desk.store.state.trace
         of_run = not keep and trace is not None and trace.request.model == request.model
@@ -170,37 +183,69 @@ class Driver:
                 **how,
             )
         )
-        self._desk.job = Job("load", run, request, keep=keep, held=held)
-        self._desk.loaded = None
+        self._desk.job = Job("load", run, request, keep=keep, overtaken=overtaken, held=held)
+        self._desk.loaded = ()
         self._wanted = True
         self.prompt.stop()
         name = Path(request.model).name
         self._desk.store.set(status=Status(activity="loading", text=f"Opening {name}…"))
+
+    def _reopen(self, keep: bool = False) -> None:
+        """Open the model that was open once more; a run of another keeps its request."""
+        state = self._desk.store.state
+        if state.opened:
+            asked = with_key(state.request, state.opened[0])
+            self.load(asked, keep=keep, overtaken=state.reopens)
+        else:
+            self.load(state.request)
+
+    def keep_request(self) -> None:
+        """The run on screen has a request of its own: a load under way does not change it."""
+        if self._desk.job is not None and self._desk.job.kind == "load":
+            self._desk.job.overtaken = True
+
+    def free_request(self) -> RunRequest:
+        """The request for a new run on the model that is open, or is being opened."""
+        state, job = self._desk.store.state, self._desk.job
+        keys = state.opened
+        if job is not None and job.kind == "load":
+            job.overtaken = False
+            keys = keys or (model_key(job.request),)
+        if not keys or model_key(state.request) in keys:
+            return state.request
+        return with_key(state.request, keys[0])
 
     def _fall_back(self, job: Job, reopen: bool) -> str:
         """In place of a model that was not opened, the one before; its name, "" if none is open.
 
         `reopen` it at once, for the engine may hold it no longer; else the next step does.
         """
-        store, works = self._desk.store, self._works
+        store = self._desk.store
+        works = store.state.opened
         self._wanted = False
-        if works is None:
+        if not works:
             trace = store.state.trace
             opened_once = job.keep or (trace and trace.request.model == job.request.model)
-            left = "" if not opened_once else store.state.request.model
+            stays = job.overtaken or opened_once
+            left = store.state.request.model if stays else ""
             request = msgspec.structs.replace(store.state.request, model=left)
             store.set(card=None, request=request)
             return ""
-        store.set(request=with_key(store.state.request, works))
+        if not job.overtaken:
+            store.set(request=with_key(store.state.request, works[-1]))
         if reopen:
-            self.load(store.state.request, keep=True)
+            self._reopen(keep=True)
         return "" if store.state.card is None else store.state.card.name
 
     def advance(self, steps: int, act: Entry | None = None) -> None:
         """Run `steps` passes; a lost engine is started first, a missing model opened first.
 
-        Undo takes a run that begins at once back with the `act` that it belongs to.
+        Undo takes a run back with the `act` that it belongs to.
         """
+        self._reopenings = 0
+        self._advance(steps, act)
+
+    def _advance(self, steps: int, act: Entry | None = None) -> None:
         state = self._desk.store.state
         problem = encoding_problem(state.request.prompt)
         if problem or not state.request.model:
@@ -221,11 +266,11 @@ class Driver:
             return
         if self._desk.job is None or self._desk.job.kind != "load":
             self.cancel()
-            if self._desk.loaded == model_key(state.request):
+            if model_key(state.request) in self._desk.loaded:
                 self._begin(steps, act)
                 return
             self.load(state.request)
-        self._after_load = steps
+        self._after_load, self._act_after = steps, act
 
     def _begin(self, steps: int, act: Entry | None = None) -> None:
         """Go on with the run on screen, once its model is proven, or begin another."""
@@ -299,7 +344,7 @@ class Driver:
 
     def pause(self) -> None:
         """End the run, keeping its finished steps."""
-        self._after_load = None
+        self._after_load = self._act_after = None
         kind, reading = self._desk.job.kind if self._desk.job else "", self.reading is not None
         if kind in ("advance", "proof", "draws", "search", "cache runs", "scores"):
             self.cancel()
@@ -310,7 +355,7 @@ class Driver:
 
     def cancel(self) -> None:
         """End whatever has the engine; what it still says is stale."""
-        self._after_load = None
+        self._after_load = self._act_after = None
         self.background.forget()
         job = self._desk.drop_job()
         if job is not None and job.kind == "load":
@@ -351,7 +396,7 @@ class Driver:
 
     def stop(self) -> None:
         """End anything but a load: the user acts."""
-        self._after_load = None
+        self._after_load = self._act_after = None
         if self._desk.job and self._desk.job.kind != "load":
             self.cancel()
 
@@ -425,15 +470,18 @@ class Driver:
 
     def _on_loaded(self, event: m.Loaded, job: Job) -> None:
         self._desk.job = None
-        self._works = self._desk.loaded = model_key(as_loaded(job.request, event.card))
+        store = self._desk.store
+        self._desk.loaded = keys_of(job.request, event.card, store.state.trace)
         self._desk.link.layer_seconds = _layer_seconds(event.card)
         after, self._after_load = self._after_load, None
-        store = self._desk.store
+        act, self._act_after = self._act_after, None
         said, self._said = self._said, ""
         changes: dict[str, Any] = {
             "status": Status(activity="idle", text=said if job.keep else ""),
-            "request": with_key(store.state.request, self._works),
+            "opened": self._desk.loaded,
         }
+        if not job.overtaken:
+            changes["request"] = with_key(store.state.request, self._desk.loaded[-1])
         same = job.keep and event.card == store.state.card
         if not same:
             self.proof.forget()
@@ -448,7 +496,7 @@ class Driver:
             self._spelling = self._desk.link.ask(m.ListVocabulary())
         self.prompt.start()
         if after is not None and self._desk.job is None:
-            self.advance(after)
+            self._advance(after, act)
         else:
             self.models.measure()
         # The vocabulary takes a while: a first token that is waited for goes before it.
@@ -549,26 +597,28 @@ class Driver:
         job = self._desk.job
         if job is None or event.run != job.run:
             return
-        if job.begun is not None:
-            self._bring_back(job.begun, job)
         waiting = self._planned if self.proof.waits_for(self._begin_planned) else None
         if job.kind == "advance":
             waiting = ENDLESS if job.endless else 1
-        self._desk.job = None
-        self._after_load = None
+        self._after_load = self._act_after = None
         if event.files_changed:
-            self._desk.loaded = None
-            if waiting is not None:
-                self.load(self._desk.store.state.request)
-                self._after_load = waiting
+            self._desk.loaded = ()
+            if waiting is not None and self._reopenings < _REOPENINGS:
+                self._try_anew(job, waiting)
                 return
+        if job.begun is not None:
+            self._bring_back(job.begun, job)
+        self._desk.job = None
         quiet = job.kind == "check" and not job.asked
         changes: dict[str, Any] = (
             {} if quiet else {"error": event.sentence, "error_details": event.details}
         )
+        if event.files_changed and waiting is not None:
+            changes["error"] = KEEP_CHANGING
         if job.kind == "load":
-            if model_key(job.request) == self._works:
-                job.keep, self._works = True, None  # it works no longer
+            if model_key(job.request) in self._desk.store.state.opened:
+                job.keep = True
+                self._desk.store.set(opened=())  # it works no longer
             name = self._fall_back(job, reopen=True)
             if event.own_code:
                 asked = CodeQuestion(job.request.model, event.own_code, event.sentence)
@@ -578,6 +628,18 @@ class Driver:
         if self._desk.job is None:
             changes["status"] = Status(activity="idle")
         self._desk.store.set(**changes)
+
+    def _try_anew(self, job: Job, steps: int) -> None:
+        """Open the changed files, then run what was to be run: an act keeps its own request."""
+        self._reopenings += 1
+        act = job.act
+        if job.begun is not None and act is None:
+            self._bring_back(job.begun, job)
+        elif job.begun is not None:
+            self._desk.store.set(trace=None)  # as the act left it
+        self._desk.job = None
+        self.load(self._desk.store.state.request)
+        self._after_load, self._act_after = steps, act
 
 
 def _layer_seconds(card: ModelCard) -> float:

@@ -11,6 +11,7 @@ from explorer.session.driver import Driver
 from explorer.session.history import Entry, History
 from explorer.session.state import State
 from explorer.session.store import Store
+from explorer.trace.request import RunRequest
 
 
 class Edits:
@@ -50,14 +51,24 @@ class Edits:
         changes = swap(state)
         if "request" in changes or "trace" in changes:
             self._driver.stop()
-        if "request" in changes and "trace" not in changes:
-            changes["request"] = views.with_model_of(changes["request"], state.request)
+        if "request" in changes:
+            changes["request"] = self._fitting(changes)
         if "trace" in changes:
             changes.setdefault("selection", replace(state.selection, step=None))
         self._show(changes)
         self._driver.prompt.refresh()
         if "sampling" in changes:
             self._driver.resample()
+
+    def _fitting(self, changes: dict[str, Any]) -> RunRequest:
+        """The request to put back: that of its run, else for the model of now."""
+        request: RunRequest = changes["request"]
+        if "trace" not in changes:
+            return views.with_model_of(request, self._store.state.request)
+        if changes["trace"] is not None and changes["trace"].request == request:
+            self._driver.keep_request()
+            return request
+        return views.with_model_of(request, self._driver.free_request())
 
     def _show(self, changes: dict[str, Any]) -> None:
         self._store.set(**changes, **self._history.shown)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from explorer.session.job import Desk, Job, model_key
-from explorer.session.state import CacheRuns, Experiment, Status
+from explorer.session.job import Desk, Job
+from explorer.session.state import CacheRuns, Experiment, Status, model_key
 from explorer.trace import messages as m
 from explorer.trace.card import ModelCard
 from explorer.trace.request import RunRequest
@@ -48,7 +48,7 @@ class Experiments:
         state = self._desk.store.state
         trace = state.trace
         request = state.request if trace is None else trace.request
-        if self._desk.loaded != model_key(request) or not (trace or request.prompt):
+        if model_key(request) not in self._desk.loaded or not (trace or request.prompt):
             self._desk.store.set(
                 error="The cache experiment needs a prompt and its model: open the model first."
             )

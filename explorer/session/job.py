@@ -10,10 +10,11 @@ import msgspec
 
 from explorer.session.history import Entry
 from explorer.session.link import Link
-from explorer.session.state import Selection, Status
+from explorer.session.state import ModelKey, Selection, Status, model_key
 from explorer.session.store import Store
 from explorer.trace import messages as m
 from explorer.trace.card import ModelCard
+from explorer.trace.fingerprint import same_weights
 from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
@@ -46,6 +47,7 @@ class Job:
     act: Entry | None = None  # advance: the act that it belongs to, if that is more than a run
     noted: bool = False  # advance: what undo takes back is remembered
     keep: bool = False  # load: the model that worked before, which may still be loaded
+    overtaken: bool = False  # load: a run was opened meanwhile, and its own request stays
     held: bool = False  # load: the engine had a model when it began
     endless: bool = False  # advance: until something stops it
     queued: int = 0  # advance: steps wished for meanwhile
@@ -62,7 +64,7 @@ class Desk:
     store: Store
     link: Link
     job: Job | None = None
-    loaded: tuple[str, ...] | None = None  # model, dtype, device and mode that the engine holds
+    loaded: tuple[ModelKey, ...] = ()  # the keys of the model that the engine holds; () = none
     dropped: Callable[[Job], None] = lambda job: None  # told of each job that is ended early
     opened: list[ModelCard] = field(default_factory=list)  # in this session, the open one last
     # Cards of earlier openings of which one run gave the same numbers with the model open now.
@@ -79,7 +81,7 @@ class Desk:
 
     def holds(self, trace: Trace) -> bool:
         """True if the engine holds the model of this trace, by its name and settings."""
-        return self.loaded is not None and self.loaded == model_key(trace.request)
+        return model_key(trace.request) in self.loaded
 
     def can_continue(self, trace: Trace) -> bool:
         """True if the engine holds the very model that made this trace, opened then or proven."""
@@ -99,18 +101,20 @@ class Desk:
         return card is not None and seen and card.fingerprint == of.fingerprint
 
 
-def model_key(request: RunRequest) -> tuple[str, ...]:
-    """What must be loaded for this request."""
-    return (request.model, request.dtype, request.device, request.mode)
+def keys_of(request: RunRequest, card: ModelCard, trace: Trace | None) -> tuple[ModelKey, ...]:
+    """The keys of a model that was opened for `request`; the last one fits the run on screen.
+
+    A saved run names its model without the path by which the same files are opened here.
+    """
+    key = model_key(msgspec.structs.replace(request, mode=card.mode))  # it may have been refused
+    if trace is None or trace.request.model == key[0] or trace.card.name != card.name:
+        return (key,)
+    same = same_weights(trace.card.fingerprint, card.fingerprint)
+    return (key, (trace.request.model, *key[1:])) if same else (key,)
 
 
-def with_key(request: RunRequest, key: tuple[str, ...]) -> RunRequest:
+def with_key(request: RunRequest, key: ModelKey) -> RunRequest:
     """The request for the model of this key."""
     return msgspec.structs.replace(
         request, **dict(zip(("model", "dtype", "device", "mode"), key, strict=True))
     )
-
-
-def as_loaded(request: RunRequest, card: ModelCard) -> RunRequest:
-    """The request in the mode that is on: exact, where the one asked for was refused."""
-    return msgspec.structs.replace(request, mode=card.mode)

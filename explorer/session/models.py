@@ -50,10 +50,10 @@ class Models:
     def describe(self) -> None:
         """Ask for the recipe of the model that is open, unless it is known or asked for."""
         state = self._desk.store.state
-        if state.card is None or self._described == state.request.model:
+        if state.card is None or not state.opened or self._described == state.opened[0][0]:
             return
-        self._described = state.request.model
-        self._describing = self._desk.link.ask(m.Inspect(model=state.request.model))
+        self._described = state.opened[0][0]
+        self._describing = self._desk.link.ask(m.Inspect(model=self._described))
 
     def measure(self) -> None:
         """Ask for the memory-traffic bound once for the model that is open."""

@@ -13,7 +13,6 @@ from explorer.trace.messages import Cancel, Failed, Finished, Tokenize, Tokens
 
 _SLOW_SECONDS = 2.0  # a question that is open for longer may never be answered
 _PROMPTS = 16  # whose parts are remembered
-Wanted = tuple[str, bool, bool]  # text, chat, special tokens read as text
 
 
 def encoding_problem(text: str) -> str:
@@ -36,9 +35,9 @@ class LiveTokens:
         self._store = store
         self._link = link
         self._on = False  # a model is there to ask
-        self._asked: tuple[int, Wanted] | None = None  # run and subject of the open question
+        self._asked: tuple[int, Reading] | None = None  # run and subject of the open question
         self._asked_at = 0.0  # monotonic seconds
-        self._known: Wanted | None = None  # what prompt_tokens are the tokens of
+        self._known: Reading | None = None  # what prompt_tokens are the tokens of
 
     def start(self) -> None:
         """A model was loaded."""
@@ -57,19 +56,22 @@ class LiveTokens:
 
     def refresh(self) -> None:
         """Ask about the prompt, unless its tokens are known or a question is open."""
-        wanted = self._wanted()
-        problem = encoding_problem(wanted[0])
+        wanted = reading(self._store.state.request)
+        _, text, chat, special_as_text = wanted
+        problem = encoding_problem(text)
         if problem:
             self._known = None
             self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem=problem)
+        elif self._store.state.other_model:  # the open one would split the text its own way
+            self._known = None
+            self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem="")
         elif self._on and self._asked is None and wanted != self._known:
-            text, chat, special_as_text = wanted
             run = self._link.ask(Tokenize(text=text, chat=chat, special_as_text=special_as_text))
             self._asked = (run, wanted)
             self._asked_at = time.monotonic()
         elif self._asked is not None and wanted != self._asked[1]:
             # What is wanted now may be answered, without the chat template, say.
-            otherwise = wanted[1:] != self._asked[1][1:]
+            otherwise = wanted[2:] != self._asked[1][2:]
             if otherwise or time.monotonic() - self._asked_at > _SLOW_SECONDS:
                 self._link.send(Cancel(run=self._asked[0]))
 
@@ -86,7 +88,7 @@ class LiveTokens:
         if self._asked is None or event.run != self._asked[0]:
             return
         about, self._asked = self._asked[1], None
-        if about == self._wanted():
+        if about == reading(self._store.state.request):
             self._known = about
             self._store.set(
                 prompt_tokens=event.tokens,
@@ -112,7 +114,3 @@ class LiveTokens:
             return known
         kept = list({**known, reading(self._store.state.request): parts}.items())
         return dict(kept[-_PROMPTS:])
-
-    def _wanted(self) -> Wanted:
-        request = self._store.state.request
-        return request.prompt, request.chat, request.special_as_text

@@ -68,6 +68,7 @@ class Saving:
 
     def _opened(self, trace: Trace, beside: Beside, path: str) -> None:
         self._driver.stop()
+        self._driver.keep_request()
         trace, beside = named_here(trace, beside, self._store.state)
         self._store.set(**joined(beside, self._store.state))
         # First: what is in a file already is not to be autosaved.
@@ -153,9 +154,10 @@ def named_here(trace: Trace, beside: Beside, state: State) -> tuple[Trace, Besid
     way to the model's own name.
     """
     asked, card = trace.request.model, state.card
-    if card is not None and card.name == trace.card.name:
+    if card is not None and state.opened and card.name == trace.card.name:
         if same_weights(card.fingerprint, trace.card.fingerprint):
-            asked = state.request.model
+            names = [key[0] for key in state.opened]
+            asked = asked if asked in names else names[0]
     elif os.path.isabs(asked) and not os.path.exists(asked):
         asked = trace.card.name
     if asked == trace.request.model:

@@ -22,7 +22,7 @@ from explorer.session.history import History
 from explorer.session.kept import Found
 from explorer.session.ports import Engine
 from explorer.session.saving import Saving
-from explorer.session.state import State
+from explorer.session.state import State, model_key
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.trace.batch import BatchRequest
@@ -133,7 +133,10 @@ class Session:
 
     def test_model_again(self) -> None:
         """Open the model once more and find anew what works on it."""
-        self.open_model(self.state.request.model, test_again=True)
+        state = self.state
+        self.open_model(*(state.opened or (model_key(state.request),))[0], test_again=True)
+        if state.reopens:
+            self._driver.keep_request()
 
     def find_models(
         self, add_folder: str = "", remove_folder: str = "", clear_conversions: bool = False
@@ -277,8 +280,14 @@ class Session:
     def reset(self) -> None:
         """Drop the trace; undo brings it back."""
         self._driver.stop()
-        if self.state.trace is not None:
-            self._edits.make("reset", views.view(None, self.state))
+        if self.state.trace is None:
+            return
+        changes = views.view(None, self.state)
+        request = self._driver.free_request()
+        if request != self.state.request:  # the run was of another model than the one that is open
+            changes["request"] = request
+        self._edits.make("reset", changes)
+        self._driver.prompt.refresh()
 
     def force(self, token_id: int) -> None:
         """Replace the token picked by the step on screen; later steps are cut off."""
@@ -353,6 +362,7 @@ class Session:
         changes = {**views.view(trace, self.state), "request": trace.request}
         # The branch first: a beginning that several share is shown as part of this one.
         self._store.set(branches=replace(self.state.branches, current=number))
+        self._driver.keep_request()
         self._edits.make("branch", changes)
         self._driver.prompt.refresh()
         if select is not None:

@@ -25,6 +25,7 @@ from explorer.trace.traffic import Traffic
 from explorer.trace.vocabulary import Vocabulary
 
 Reading = tuple[str, str, bool, bool]  # what decides a prompt's tokens: see `reading`
+ModelKey = tuple[str, ...]  # model, dtype, device and mode: see `model_key`
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
 
@@ -183,6 +184,11 @@ def reading(request: RunRequest) -> Reading:
     return request.model, request.prompt, request.chat, request.special_as_text
 
 
+def model_key(request: RunRequest) -> ModelKey:
+    """What must be loaded for this request."""
+    return (request.model, request.dtype, request.device, request.mode)
+
+
 def _made_for(card: ModelCard | None, trace: Trace) -> bool:
     """By the very opening: the same text may have been run with other weights, too."""
     return card is None or card is trace.card
@@ -203,6 +209,7 @@ class State:
     trace: Trace | None = None
     selection: Selection = field(default_factory=Selection)
     card: ModelCard | None = None  # None until a model is loaded (a trace carries its own)
+    opened: tuple[ModelKey, ...] = ()  # how the model that `card` describes was asked for
     vocabulary: Vocabulary | None = None  # of the model that `card` describes
     recipe: Recipe | None = None  # of the model that `card` describes, once it was asked for
     recipe_problem: str = ""  # why there is none
@@ -250,6 +257,19 @@ class State:
             return None
         last = len(self.trace.steps) - 1
         return last if self.selection.step is None else min(self.selection.step, last)
+
+    @property
+    def reopens(self) -> bool:
+        """True if a step opens a model first: the open one, or its dtype or mode, is not asked for.
+
+        So it is after a saved run was opened: its request is its own.
+        """
+        return bool(self.opened) and model_key(self.request) not in self.opened
+
+    @property
+    def other_model(self) -> bool:
+        """True if a model is open, and the request is for another one."""
+        return bool(self.opened) and self.request.model not in {key[0] for key in self.opened}
 
     @property
     def tree(self) -> tuple[Branch, ...]:
