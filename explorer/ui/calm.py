@@ -5,8 +5,8 @@ Qt's own change their value, and take the focus, when the wheel turns over them.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
-from PySide6.QtGui import QValidator, QWheelEvent
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -16,9 +16,10 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QTabBar,
     QTabWidget,
-    QToolTip,
     QWidget,
 )
+
+from explorer.ui.typed_numbers import TypedNumber
 
 
 class _Calm:
@@ -43,32 +44,15 @@ class ComboBox(_Calm, QComboBox):
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
 
-class SpinBox(_Calm, QSpinBox):
-    """A whole number; what can't be one is refused in words."""
-
-    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
-        return _judged(self, super().validate(text, position))
+class SpinBox(TypedNumber, _Calm, QSpinBox):
+    """A whole number."""
 
 
-class DoubleSpinBox(_Calm, QDoubleSpinBox):
+class DoubleSpinBox(TypedNumber, _Calm, QDoubleSpinBox):
     """A number with a fraction; a comma typed is the point that it shows."""
 
-    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
-        return _judged(self, super().validate(text.replace(",", "."), position))
-
-    def valueFromText(self, text: str) -> float:
-        return super().valueFromText(text.replace(",", "."))
-
-
-def _judged(field: QSpinBox | QDoubleSpinBox, verdict: object) -> tuple[QValidator.State, str, int]:
-    """Qt's verdict on what was typed; a refusal says under the field what it takes."""
-    state, text, position = verdict  # type: ignore[misc]  # the stubs name the state alone
-    if state == QValidator.State.Invalid and field.hasFocus():
-        least, most = (field.textFromValue(end) for end in (field.minimum(), field.maximum()))  # type: ignore[arg-type]
-        words = QCoreApplication.translate("SpinBox", "Type a number from {0} to {1}.")
-        place = field.mapToGlobal(field.rect().bottomLeft())
-        QToolTip.showText(place, words.format(least, most), field)
-    return state, text, position
+    def decimals_taken(self) -> int:
+        return self.decimals()
 
 
 class AbstractSpinBox(_Calm, QAbstractSpinBox):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QValidator
 from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 
 from explorer.ui.calm import AbstractSpinBox
+from explorer.ui.typed_numbers import TypedNumber
 
 MAXIMUM = 2**63 - 1
 
 
-class LongSpinBox(AbstractSpinBox):
+class LongSpinBox(TypedNumber, AbstractSpinBox):
     """0 to 2^63 - 1; `changed` tells what the user set, as a Python int."""
 
     changed = Signal(object)
@@ -20,8 +20,6 @@ class LongSpinBox(AbstractSpinBox):
         super().__init__(parent)
         self._value = 0
         self.lineEdit().setText("0")
-        self.lineEdit().textEdited.connect(self._edited)
-        self.editingFinished.connect(self._tidy)
 
     def value(self) -> int:
         return self._value
@@ -32,7 +30,20 @@ class LongSpinBox(AbstractSpinBox):
             self._value = value
             self.lineEdit().setText(str(value))
 
+    def limits(self) -> tuple[int, int]:
+        return 0, MAXIMUM
+
+    def commit(self) -> None:
+        number = self.number_in(self.lineEdit().text())
+        if number is not None:
+            self._take(int(number))
+        self.lineEdit().setText(str(self._value))
+
+    def put_back(self, number: float) -> None:
+        """Nothing was taken yet."""
+
     def stepBy(self, steps: int) -> None:
+        self.take_typed()
         self._take(min(max(self._value + steps, 0), MAXIMUM))
         self.lineEdit().setText(str(self._value))
 
@@ -43,20 +54,6 @@ class LongSpinBox(AbstractSpinBox):
         if self._value > 0:
             flags |= QAbstractSpinBox.StepEnabledFlag.StepDownEnabled
         return flags
-
-    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
-        if not text:
-            return QValidator.State.Intermediate, text, position
-        if text.isascii() and text.isdigit() and int(text) <= MAXIMUM:
-            return QValidator.State.Acceptable, text, position
-        return QValidator.State.Invalid, text, position
-
-    def _edited(self, text: str) -> None:
-        if text.isascii() and text.isdigit() and int(text) <= MAXIMUM:
-            self._take(int(text))
-
-    def _tidy(self) -> None:
-        self.lineEdit().setText(str(self._value))
 
     def _take(self, value: int) -> None:
         if value != self._value:

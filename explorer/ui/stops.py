@@ -19,6 +19,7 @@ from explorer.trace.request import Stops
 from explorer.ui.calm import SpinBox
 from explorer.ui.drops import FilesGoBy
 from explorer.ui.scrolled import Wrapping
+from explorer.ui.typed_numbers import TakeFirst
 
 _PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 
@@ -51,7 +52,8 @@ class StopControls(Wrapping):
         self._text.setToolTip(
             self.tr("Stops once the new text holds it; \\n is a line break, | separates several")
         )
-        self._text.editingFinished.connect(lambda: self._wish(strings=parsed(self._text.text())))
+        self._first = TakeFirst(self._text, self._text, self._take_text)
+        self._text.editingFinished.connect(self._take_text)
         grid = QGridLayout(self)
         grid.setContentsMargins(10, 6, 10, 8)
         grid.setVerticalSpacing(4)
@@ -70,6 +72,10 @@ class StopControls(Wrapping):
         self._most.blockSignals(blocked)
         if parsed(self._text.text()) != new.stops.strings:
             self._text.setText(worded(new.stops.strings))
+
+    def _take_text(self) -> None:
+        self._first.end()
+        self._wish(strings=parsed(self._text.text()))
 
     def _wish(self, **changes: object) -> None:
         stops: Stops = msgspec.structs.replace(self._session.state.stops, **changes)

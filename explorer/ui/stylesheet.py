@@ -142,6 +142,7 @@ QComboBox QAbstractItemView {
 }
 QComboBox QAbstractItemView::item { min-height: @px22@; padding: 0 @px6@; }
 QAbstractSpinBox { padding-right: @px18@; }
+QAbstractSpinBox[look="wrong"] { color: @danger@; border-color: @danger@; }
 QAbstractSpinBox QLineEdit {
     border: none; background: transparent; padding: 0 0 0 @px4@;
 }

@@ -159,17 +159,24 @@ def test_a_seed_beyond_31_bits_is_kept(qapp: QApplication) -> None:
     assert box.value() == MAXIMUM
 
 
-def test_a_seed_takes_only_digits_within_range(qapp: QApplication) -> None:
+@pytest.mark.parametrize("typed", ["-12x34", "12x34", "1.2", "1,234", "-1", str(2**63), ""])
+def test_a_seed_that_is_no_whole_number_within_range_is_refused(
+    qapp: QApplication, typed: str
+) -> None:
     box = LongSpinBox()
     told: list[int] = []
     box.changed.connect(told.append)
+    box.set_value(77)
     box.lineEdit().selectAll()
-    QTest.keyClicks(box, "-12x34")
-    assert box.value() == 1234
-    assert told == [1, 12, 123, 1234]
-    box.lineEdit().clear()
+    QTest.keyClick(box, Qt.Key.Key_Delete)
+    QTest.keyClicks(box, typed)
+    assert box.lineEdit().text() == typed, "what is typed stays until it is taken"
     QTest.keyClick(box, Qt.Key.Key_Return)
-    assert box.lineEdit().text() == "1234"
+    assert (box.value(), box.lineEdit().text(), told) == (77, "77", [])
+    box.lineEdit().selectAll()
+    QTest.keyClicks(box, "1234")
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert (box.value(), told) == (1234, [1234])
 
 
 def test_sampling_never_starts_the_model_anew(stage: WindowStage) -> None:
