@@ -6,6 +6,7 @@ import queue
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
+from typing import Any
 
 import msgspec
 
@@ -51,7 +52,7 @@ class Client:
         while True:
             event = self._next()
             if isinstance(event, m.Lost):
-                raise CommandError(event.sentence, ENGINE_FAILED)
+                raise CommandError(event.sentence, BAD_USE if event.unreadable else ENGINE_FAILED)
             if event.run != self._run:
                 continue
             if isinstance(event, m.Progress):
@@ -85,10 +86,17 @@ class Client:
                 return event.card
         raise CommandError("The engine gave no model.", ENGINE_FAILED)
 
-    def facts(self, request: m.AnyRequest) -> dict[str, object]:
-        """The answer to a question about models."""
+    def facts(self, request: m.AnyRequest, kind: type | None = None) -> dict[str, Any]:
+        """The answer to a question; CommandError if it has not the fields of `kind`."""
         for event in self.answers(request):
             if isinstance(event, m.Facts):
+                try:
+                    if kind is not None:
+                        msgspec.convert(event.facts, kind)
+                except msgspec.ValidationError as error:
+                    raise CommandError(
+                        f"The engine's answer is no such answer: {error}."
+                    ) from error
                 return event.facts
         raise CommandError("The engine gave no answer.", ENGINE_FAILED)
 
@@ -121,6 +129,15 @@ class Client:
                 return self._events.get(timeout=0.5)
             except queue.Empty:
                 continue
+
+
+def _require(facts: dict[str, Any], kind: type | None) -> None:
+    if kind is None:
+        return
+    try:
+        msgspec.convert(facts, kind)
+    except msgspec.ValidationError as error:
+        raise CommandError(f"The engine's answers could not be read: {error}.") from error
 
 
 class Progress:

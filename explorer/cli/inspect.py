@@ -6,6 +6,8 @@ import argparse
 from itertools import groupby
 from typing import Any
 
+import msgspec
+
 from explorer.cli.client import Client
 from explorer.cli.document import CELL, print_json
 from explorer.cli.engine import engine_command
@@ -15,9 +17,16 @@ from explorer.figures.sentences import fitting
 from explorer.trace import messages as m
 
 
+class _Known(msgspec.Struct):
+    """What must be in the engine's answer, whatever else is."""
+
+    source: str
+    warnings: list[str]
+
+
 def run(arguments: argparse.Namespace) -> int:
     with Client(engine_command(arguments.engine)) as client:
-        facts: dict[str, Any] = client.facts(m.Inspect(model=arguments.model))
+        facts = client.facts(m.Inspect(model=arguments.model), _Known)
         facts["warnings"] = warnings.of_model(facts["source"], facts["warnings"])
         client.warn(facts["warnings"])
     if arguments.json:

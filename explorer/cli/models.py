@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import msgspec
+
 from explorer.cli.client import Client
 from explorer.cli.document import print_json, print_table
 from explorer.cli.engine import engine_command
@@ -12,9 +14,25 @@ from explorer.cli.errors import DONE
 from explorer.trace import messages as m
 
 
+class _Found(msgspec.Struct):
+    """What must be known of each model."""
+
+    name: str
+    architecture: str
+    parameters: int | None
+    bytes: int
+    dtype: str
+    fits: bool | None
+    path: str
+
+
+class _Known(msgspec.Struct):
+    models: list[_Found]
+
+
 def run(arguments: argparse.Namespace) -> int:
     with Client(engine_command(arguments.engine)) as client:
-        facts: dict[str, Any] = client.facts(m.FindModels())
+        facts = client.facts(m.FindModels(), _Known)
     if arguments.json:
         print_json({"models": facts["models"]})
         return DONE

@@ -167,7 +167,9 @@ class EngineProcess:
                 if start and not self._greeted.is_set():
                     said = _line(start + watched.peek(_LONGEST))
                     fault = f'it printed "{said}" first, and must print nothing of its own'
-                self._end(f"The engine's answers could not be read: {fault}")
+                wrong = isinstance(error, wire.WireError) and not isinstance(error, wire.CutShort)
+                unreadable = wrong and self._greeted.is_set()
+                self._end(f"The engine's answers could not be read: {fault}", unreadable)
             else:
                 self._end("The engine's process ended")
 
@@ -209,7 +211,7 @@ class EngineProcess:
 
     # -- the end
 
-    def _end(self, words: str) -> None:
+    def _end(self, words: str, unreadable: bool = False) -> None:
         """Say Lost, with how the child ended if it did so by itself."""
         how = ""
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -218,11 +220,11 @@ class EngineProcess:
         if how and not self._greeted.is_set():
             self._threads[_LOGGING].join(CLOSE_SECONDS)
             how += f": {said}" if (said := _line(self._last_words).rstrip(".")) else ""
-        self._lose(f"{words}{how}.")
+        self._lose(f"{words}{how}.", unreadable)
 
-    def _lose(self, words: str) -> None:
+    def _lose(self, words: str, unreadable: bool = False) -> None:
         with self._speaking:
-            self._say(Lost(sentence=f"{words} Start it again to go on."))
+            self._say(Lost(sentence=f"{words} Start it again to go on.", unreadable=unreadable))
             self._over = True
         self._greeted.set()
         self._gone.set()

@@ -1,4 +1,4 @@
-"""How large each number of a file may be: asked of all of them before anything is made of them.
+"""How large each number of a file or a frame may be: asked before anything is made of them.
 
 What is not named here has the bounds of `COUNT` or `MEASURE`, so that a new field is bounded too.
 """
@@ -15,8 +15,10 @@ import msgspec
 
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow, Ranked, Reading, Scored
 from explorer.trace.card import Capability, Check, ModelCard
+from explorer.trace.messages import Facts, PartFacts, Progress
 from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.packing import LayerHeader, StepHeader
+from explorer.trace.plan import Plan
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Draw, Token
 
@@ -30,7 +32,7 @@ class Bound:
     finite: bool = True
 
     def holds(self, number: float) -> bool:
-        """True if this number may be in a file."""
+        """True if this number may be in a file or a frame."""
         if isinstance(number, float) and not math.isfinite(number):
             return not self.finite
         return self.least <= number <= self.most
@@ -46,6 +48,7 @@ _FACTOR = Bound(-1e18, 1e18)
 _ANY = Bound(-(2**63), 2**64, finite=False)  # only shown
 _FOUND = Bound(-1e300, 1e300, finite=False)  # by a measurement that may have gone wrong
 _SIZE = Bound(0, 2**50)
+_FACT = Bound(-1e39, 1e39, finite=False)  # whatever an experiment gives: logits are float32
 
 BOUNDS: dict[tuple[type, str], Bound] = {
     (RunRequest, "pad"): Bound(0, MOST_PADDING),
@@ -79,6 +82,14 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (Reading, "max_abs_diff"): MEASURE,
     (Ranked, "probability"): _SHARE,
     (Scored, "nats"): _FOUND,
+    (Progress, "fraction"): Bound(0, 1),
+    (Plan, "weights_bytes"): _SIZE,
+    (Plan, "cache_bytes"): _SIZE,
+    (Plan, "capture_bytes"): _SIZE,
+    (Plan, "available_bytes"): _SIZE,
+    (Plan, "capture_every"): Bound(1, 2**31 - 1),
+    (Facts, "facts"): _FACT,
+    (PartFacts, "facts"): _FACT,
 }
 
 

@@ -302,6 +302,7 @@ class Lost(Event, frozen=True, kw_only=True):
     """The engine's process is gone (made by the client, never sent)."""
 
     sentence: str
+    unreadable: bool = False  # it was there, and its answers were none
 
 
 ENDS = (Finished, Failed, Loaded, Facts, Batched, Tokens, Spelled)  # the last answer to a request

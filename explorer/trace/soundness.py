@@ -1,4 +1,4 @@
-"""Do the parts of a trace fit each other?  Asked of every trace that comes from outside."""
+"""Do the parts of a trace fit each other?  Asked of what comes from a file or an engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.bounds import require_bounded
-from explorer.trace.step import Step
+from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
 _FLOATS = {"float32", "float16", "bfloat16"}
@@ -26,7 +26,7 @@ def require_sound(trace: Trace) -> None:
     for i, (step, chosen) in enumerate(zip(trace.steps, trace.chosen, strict=True)):
         try:
             _require(step.index == i, "is out of order")
-            _require(chosen.id < len(step.logits), "chose no token of the vocabulary")
+            require_sound_step(step, chosen)
             _require(len(step.layers) == len(trace.steps[0].layers), "has other layers")
             _require_step(step, trace)
         except ValueError as error:
@@ -40,18 +40,18 @@ def _require(true: object, words: str) -> None:
         raise ValueError(words)
 
 
-def _require_step(step: Step, trace: Trace) -> None:
+def require_sound_step(step: Step, chosen: Token) -> None:
+    """ValueError naming what of one step does not fit, whatever trace it belongs to."""
     rows = step.positions_processed
     end = step.first_slot + rows
     logits = step.logits
     _require(step.phase in ("prefill", "decode", "recompute"), "has an unknown phase")
     _require(rows > 0 and len(step.position_ids) == rows, "has no positions, or odd ones")
-    _require(step.first_slot >= 0 and end <= len(trace.tokens), "reads tokens that are not there")
-    _require(step.first_slot <= step.readout < end, "has its readout outside the pass")
+    _require(0 <= step.first_slot <= step.readout < end, "has its readout outside the pass")
     _require(0 <= step.keys_from <= step.index, "reads keys of a later step")
     _require(logits.ndim == 1 and logits.dtype == np.float32, "has odd logits")
-    _require(len(logits) == len(trace.steps[0].logits), "has another vocabulary")
     _require(len(logits) and np.isfinite(logits.max()), "has logits that are no numbers")
+    _require(0 <= chosen.id < len(logits), "chose no token of the vocabulary")
     _require(0 <= step.draw.token_id < len(logits), "picked no token of the vocabulary")
     _require(all(0 <= token.id < len(logits) for token in step.top), "has odd top tokens")
     times = [step.layer_ms, step.attention_ms, step.mlp_ms]
@@ -59,6 +59,12 @@ def _require_step(step: Step, trace: Trace) -> None:
     _require(step.layer_ms.ndim == 1 and len(shapes) == 1, "has odd layer times")
     hidden = step.hidden
     _require(hidden is None or (hidden.ndim == 2 and len(hidden) == rows), "has odd hidden states")
+
+
+def _require_step(step: Step, trace: Trace) -> None:
+    end = step.first_slot + step.positions_processed
+    _require(end <= len(trace.tokens), "reads tokens that are not there")
+    _require(len(step.logits) == len(trace.steps[0].logits), "has another vocabulary")
 
 
 def _require_layer(trace: Trace, layer: int) -> None:

@@ -15,9 +15,12 @@ import msgspec
 import numpy as np
 
 from explorer.trace import messages
-from explorer.trace.messages import PROTOCOL, AnyRequest, Event, Spelled, Stepped
+from explorer.trace.batch_soundness import require_sound_batch
+from explorer.trace.bounds import require_bounded
+from explorer.trace.messages import PROTOCOL, AnyRequest, Batched, Event, Spelled, Stepped
 from explorer.trace.packing import StepHeader, pack_step, unpack_step
-from explorer.trace.step import Token
+from explorer.trace.soundness import require_sound_step
+from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 
 MAX_HEADER_BYTES = 64 << 20
@@ -33,6 +36,10 @@ class WireError(ValueError):
     def __init__(self, words: str, start: bytes = b"") -> None:
         super().__init__(words)
         self.start = start
+
+
+class CutShort(WireError):
+    """The stream ended inside a frame: whoever wrote it has gone."""
 
 
 class ArrayHeader(msgspec.Struct, frozen=True):
@@ -146,7 +153,10 @@ def read_request(stream: BinaryIO) -> AnyRequest | None:
 
 
 def read_event(stream: BinaryIO) -> Event | None:
-    """The next event, or None at the end of the stream; WireError if it is not one."""
+    """The next event, or None at the end of the stream.
+
+    WireError if it is none, if a number in it is out of bounds, or its parts do not fit each other.
+    """
     frame = _read(stream)
     if frame is None:
         return None
@@ -154,7 +164,7 @@ def read_event(stream: BinaryIO) -> Event | None:
     body = bytes(header.body)
     if header.kind == "Stepped":
         stepped = _decode(lambda raw: msgspec.msgpack.decode(raw, type=_SteppedBody), body)
-        step = _decode(lambda _: unpack_step(stepped.step, arrays), body)
+        step = _decode(lambda found: _step(found, arrays), stepped)
         return Stepped(run=header.run, step=step, token=stepped.token)
     if header.kind == "Spelled":
         return Spelled(run=header.run, vocabulary=_decode(Vocabulary.unpacked, arrays))
@@ -162,7 +172,22 @@ def read_event(stream: BinaryIO) -> Event | None:
         raise WireError(f"unknown kind of frame: {header.kind[:40]!r}")
     kind = _EVENTS[header.kind]
     event: Event = _decode(lambda raw: msgspec.msgpack.decode(raw, type=kind), body)
+    _decode(_require_fit, event)
     return event
+
+
+def _step(stepped: _SteppedBody, arrays: dict[str, np.ndarray]) -> Step:
+    """ValueError if a number is out of bounds or the arrays do not fit."""
+    require_bounded((stepped.step, stepped.token))
+    step = unpack_step(stepped.step, arrays)
+    require_sound_step(step, stepped.token)
+    return step
+
+
+def _require_fit(event: Event) -> None:
+    require_bounded(event)
+    if isinstance(event, Batched):
+        require_sound_batch(event.result)
 
 
 def _decode(decode: Callable[[Any], Any], raw: Any) -> Any:
@@ -210,6 +235,6 @@ def _fill(stream: BinaryIO, view: memoryview, at_start: bool = False) -> bool:
         if not n:
             if at_start and got == 0:
                 return False
-            raise WireError("the stream ended inside a frame")
+            raise CutShort("the stream ended inside a frame")
         got += n
     return True

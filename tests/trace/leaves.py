@@ -17,10 +17,10 @@ LATER: dict[str, type] = {"card": ModelCard, "self_check": SelfCheck, "batch": B
 _NUMBERS = (inspect.IntType, inspect.FloatType)
 
 
-def defined() -> set[Field]:
-    """Every field of every struct in a file that holds numbers."""
+def defined(*kinds: type) -> set[Field]:
+    """Every field of every struct in these, else in a file, that holds numbers."""
     found: set[Field] = set()
-    for kind in (Body, *LATER.values()):
+    for kind in kinds or (Body, *LATER.values()):
         _define(inspect.type_info(kind), None, found, set())
     return found
 
