@@ -48,7 +48,7 @@ class Files:
             except dxt.DxtError as error:
                 return partial(failed, str(error))
             except chain.SamplingError as error:
-                return partial(failed, f"{os.fspath(path)} is damaged: {error}")
+                return partial(failed, f"{os.fspath(path)} is damaged: {error} {dxt.AFTER_DAMAGE}")
             return partial(opened, trace, beside)
 
         self.do(work)

@@ -37,6 +37,11 @@ class Bound:
             return not self.finite
         return self.least <= number <= self.most
 
+    @property
+    def words(self) -> str:
+        """What a number has to be, as a part of a sentence."""
+        return f"a number from {_short(self.least)} to {_short(self.most)}"
+
 
 MOST_PADDING = 1 << 20  # slots; each is a token that the engine would make
 MOST_LAYERS = 100_000  # figures make lists of that length
@@ -49,6 +54,7 @@ _ANY = Bound(-(2**63), 2**64, finite=False)  # only shown
 _FOUND = Bound(-1e300, 1e300, finite=False)  # by a measurement that may have gone wrong
 _SIZE = Bound(0, 2**50)
 _FACT = Bound(-1e39, 1e39, finite=False)  # whatever an experiment gives: logits are float32
+_LONG_WRITTEN = 1e15  # floats from here on are written with an exponent
 
 BOUNDS: dict[tuple[type, str], Bound] = {
     (RunRequest, "pad"): Bound(0, MOST_PADDING),
@@ -104,8 +110,9 @@ def require_bounded(value: Any) -> None:
         for field in value.__struct_fields__:
             inner = getattr(value, field)
             for number in _numbers(inner):
-                if not bound_of(type(value), field, number).holds(number):
-                    raise ValueError(f"{field} is {_short(number)}")
+                bound = bound_of(type(value), field, number)
+                if not bound.holds(number):
+                    raise ValueError(f"{field} is {_short(number)}, not {bound.words}")
             require_bounded(inner)
     elif isinstance(value, list | tuple):
         for inner in _apart(value):
@@ -143,4 +150,5 @@ def _short(number: float) -> str:
     """A number of any length, short enough for a sentence."""
     if isinstance(number, int) and abs(number) >= 2**64:
         return f"about 2^{number.bit_length()}"
-    return f"{number:,}"
+    large = isinstance(number, float) and abs(number) >= _LONG_WRITTEN
+    return f"{number:g}" if large else f"{number:,}"

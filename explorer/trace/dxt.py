@@ -42,6 +42,9 @@ _ALONE = Beside()
 _DTYPES = {name: np.dtype(code) for code, name in _NAMES.items()}
 
 
+AFTER_DAMAGE = "Open another copy of it, or make the run again and save it."
+
+
 class DxtError(ValueError):
     """A file that can't be written or opened, in one sentence."""
 
@@ -65,7 +68,9 @@ def save(trace: Trace, path: str | os.PathLike[str], beside: Beside = _ALONE) ->
     except DxtError:
         raise
     except (OSError, ValueError) as error:
-        raise DxtError(f"{target} could not be written: {disk.why(error)}.") from error
+        raise DxtError(
+            f"{target} could not be written: {disk.why(error)}. Save it in another place."
+        ) from error
 
 
 def _write(stream: BinaryIO, trace: Trace, beside: Beside) -> None:
@@ -80,7 +85,10 @@ def _write(stream: BinaryIO, trace: Trace, beside: Beside) -> None:
             begin, end = end, end + array.nbytes
             code = _NAMES.get(array.dtype.str)
             if code is None:
-                raise DxtError(f"An array of type {array.dtype} has no place in a .dxt file.")
+                raise DxtError(
+                    f"An array of type {array.dtype} has no place in a .dxt file. "
+                    "Run the model in float32 and save that run."
+                )
             entries[f"{i}/{name}"] = {
                 "dtype": code,
                 "shape": list(array.shape),
@@ -117,15 +125,21 @@ def load_whole(path: str | os.PathLike[str]) -> tuple[Trace, Beside]:
             head = _read_head(stream, os.fstat(stream.fileno()).st_size)
             data = stream.read()
     except OSError as error:
-        raise DxtError(f"{source} could not be opened: {disk.why(error)}.") from error
+        raise DxtError(
+            f"{source} could not be opened: {disk.why(error)}. "
+            "Check that the file is there and that you may read it."
+        ) from error
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise DxtError(f"{source} is not a Decoder Explorer file: {error}.") from error
+        raise DxtError(
+            f"{source} is not a Decoder Explorer file: {error}. "
+            "Choose a .dxt file that Save session wrote."
+        ) from error
     try:
         return _decode(head, data)
     except DxtError as error:
         raise DxtError(f"{source} {error}") from error
     except (ValueError, TypeError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-        raise DxtError(f"{source} is damaged: {error}.") from error
+        raise DxtError(f"{source} is damaged: {error}. {AFTER_DAMAGE}") from error
 
 
 def _read_head(stream: BinaryIO, size: int) -> dict[str, msgspec.Raw]:
@@ -143,7 +157,10 @@ def _decode(head: dict[str, msgspec.Raw], data: bytes) -> tuple[Trace, Beside]:
     metadata = msgspec.json.decode(head.pop("__metadata__", b"{}"), type=dict[str, str])
     text = metadata.get(KEY)
     if text is None:
-        raise DxtError("holds no Decoder Explorer session (it may be model weights).")
+        raise DxtError(
+            "holds no Decoder Explorer session (it may be model weights). "
+            "Open the model's folder, or choose a .dxt file that Save session wrote."
+        )
     number = msgspec.json.decode(text, type=_Format).format
     if not 0 <= number <= _MOST_FORMATS:
         raise ValueError("its format has no such number")

@@ -105,7 +105,7 @@ def _at(body: Any, at: leaves.Path) -> Any:
         (("batch", "request", "extra"), 2**63 - 1, "extra is 9,223,372,036,854,775,807"),
         (("batch", "request", "steps"), 2**53 + 1, "steps is 9,007,199,254,740,993"),
         (("batch", "request", "extra"), 5, "more padding"),
-        (("request", "capture_every"), 0, "capture_every is 0"),
+        (("request", "capture_every"), 0, "capture_every is 0, not a number from 1 to 2,147"),
         (("request", "pad"), 2 * 10**9, "pad is 2,000,000,000"),
         (("request", "pad"), 1000, "more padding"),
         (("steps", 0, "header", "draw", "probability"), 1e308, "probability"),
@@ -115,8 +115,9 @@ def _at(body: Any, at: leaves.Path) -> Any:
 )
 def test_what_is_refused_is_named(full: Path, at: leaves.Path, value: Any, words: str) -> None:
     edited(full, lambda head, body: leaves.put(body, at, value))
-    with pytest.raises(dxt.DxtError, match=words):
+    with pytest.raises(dxt.DxtError, match=words) as refused:
         dxt.load_whole(full)
+    assert str(refused.value).endswith(dxt.AFTER_DAMAGE)
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
