@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from explorer.engine import tiktoken_folder
 from explorer.engine.errors import BadInput
 from explorer.engine.gguf_header import Header, read_header
 from explorer.engine.shape import Shape, check_layers, shape_of
@@ -81,16 +82,24 @@ def stored_in(files: list[Path]) -> str:
 def storage_of(folder: Path) -> dict[str, Any]:
     """How a folder's weights are stored: source, dtype, warnings; empty where there are none.
 
-    A recipe is read from the config alone, so that missing weights are no fault.
+    A recipe is read from the config alone, so that missing weights or tokens are no fault.
     """
-    found: dict[str, Any] = {"source": "", "stored_dtype": "", "warnings": []}
+    found: dict[str, Any] = {"source": "", "stored_dtype": ""}
+    files: list[Path] = []
     with contextlib.suppress(BadInput, OSError):
         files = weight_files(folder)
-        pickled = files[0].suffix == ".bin"
-        found["source"] = PICKLE if pickled else "safetensors"
-        found["warnings"] += [PICKLE_WARNING] * pickled
+        found["source"] = PICKLE if files[0].suffix == ".bin" else "safetensors"
         found["stored_dtype"] = stored_in(files)
-    return found
+    return {**found, "warnings": warnings_of(files, tiktoken_folder.assumption_of(folder))}
+
+
+def warnings_of(files: list[Path], assumption: str) -> list[str]:
+    """What a folder's weight files and its tokenizer (`assumption`) give reason to say.
+
+    Only an open model tells more: tensors that have no place in it, weights that are no numbers.
+    """
+    pickled = bool(files) and files[0].suffix == ".bin"
+    return [*filter(None, [assumption]), *[PICKLE_WARNING] * pickled]
 
 
 def _counted(files: list[Path]) -> Counter[str]:
@@ -134,4 +143,4 @@ def _gguf_shape(header: Header) -> Shape:
 
 
 __all__ = ["PICKLE", "PICKLE_WARNING", "Contents", "of_folder", "of_gguf", "storage_of",
-           "stored_in"]  # fmt: skip
+           "stored_in", "warnings_of"]  # fmt: skip

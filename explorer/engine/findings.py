@@ -1,4 +1,4 @@
-"""What the self-test found, kept for the next time the same model is opened.
+"""What the look at the weights and the self-test found, kept for the same model's next opening.
 
 An entry counts only for exactly the same thing: config, weight files (names, sizes, headers,
 blocks of their data, times of change), dtype, device, kind of processor, versions of the
@@ -26,6 +26,7 @@ from explorer import disk, places
 from explorer.engine import own_code, selftest
 from explorer.engine.cache import Kind
 from explorer.engine.capture import Capture, routes
+from explorer.engine.finite import NotFinite, not_finite
 from explorer.engine.progress import Progress, nobody
 from explorer.engine.records import Proven
 from explorer.engine.runner import Runner
@@ -55,15 +56,20 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     cache_offered: bool
     in_chunks: bool
     capabilities: tuple[Capability, ...]
+    weights: NotFinite
 
 
 def find(
     runner: Runner, stop: Callable[[], bool], again: bool = False, progress: Progress = nobody
 ) -> None:
-    """Find what works on this model, or take what was found before, unless it is to be `again`."""
+    """Find what works on this model, or take what was found before, unless it is to be `again`.
+
+    Its weights are looked at first, for NaN and infinity: all of them are read for that.
+    """
     what = "Testing what works on this model"
     if own_code.class_of(runner.loaded.config) is not None:
         # Code may do something else each time.
+        _look_at_weights(runner, stop, progress)
         selftest.run(
             runner, stop, lambda share: progress(f"{what}, which runs its own code", share)
         )
@@ -72,9 +78,23 @@ def find(
     known = None if again else _read(name)
     if known is not None and apply(known, runner):
         return
+    _look_at_weights(runner, stop, progress)
     once = what if again else f"{what}: only the first time that it is opened"
     selftest.run(runner, stop, lambda share: progress(once, share))
     _write(taken(name, runner))
+
+
+def _look_at_weights(runner: Runner, stop: Callable[[], bool], progress: Progress) -> None:
+    progress("Checking the weights", None)
+    _tell_of_weights(runner, not_finite(runner.model, stop))
+
+
+def _tell_of_weights(runner: Runner, odd: NotFinite) -> None:
+    """Write what was found to the runner and its card."""
+    before = runner.loaded.card
+    warnings = (*before.warnings, *filter(None, [odd.warning]))
+    card = msgspec.structs.replace(before, not_finite=odd.count, warnings=warnings)
+    runner.loaded = replace(runner.loaded, card=card, not_finite=odd)
 
 
 def identity(runner: Runner) -> str:
@@ -135,6 +155,7 @@ def taken(name: str, runner: Runner) -> Findings:
         cache_offered=runner.cache_offered,
         in_chunks=runner.in_chunks,
         capabilities=card.capabilities,
+        weights=runner.loaded.not_finite,
     )
 
 
@@ -166,6 +187,7 @@ def apply(known: Findings, runner: Runner) -> bool:
     runner.cache.can_crop = known.can_crop
     runner.cache_offered = known.cache_offered
     runner.in_chunks = known.in_chunks
+    _tell_of_weights(runner, known.weights)
     told: dict[str, Any] = {"capabilities": known.capabilities, "tested": known.tested}
     runner.loaded = replace(runner.loaded, card=msgspec.structs.replace(runner.loaded.card, **told))
     return True

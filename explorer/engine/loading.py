@@ -16,7 +16,7 @@ from explorer.engine import catalog, ceiling, contents, gguf, own_code, unusable
 from explorer.engine.card import model_card
 from explorer.engine.configs import causal_class, read_config
 from explorer.engine.errors import BadInput, Cancelled, EngineError, NoMemory
-from explorer.engine.finite import NotFinite, not_finite
+from explorer.engine.finite import NotFinite
 from explorer.engine.identity import Watched
 from explorer.engine.libraries import no_compiler
 from explorer.engine.memory import check_fits
@@ -52,7 +52,7 @@ class LoadedModel:
     tokenizer: Tokenizer
     card: ModelCard
     watched: Watched = Watched(())  # noqa: RUF009 - frozen
-    not_finite: NotFinite = field(default_factory=NotFinite)
+    not_finite: NotFinite = field(default_factory=NotFinite)  # as far as was looked (findings)
 
 
 def load(
@@ -98,21 +98,15 @@ def load(
     files = _whole_files(folder)
     _check_generation_config(folder)
     watched = Watched.of([*files, source.path] if source.kind == "gguf" else files)
-    if tokenizer.assumption:
-        warnings.append(tokenizer.assumption)
+    warnings += contents.warnings_of(files, tokenizer.assumption)
     if files[0].suffix == ".bin":
         origin = contents.PICKLE
-        warnings.append(contents.PICKLE_WARNING)
     if source.kind == "folder":
         _refuse_packed(source.name, folder, files)
     kept = _check_size(source.name, folder, config, files, dtype, device, room_bytes)
     make_room()
     loaded = _load_weights(folder, files, config, dtype, progress, cancelled, warnings)
     loaded = _to_device(loaded, device)
-    progress("Checking the weights", None)
-    odd = not_finite(loaded, cancelled)
-    if odd.count:
-        warnings.append(odd.warning)
     card = model_card(
         source.name, folder, source.path, loaded, tokenizer, files, origin, dtype, device, warnings
     )
@@ -121,10 +115,9 @@ def load(
         card,
         kv_bytes_per_token=kept * size,
         latent_width=latent_width(loaded.config, kept),
-        not_finite=odd.count,
         stored_dtype=stored or contents.stored_in(files),
     )
-    return LoadedModel(loaded, loaded.config, tokenizer, card, watched, odd)
+    return LoadedModel(loaded, loaded.config, tokenizer, card, watched)
 
 
 def check_device(device: str) -> None:

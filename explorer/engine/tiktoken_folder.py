@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from explorer.engine.splitters import TiktokenSplitter
 from explorer.engine.weights import read_json
 
 _LONGEST = 64 * 1024 * 1024
+TOKENS = "tokenizer.json"  # read in place of a vocabulary beside it
 # How Llama 3 splits text into words before merging; transformers takes it where none is stated.
 LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -73,28 +75,48 @@ class TiktokenFolder:
 def open_folder(folder: Path, vocabulary: Path) -> TiktokenFolder:
     """Build the encoding; BadInput if the file is damaged."""
     ranks = read_ranks(vocabulary)
-    config = folder / "tokenizer_config.json"
-    settings = read_json(config) if config.is_file() else {}
+    settings = _settings(folder)
     template = folder / "chat_template.jinja"
     if template.is_file():
         settings["chat_template"] = _template(template)
     if not isinstance(settings.get("chat_template", ""), str):
         del settings["chat_template"]
-    family = {_LLAMA3_RANKS: _llama3(), _QWEN_RANKS: _qwen()}.get(len(ranks))
+    family = _family(ranks)
     special = _special(folder.name, settings, ranks, family)
     pattern = settings.get("pat_str")
-    assumption = ""
     if not isinstance(pattern, str):
         pattern = family.pattern if family else LLAMA3
-    if not family and "pat_str" not in settings:
-        assumption = (
-            "The tokenizer's files do not say how text is split into words before merging; the "
-            "pattern of Llama 3 is used, as transformers does."
-        )
     encoding = _encoding(folder.name, pattern, ranks, special)
     start = _start(settings, special, family)
     splitter = TiktokenSplitter(encoding, token_bytes.of_bytes(ranks, special), start)
-    return TiktokenFolder(splitter, settings, assumption)
+    return TiktokenFolder(splitter, settings, _assumption(settings, family))
+
+
+def assumption_of(folder: Path) -> str:
+    """What `open_folder` would assume of a model folder; empty if its tokenizer is another kind."""
+    with contextlib.suppress(BadInput, OSError):
+        vocabulary = None if (folder / TOKENS).is_file() else find_vocabulary(folder)
+        if vocabulary is not None:
+            return _assumption(_settings(folder), _family(read_ranks(vocabulary)))
+    return ""
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    config = folder / "tokenizer_config.json"
+    return read_json(config) if config.is_file() else {}
+
+
+def _family(ranks: dict[bytes, int]) -> Family | None:
+    return {_LLAMA3_RANKS: _llama3(), _QWEN_RANKS: _qwen()}.get(len(ranks))
+
+
+def _assumption(settings: dict[str, Any], family: Family | None) -> str:
+    if family or isinstance(settings.get("pat_str"), str):
+        return ""
+    return (
+        "The tokenizer's files do not say how text is split into words before merging; the "
+        "pattern of Llama 3 is used, as transformers does."
+    )
 
 
 def _template(path: Path) -> str:

@@ -288,7 +288,7 @@ def load_tokenizer(folder: Path, plain: bool = False) -> Tokenizer:
     there = [folder / name for name in (*_FILES, *_SETTINGS) if (folder / name).is_file()]
     for path in there:
         _refuse_unfit(path)
-    if not (folder / "tokenizer.json").is_file():
+    if not (folder / tiktoken_folder.TOKENS).is_file():
         vocabulary = tiktoken_folder.find_vocabulary(folder)
         if vocabulary is not None:
             return _from_tiktoken(folder, vocabulary)

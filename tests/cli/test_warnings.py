@@ -16,6 +16,7 @@ from explorer.cli import client
 from explorer.engine.serve import LocalEngine
 from tests.cli.conftest import Done
 from tests.engine import folders
+from tests.engine.test_tiktoken import write_ranks
 
 Command = Callable[..., Done]
 Q = gguf.GGMLQuantizationType
@@ -79,6 +80,25 @@ def test_pickles_are_told_by_trace_and_inspect(command: Command, tmp_path: Path)
     folder = pickled(tmp_path / "pickled")
     for words in (("trace", folder, *TRACE), ("inspect", folder)):
         assert any("pickle" in line for line in told(command(*words, "--json")))
+
+
+def test_a_guessed_pattern_of_the_tokenizer_is_told_by_every_command(
+    command: Command, tmp_path: Path
+) -> None:
+    folder = folders.write_folder(tmp_path / "tiktoken", folders.model(vocab_size=400))
+    for path in (*folder.glob("tokenizer*"), *folder.glob("special_tokens*")):
+        path.unlink()
+    write_ranks(folder / "tokenizer.model")
+    (tmp_path / "p.txt").write_text("one\ntwo words\n")
+    batch = ("batch", folder, "--prompts", tmp_path / "p.txt", "--padding", "left")
+    found = [
+        told(command(*words, "--json"))
+        for words in (("trace", folder, *TRACE), ("inspect", folder), batch)
+    ]
+    assert found[0] == found[1] == found[2]
+    assert "the pattern of Llama 3 is used" in found[0][0]
+    (folder / "tokenizer_config.json").write_text('{"pat_str": "a|.", "chat_template": ""}')
+    assert told(command("inspect", folder, "--json")) == []
 
 
 def test_without_json_the_warnings_are_on_stderr_alone(command: Command, quantised: Path) -> None:

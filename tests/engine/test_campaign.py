@@ -20,9 +20,10 @@ import gguf as library
 import pytest
 import torch
 
-from explorer.engine import catalog, recipe, selftest
+from explorer.engine import catalog, findings, recipe
 from explorer.engine.errors import BadInput
 from explorer.engine.loading import load
+from explorer.engine.progress import never
 from explorer.engine.runner import Runner
 from explorer.engine.stores import Source
 from explorer.engine.tokenizers import Tokenizer, load_tokenizer
@@ -76,7 +77,7 @@ def open_and_run(path: Path) -> None:
         loaded = load(str(path))
         use(loaded.tokenizer)
         runner = Runner(loaded)
-        selftest.run(runner)
+        findings.find(runner, never, again=True)
         request = RunRequest(prompt="the cat")
         runner.step(request, runner.layout(request, ()), 0, Sampling())
 

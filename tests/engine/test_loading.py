@@ -13,8 +13,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from explorer.engine import findings
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.loading import LoadedModel, load
+from explorer.engine.runner import Runner
 from tests.engine.folders import byte_level, greedy, model, write_folder, write_tokenizer
 
 PROMPT = "the cat sat on"
@@ -124,10 +126,11 @@ def test_the_look_at_the_weights_can_be_cancelled(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "tiny", model())
     said: list[str] = []
     with pytest.raises(Cancelled):
-        load(
-            str(folder),
+        findings.find(
+            Runner(load(str(folder))),
+            lambda: said[-1:] == ["Checking the weights"],
+            again=True,
             progress=lambda text, share: said.append(text),
-            cancelled=lambda: said[-1:] == ["Checking the weights"],
         )
 
 
