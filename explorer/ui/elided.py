@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
@@ -14,8 +14,11 @@ from explorer.ui.canvases.accessible import describe
 class ElidedLabel(QLabel):
     """Shows as much of its text as fits; the whole text is its tool tip while it does not."""
 
+    cutChanged = Signal(bool)
+
     def __init__(self, text: str = "", parent: QWidget | None = None, tip: str = "") -> None:
         super().__init__(parent)
+        self._cut = False
         describe(self, QAccessible.Role.StaticText)
         self._tip = tip
         self._text = self._shown = ""
@@ -86,3 +89,7 @@ class ElidedLabel(QLabel):
         mode = Qt.TextElideMode.ElideRight
         width = self.contentsRect().width()
         self._shown = self.fontMetrics().elidedText(self.text(), mode, width)
+        cut = self._shown != self.text()
+        if cut != self._cut:
+            self._cut = cut
+            self.cutChanged.emit(cut)

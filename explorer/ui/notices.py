@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QPoint, Qt, Signal, SignalInstance
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from explorer.figures import tokens
 from explorer.figures.cache import short_bytes
@@ -16,37 +24,58 @@ from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
 from explorer.session.state import Drift, State
 from explorer.trace.plan import Plan
 from explorer.ui.canvases.accessible import announce
+from explorer.ui.elided import ElidedLabel
+from explorer.ui.forms import keep_place
 from explorer.ui.sentence import SentenceLabel
 from explorer.wording import percent
 
+Act = Callable[[], object] | SignalInstance
 THINNED = 4  # the choice of a thinner record: every fourth layer
 
 
 class Notice(QWidget):
-    """One sentence with at most two buttons; hidden while it has nothing to say."""
+    """One line with at most three buttons, and all of a sentence that is longer on request.
+
+    It says whether it has something to say; `Notices` shows one at a time.
+    """
 
     dismissed = Signal()
+    said = Signal()  # another sentence, or none any more
 
     def __init__(self, look: str, closable: bool = False, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._closed = ""  # the sentence that was closed by hand: it is not said again
         self.setProperty("look", look)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._label = SentenceLabel()
-        self._label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._label = ElidedLabel()
+        self._label.cutChanged.connect(self._offer_rest)
+        self._label.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        copy = QAction(self.tr("Copy text"), self._label)
+        copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(self.text))
+        self._label.addAction(copy)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(10, 1, 4, 1)
         self._row.addWidget(self._label, 1)
-        if closable:
-            close = QToolButton()
-            close.setText("✕")
-            close.setProperty("look", "flat")
-            close.setAccessibleName(self.tr("Dismiss"))
-            close.setToolTip(self.tr("Dismiss"))
-            close.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            close.clicked.connect(self.dismissed)
+        close = self._flat("✕", self.tr("Dismiss"), self.dismissed) if closable else None
+        self._rest = self._flat("…", self.tr("Show the whole notice"), self._show_rest)
+        self._row.addWidget(self._rest)
+        if close is not None:
             self._row.addWidget(close)
+        keep_place(self._rest)  # so that its coming does not cut off more
+        self._rest.hide()
         self.hide()
+
+    def _flat(
+        self, text: str, name: str, act: Callable[[], object] | SignalInstance
+    ) -> QToolButton:
+        button = QToolButton(self)
+        button.setText(text)
+        button.setProperty("look", "flat")
+        button.setAccessibleName(name)
+        button.setToolTip(name)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.clicked.connect(act)
+        return button
 
     def add_button(self, text: str, act: Callable[[], object], primary: bool = False) -> None:
         button = QPushButton(text)
@@ -55,7 +84,9 @@ class Notice(QWidget):
         # The mouse must not leave the focus here: it would go astray when the bar is hidden.
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.clicked.connect(act)
-        self._row.insertWidget(self._row.count() - (1 if self._has_close() else 0), button)
+        after = self._row.indexOf(self._rest) + 1
+        buttons = self.findChildren(QPushButton, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        self._row.insertWidget(after + len(buttons), button)
 
     def close_by_hand(self) -> None:
         """Hide this sentence until there is another."""
@@ -64,32 +95,57 @@ class Notice(QWidget):
         self._closed = closed
 
     def say(self, text: str) -> None:
-        """Show a sentence; an empty one hides the bar."""
+        """Have a sentence to show; with an empty one the bar goes."""
         text = fitting(text)
         if text and text == self._closed:
             return
         self._closed = ""
-        if text == self.text and self.isHidden() != bool(text):
+        if text == self.text:
             return
         self._label.setText(text)
         self.setAccessibleName(text)
         focused = self.window().focusWidget()
         if not text and focused is not None and self.isAncestorOf(focused):
             self.window().setFocus()
-        self.setVisible(bool(text))
+        self.said.emit()
         announce(self, text, urgent=self.property("look") == "error-card")
 
     @property
     def text(self) -> str:
         return self._label.text()
 
-    def _has_close(self) -> bool:
-        item = self._row.itemAt(self._row.count() - 1)
-        return item is not None and isinstance(item.widget(), QToolButton)
+    def _offer_rest(self, cut: bool) -> None:
+        self._rest.setVisible(cut)
+
+    def _show_rest(self) -> None:
+        """The whole sentence under the line, until Esc or a click elsewhere."""
+        whole = WholeText(self.text, self.width(), self)
+        whole.move(self.mapToGlobal(QPoint(0, self.height())))
+        whole.show()
+
+
+class WholeText(QFrame):
+    """A sentence in full, to select and copy from; Esc or a click elsewhere closes it."""
+
+    def __init__(self, text: str, width: int, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setProperty("look", "card")
+        label = SentenceLabel(text)
+        label.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 6, 10, 6)
+        column.addWidget(label)
+        self.setFixedWidth(width)
+        self.setFixedHeight(column.heightForWidth(width))
+        label.setFocus()
 
 
 class Notices(QWidget):
-    """All bars, the most urgent on top."""
+    """All notices on one line: one is seen, and a button goes through those that wait."""
 
     openLog = Signal()
     dismissError = Signal()
@@ -114,7 +170,7 @@ class Notices(QWidget):
         self.mask = Notice("warning-card", closable=True)
         self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
         self.stale = Notice("warning-card", closable=True)
-        for bar in (self.mask, self.stale):  # they last, and lie over the panels if they are long
+        for bar in (self.mask, self.stale):  # they last
             bar.dismissed.connect(bar.close_by_hand)
         self.dropped = Notice("warning-card", closable=True)
         self.dropped.dismissed.connect(self.dropped.close_by_hand)
@@ -133,21 +189,96 @@ class Notices(QWidget):
         self.drift.add_button(self.tr("Run again as a branch"), self.runAgain.emit, primary=True)
         self.model = Notice("warning-card", closable=True)
         self.model.dismissed.connect(lambda: self.model.say(""))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 0, 8, 0)
-        column.setSpacing(3)
-        bars = (
+        self._bars: list[Notice] = []
+        self._shown: Notice | None = None
+        self._next = QToolButton()
+        self._next.setProperty("look", "flat")
+        self._next.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._next.clicked.connect(self._show_next)
+        self._next.hide()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 8, 0)
+        row.setSpacing(4)
+        row.addWidget(self._next)
+        for notice in (
             self.lost, self.error, self.plan, self.drift, self.dropped, self.taken, self.model,
             self.mask, self.stale,
-        )  # fmt: skip
-        for notice in bars:
-            column.addWidget(notice)
+        ):  # fmt: skip
+            self._insert(len(self._bars), notice)
+        self._measure()
 
     def add(self, notice: Notice) -> None:
         """One more bar, above those about the run."""
-        column = self.layout()
-        assert isinstance(column, QVBoxLayout)
-        column.insertWidget(column.indexOf(self.model), notice)
+        self._insert(self._bars.index(self.model), notice)
+        self._measure()
+
+    def _insert(self, at: int, notice: Notice) -> None:
+        row = self.layout()
+        assert isinstance(row, QHBoxLayout)
+        self._bars.insert(at, notice)
+        row.insertWidget(at, notice, 1)
+        notice.said.connect(lambda: self._on_said(notice))
+
+    def _measure(self) -> None:
+        """Room for one line, whether or not there is one: nothing moves when a notice comes."""
+        for bar in self._bars:
+            bar.ensurePolished()
+        self.setFixedHeight(max(bar.sizeHint().height() for bar in self._bars))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._measure()
+
+    # -- one at a time
+
+    @property
+    def waiting(self) -> list[Notice]:
+        """All that have something to say, the most urgent first."""
+        return [bar for bar in self._bars if bar.text]
+
+    @property
+    def shown(self) -> Notice | None:
+        """The one that is seen."""
+        return self._shown
+
+    def _on_said(self, notice: Notice) -> None:
+        """The newest is seen, but none that only informs in place of an urgent one."""
+        shown = self._shown
+        if notice.text:
+            gives_way = shown is None or notice is shown or notice in self._urgent
+            self._show(notice if gives_way or shown not in self._urgent else shown)
+        elif notice is shown or shown is None:
+            self._show(next(iter(self.waiting), None))
+        else:
+            self._show(shown)
+
+    @property
+    def _urgent(self) -> tuple[Notice, ...]:
+        """Those that tell of a failure or ask for a choice."""
+        return self.lost, self.error, self.plan, self.drift
+
+    def _show_next(self) -> None:
+        waiting = self.waiting
+        at = waiting.index(self._shown) if self._shown in waiting else -1
+        self._show(waiting[(at + 1) % len(waiting)])
+        announce(self, waiting[(at + 1) % len(waiting)].text)
+
+    def _show(self, notice: Notice | None) -> None:
+        self._shown = notice
+        for bar in self._bars:
+            bar.setVisible(bar is notice)
+        waiting = self.waiting
+        if len(waiting) < 2 or notice is None:
+            if self._next.hasFocus():
+                self.window().setFocus()
+            self._next.hide()
+            return
+        place = self.tr("{0} of {1}").format(waiting.index(notice) + 1, len(waiting))
+        self._next.setText(f"{place} ›")
+        self._next.setAccessibleName(self.tr("Notice {0}: show the next").format(place))
+        self._next.setToolTip(self.tr("Show the next notice"))
+        self._next.show()
 
     def show_state(self, old: State | None, new: State) -> None:
         lost = new.status.activity == "lost"
@@ -169,7 +300,7 @@ class Notices(QWidget):
             if new.request.causal_mask:
                 self.mask.say("")
                 self.stale.say(stale)
-            else:  # one bar for both: two would take the charts their height
+            else:  # one bar for both: of two only one would be seen
                 self.mask.say(f"{self._mask_words()} {stale}".rstrip())
                 self.stale.say("")
 
@@ -189,10 +320,7 @@ class Notices(QWidget):
         )
 
     def _mask_words(self) -> str:
-        return self.tr(
-            "Causal mask off: tokens also attend to later ones. No KV cache: each step recomputes "
-            "the whole text."
-        )
+        return self.tr("Causal mask off: tokens also attend to later ones. No KV cache is used.")
 
     def _stale_words(self, state: State) -> str:
         """What else made the run on screen than what the controls say now."""
@@ -238,6 +366,7 @@ class Notices(QWidget):
             text = self.tr("{0} no longer gives the numbers of this run.").format(name)
         else:
             text = self.tr("The files of {0} have changed since this run was made.").format(name)
+        text += " " + self.tr("You can look at this run, but not continue it.")
         if math.isfinite(drift.apart):
             text += " " + self.tr(
                 "Computed again, the logits of its last step differ by up to {0} (rounding: {1}); "
@@ -251,19 +380,12 @@ class Notices(QWidget):
             )
         else:
             text += " " + self.tr("It splits the text into other tokens or has another vocabulary.")
-        return text + " " + self.tr("You can look at this run, but not continue it.")
+        return text
 
     def _plan_words(self, plan: Plan) -> str:
-        text = self.tr(
-            "A large run: reading {0} tokens takes up to {1} of memory beside the {2} of weights "
-            "(cache {3}, recorded attention {4} × {5})."
-        ).format(
-            f"{plan.tokens:,}",
-            short_bytes(plan.total_bytes),
-            short_bytes(plan.weights_bytes),
-            short_bytes(plan.cache_bytes),
-            plan.copies,
-            short_bytes(plan.capture_bytes),
+        """What is needed to choose first, then what it is made of."""
+        text = self.tr("Large run ({0} tokens): up to {1} of memory.").format(
+            f"{plan.tokens:,}", short_bytes(plan.total_bytes)
         )
         if plan.estimated_seconds is not None:
             about = seconds_text(plan.estimated_seconds)
@@ -271,4 +393,12 @@ class Notices(QWidget):
         if not plan.fits and plan.available_bytes is not None:
             free = short_bytes(plan.available_bytes)
             text += " " + self.tr("Only {0} are free.").format(free)
-        return text
+        made_of = self.tr(
+            "It comes on top of {0} of weights: cache {1}, recorded attention {2} × {3}."
+        ).format(
+            short_bytes(plan.weights_bytes),
+            short_bytes(plan.cache_bytes),
+            plan.copies,
+            short_bytes(plan.capture_bytes),
+        )
+        return f"{text} {made_of}"

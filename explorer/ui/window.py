@@ -32,7 +32,6 @@ from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
 from explorer.trace.seen import Seen
 from explorer.ui import mnemonics, samples, seen
-from explorer.ui.bar_slot import BarSlot
 from explorer.ui.calm import leave_focus
 from explorer.ui.canvases.accessible import label_lists
 from explorer.ui.controls import SamplingControls
@@ -165,7 +164,7 @@ class Window(QMainWindow):
         rows.setContentsMargins(0, 0, 0, 4)
         rows.setSpacing(3)
         rows.addWidget(self.topbar)
-        rows.addWidget(BarSlot(self.notices, whole))
+        rows.addWidget(self.notices)
         rows.addLayout(middle, 1)
         rows.addWidget(self.status)
         self.parts = whole

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton
 
 from explorer.session.session import Session
 from explorer.trace import messages as m
+from explorer.ui.notices import Notice
 from tests.session.test_proof import CHANGED, moved, opened_anew
 from tests.ui.stage import WindowStage
+
+DIRECT = Qt.FindChildOption.FindDirectChildrenOnly
 
 
 def test_the_run_of_the_model_before_is_named_until_the_next_step(stage: WindowStage) -> None:
@@ -108,3 +113,83 @@ def test_a_run_whose_weights_have_changed_says_so_with_a_choice(stage: WindowSta
     stage.paint()
     assert not bar.isVisible()
     assert stage.engine.last(m.Advance).chosen == ()
+
+
+def covered(stage: WindowStage) -> list[str]:
+    """Parts of the window that the notices lie over."""
+    window = stage.window
+    notices = QRect(window.notices.mapTo(window, QPoint(0, 0)), window.notices.size())
+    parts = (window.topbar, window.prompt, window.sequence, window.docks, window.status)
+    return [
+        type(part).__name__
+        for part in parts
+        if notices.intersects(QRect(part.mapTo(window, QPoint(0, 0)), part.size()))
+    ]
+
+
+def seen(stage: WindowStage) -> list[str]:
+    return [bar.text for bar in stage.window.findChildren(Notice) if bar.isVisible()]
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (800, 600)])
+def test_of_many_notices_one_is_seen_and_covers_nothing(
+    stage: WindowStage, size: tuple[int, int]
+) -> None:
+    stage.resize(*size)
+    stage.loaded().ran(1)
+    notices = stage.window.notices
+    high = notices.height()
+    stage.session.set_prompt("another")
+    stage.paint()
+    assert seen(stage) == [notices.stale.text]
+    stage.session.report("A long way down. " * 30)
+    stage.session.set_prompt("and another")
+    stage.paint()
+    assert seen(stage) == [notices.error.text], "none that only informs takes an error's place"
+    assert covered(stage) == []
+    assert notices.height() == high
+    (forward,) = notices.findChildren(QToolButton, options=DIRECT)
+    assert forward.text() == "1 of 2 ›"
+    forward.setFocus()
+    QTest.keyClick(forward, Qt.Key.Key_Space)
+    stage.paint()
+    assert (seen(stage), forward.text()) == ([notices.stale.text], "2 of 2 ›")
+    QTest.keyClick(forward, Qt.Key.Key_Space)
+    stage.paint()
+    assert (seen(stage), forward.text()) == ([notices.error.text], "1 of 2 ›")
+    stage.session.dismiss_error()
+    stage.paint()
+    assert seen(stage) == [notices.stale.text]
+    assert not forward.isVisible()
+    stage.session.undo()
+    stage.session.undo()
+    stage.paint()
+    assert seen(stage) == []
+    assert notices.height() == high
+
+
+def test_the_rest_of_a_long_notice_is_read_by_keyboard(stage: WindowStage) -> None:
+    stage.resize(1280, 720)
+    stage.loaded()
+    text = "A long way down. " * 30 + "Then turn left."
+    stage.session.report("Short.")
+    stage.paint()
+    (rest,) = (
+        button
+        for button in stage.window.notices.error.findChildren(QToolButton)
+        if button.text() == "…"
+    )
+    assert not rest.isVisible()
+    stage.session.report(text)
+    stage.paint()
+    assert rest.isVisible()
+    assert rest.focusPolicy() & Qt.FocusPolicy.TabFocus
+    rest.setFocus()
+    QTest.keyClick(rest, Qt.Key.Key_Space)
+    stage.paint()
+    whole = QApplication.activePopupWidget()
+    assert whole is not None
+    assert whole.findChildren(QLabel)[0].text() == text
+    QTest.keyClick(whole, Qt.Key.Key_Escape)
+    stage.paint()
+    assert QApplication.activePopupWidget() is None

@@ -78,7 +78,7 @@ def test_a_double_click_on_run_does_not_pause(stage: WindowStage) -> None:
     assert stage.state.status.activity != "running"
 
 
-def test_a_long_bar_lies_over_the_panels_and_can_be_closed(stage: WindowStage) -> None:
+def test_a_long_bar_moves_nothing_and_can_be_closed(stage: WindowStage) -> None:
     stage.resize(1280, 720)
     stage.loaded().ran(1)
     stage.paint()
@@ -86,9 +86,7 @@ def test_a_long_bar_lies_over_the_panels_and_can_be_closed(stage: WindowStage) -
     stage.session._store.set(error="A very long sentence that goes on. " * 12)
     stage.paint()
     bars = stage.window.notices
-    assert bars.height() > 2 * stage.window.fontMetrics().height()
     assert stage.window.sequence.mapTo(stage.window, QPoint(0, 0)) == strip
-    assert bars.error.height() >= bars.error.heightForWidth(bars.error.width())
     stage.session.dismiss_error()
     stage.session.set_cache(False)
     stage.paint()
