@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer import places
-from explorer.ui import display
+from explorer.ui.offscreen import display
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
@@ -67,14 +67,14 @@ def compose(
     from PySide6.QtGui import QGuiApplication, QIcon
     from PySide6.QtWidgets import QApplication
 
-    from explorer.session.remote import EngineProcess
+    from explorer.session.connection.remote import EngineProcess
     from explorer.session.session import Session
-    from explorer.ui.bridge import Bridge
-    from explorer.ui.focus_ring import FocusRings
-    from explorer.ui.garbage import Garbage
-    from explorer.ui.keys import KeyGuard
-    from explorer.ui.look import Look
-    from explorer.ui.memory import Memory
+    from explorer.ui.access.focus_ring import FocusRings
+    from explorer.ui.access.shortcut_guard import KeyGuard
+    from explorer.ui.look.appearance import Look
+    from explorer.ui.settings.settings import Memory
+    from explorer.ui.threads.bridge import Bridge
+    from explorer.ui.threads.gc_timer import Garbage
     from explorer.ui.window import Window
 
     # A painter waits this long whenever another thread runs Python; 5 ms, the usual, are felt.
@@ -113,7 +113,7 @@ def _after_first_paint(window: Window, begin: Callable[[], None]) -> None:
 
 def _start_log() -> None:
     """Details go to a file; a windowed build has no stderr at all."""
-    from explorer.session.log import RotatingLog
+    from explorer.session.connection.log import RotatingLog
 
     log = RotatingLog(places.log_file())
 
@@ -181,7 +181,12 @@ def _close_on_signals(app: QApplication, window: Window) -> None:
 
 def _import_before_qt() -> None:
     """What needs no Qt: once PySide6 is there it reads the source of every module imported."""
-    for name in ("session.remote", "session.session", "session.kept", "figures.combined"):
+    for name in (
+        "session.connection.remote",
+        "session.session",
+        "session.saving.recovery",
+        "figures.attention.head_means",
+    ):
         importlib.import_module(f"explorer.{name}")
 
 
@@ -203,7 +208,7 @@ def _bindings_problem() -> str:
 
 
 def _refuse(sentence: str) -> int:
-    from explorer.figures.sentences import fitting
+    from explorer.figures.text.sentences import fitting
 
     if sys.stderr is not None:
         print(fitting(sentence), file=sys.stderr)
@@ -217,13 +222,13 @@ def _pictures(arguments: Sequence[str]) -> int:
     problem = display.problem() or _bindings_problem()
     if problem:
         return _refuse(problem)
-    from explorer.ui import pictures
+    from explorer.ui.offscreen import screenshots
 
     with tempfile.TemporaryDirectory() as scratch:
         app, window, session, close = compose(None, Path(scratch) / "settings.ini")
         try:
-            names = pictures.take(app, window, session, Path(arguments[1]), Path(arguments[2]))
-        except pictures.PictureError as error:
+            names = screenshots.take(app, window, session, Path(arguments[1]), Path(arguments[2]))
+        except screenshots.PictureError as error:
             return _refuse(str(error))
         finally:
             close()
@@ -242,10 +247,10 @@ def _pace(model: str, began: str) -> int:
 
     with tempfile.TemporaryDirectory() as scratch:
         app, window, session, close = compose(None, Path(scratch) / "settings.ini")
-        from explorer.ui import pace
+        from explorer.ui.offscreen import window_bench
 
         try:
-            found = pace.measure(app, window, session, model, float(began))
+            found = window_bench.measure(app, window, session, model, float(began))
         except RuntimeError as error:
             return _refuse(str(error))
         finally:

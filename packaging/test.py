@@ -7,7 +7,7 @@ import setup_env
 from setup_env import SetupError, say
 
 SCREEN = "-screen 0 1600x1000x24"
-SPEED = ("tests/ui/test_speed.py", "tests/ui/test_attention_speed.py")
+SPEED = ("tests/ui/window/test_speed.py", "tests/ui/window/test_attention_speed.py")
 # A window manager gives windows their focus, as on a real screen.
 WITH_WINDOW_MANAGER = 'openbox & manager=$!; "$@"; code=$?; kill $manager; exit $code'
 

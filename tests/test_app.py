@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.session import kept
-from explorer.trace import dxt
+from explorer.session.saving import recovery
+from explorer.trace.files import dxt
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from tests.session.scripted import PROMPT, card, stepped
@@ -200,7 +200,7 @@ sys.exit(program.main({str(tmp_path)!r}, None, None))
     home = tmp_path / "home"
     done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(home))
     assert done.returncode == 0, done.stderr
-    (left,) = kept.found(home).sessions
+    (left,) = recovery.found(home).sessions
     assert left.tokens == 3
     assert sorted(home.glob("*.lock")) == []
 

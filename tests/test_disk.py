@@ -139,14 +139,14 @@ def test_what_is_no_text_or_too_much_is_one_sentence(tmp_path: Path) -> None:
 # Modules that go to the disk by themselves, each with its reason.
 ELSEWHERE = {
     "disk": "the door",
-    "engine.bench": "writes frames to nowhere, to time them",
-    "engine.gguf_cache": "gives whole folders their names",
-    "engine.hub": "goes on with a download that was cut short",
-    "engine.peak": "the kernel's own files in /proc",
+    "engine.bench.bench": "writes frames to nowhere, to time them",
+    "engine.gguf.cache": "gives whole folders their names",
+    "engine.library.hub": "goes on with a download that was cut short",
+    "engine.machine.peak_memory": "the kernel's own files in /proc",
     "engine.serve": "the stream of frames, which is no file",
-    "engine.tensor_file": "fills one in place, inside a folder that is not yet named",
-    "session.kept": "the lock, held open; a damaged save set aside",
-    "session.log": "moves its own full file aside",
+    "engine.model_files.tensor_file": "fills one in place, inside a folder that is not yet named",
+    "session.saving.recovery": "the lock, held open; a damaged save set aside",
+    "session.connection.log": "moves its own full file aside",
 }
 WRITES = {"write_text", "write_bytes", "rename", "touch"}
 

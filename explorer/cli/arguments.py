@@ -44,7 +44,7 @@ class Command:
         return parser
 
     def run(self, arguments: argparse.Namespace) -> int:
-        module: Any = importlib.import_module(f"explorer.cli.{self.name}")
+        module: Any = importlib.import_module(f"explorer.cli.commands.{self.name}")
         return int(module.run(arguments))
 
 

@@ -12,12 +12,12 @@ import msgspec
 
 from explorer.cli import terminal
 from explorer.cli.errors import BAD_USE, ENGINE_FAILED, CommandError
-from explorer.figures import warnings
-from explorer.figures.characters import printable
-from explorer.session.remote import EngineProcess
-from explorer.trace import messages as m
+from explorer.figures.text import warnings
+from explorer.figures.text.characters import printable
+from explorer.session.connection.remote import EngineProcess
 from explorer.trace.card import ModelCard
 from explorer.trace.modes import Mode
+from explorer.trace.wire import messages as m
 from explorer.wording import progress_percent
 
 _LAST = (m.Loaded, m.Facts, m.Batched, m.Tokens, m.Finished)

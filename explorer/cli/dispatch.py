@@ -12,8 +12,8 @@ from explorer import disk, places
 from explorer.cli import terminal
 from explorer.cli.arguments import COMMANDS, desktop_parser
 from explorer.cli.errors import BAD_USE, DONE, ENGINE_FAILED, INTERRUPTED, CommandError
-from explorer.figures.characters import elide
-from explorer.session import log
+from explorer.figures.text.characters import elide
+from explorer.session.connection import log
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,7 +94,7 @@ def _require_folder() -> None:
 
 
 def _desktop(arguments: argparse.Namespace) -> int:
-    from explorer.cli.engine import engine_command
+    from explorer.cli.commands.engine import engine_command
 
     try:
         from explorer.app import main as app_main

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from explorer.figures import tokens as labels
-from explorer.figures import warnings
-from explorer.figures.sentences import name
+from explorer.figures.text import tokens as labels
+from explorer.figures.text import warnings
+from explorer.figures.text.sentences import name
 from explorer.trace.card import SelfCheck
 from explorer.trace.modes import MODES
 from explorer.trace.request import Sampling

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from explorer import places
-from explorer.figures.characters import printable
-from explorer.figures.sentences import fitting
-from explorer.session import log
+from explorer.figures.text.characters import printable
+from explorer.figures.text.sentences import fitting
+from explorer.session.connection import log
 
 _WORD = 240  # letters: a path is to be copied whole, and a terminal breaks it by itself
 

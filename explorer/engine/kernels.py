@@ -18,7 +18,7 @@ import torch
 
 from explorer import disk, places
 from explorer.engine.errors import BadInput
-from explorer.engine.traffic import processor
+from explorer.engine.machine.memory_bandwidth import processor
 
 _SOURCE = Path(__file__).with_name("kernels.c")
 _COMPILERS = ("cc", "gcc", "clang")

@@ -19,14 +19,15 @@ import msgspec
 import numpy as np
 
 from explorer import disk, places
-from explorer.engine import findings, kernels, one_row, selftest
+from explorer.engine import kernels, one_row
 from explorer.engine.errors import BadInput
-from explorer.engine.layout import Layout
-from explorer.engine.loading import LoadedModel
+from explorer.engine.loading.loading import LoadedModel
+from explorer.engine.machine.memory_bandwidth import machine_key
 from explorer.engine.one_row import OneRow
+from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.runner import Runner
 from explorer.engine.progress import Progress
-from explorer.engine.runner import Runner
-from explorer.engine.traffic import machine_key
+from explorer.engine.selftest import selftest, store
 from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.modes import MODES, Mode
 from explorer.trace.request import RunRequest, Sampling
@@ -44,13 +45,13 @@ class Entered:
     runner: Runner
     kernels: OneRow
     loaded: LoadedModel
-    found: findings.Findings
+    found: store.Findings
 
     @classmethod
     def of(cls, runner: Runner, mode: Mode) -> Entered:
         """BadInput, and nothing done, where this model has nothing for the kernels to do."""
         kernels = OneRow(runner.model, rounded=mode == "rounded")
-        entered = cls(runner, kernels, runner.loaded, findings.taken("", runner))
+        entered = cls(runner, kernels, runner.loaded, store.taken("", runner))
         runner.use(kernels)
         return entered
 
@@ -59,7 +60,7 @@ class Entered:
         self.runner.use(None)
         self.kernels.give_back()
         self.runner.cache.drop()
-        findings.apply(self.found, self.runner)
+        store.apply(self.found, self.runner)
         self.runner.loaded = self.loaded
 
     @contextlib.contextmanager
@@ -219,7 +220,7 @@ def _figures(
 
 def _file(runner: Runner, mode: Mode) -> Path:
     machine = machine_key(runner.model.device)
-    name = findings.hashed({"of": findings.identity(runner), "machine": machine, "mode": mode})
+    name = store.hashed({"of": store.identity(runner), "machine": machine, "mode": mode})
     return places.data_folder() / "modes" / f"{name}.json"
 
 

@@ -14,9 +14,9 @@ import torch
 
 from explorer.engine import kernels
 from explorer.engine.errors import BadInput
-from explorer.engine.memory import available_bytes
+from explorer.engine.machine.free_memory import available_bytes
 from explorer.engine.one_rotary import OneRotary
-from explorer.engine.shortcuts import Direct, direct
+from explorer.engine.passes.fast_calls import Direct, direct
 from explorer.trace.modes import Mode
 
 NORM_ROWS = 256  # rows of a norm: more is a prefill

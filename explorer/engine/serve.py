@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from explorer.engine import ceiling, parent
-from explorer.engine.desk import Desk
+from explorer.engine.dispatcher import Desk
 from explorer.engine.errors import EngineError
-from explorer.trace import messages, wire
-from explorer.trace.messages import AnyRequest, Event
+from explorer.engine.machine import memory_ceiling, parent_watch
+from explorer.trace.wire import framing, messages
+from explorer.trace.wire.messages import AnyRequest, Event
 
 _log = logging.getLogger(__name__)
 _VERSIONED = ("torch", "transformers", "tokenizers", "tiktoken", "safetensors", "numpy")
@@ -67,7 +67,7 @@ class LocalEngine:
 
 def main() -> NoReturn:
     """Serve one client over stdin and stdout until it says Quit or goes away."""
-    parent.end_with()
+    parent_watch.end_with()
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     # Set before torch is imported: idle worker threads must not spin while sharing cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -80,8 +80,8 @@ def main() -> NoReturn:
     def say(event: Event) -> None:
         with lock:
             try:
-                wire.write_event(frames_out, event)
-            except wire.WireError as error:
+                framing.write_event(frames_out, event)
+            except framing.WireError as error:
                 raise EngineError(
                     f"The answer is too large to be sent ({error}); shorten the prompt, or record "
                     "every fourth layer only."
@@ -91,7 +91,7 @@ def main() -> NoReturn:
 
     say(messages.Hello(versions=versions()))
     threading.Thread(target=_beat, args=(say,), name="heartbeat", daemon=True).start()
-    desk = Desk(say, ceiling.set_here)
+    desk = Desk(say, memory_ceiling.set_here)
     threading.Thread(target=_read, args=(frames_in, desk), name="requests", daemon=True).start()
     _preload()
     desk.run()
@@ -111,10 +111,10 @@ def _beat(say: Callable[[Event], None]) -> NoReturn:
 def _preload() -> None:
     """Import the heavy libraries while the user is still typing."""
     with contextlib.suppress(ImportError):
-        from explorer.engine import libraries
+        from explorer.engine import light_imports
 
-        libraries.load()
-        from explorer.engine import findings, loading, runner  # noqa: F401
+        light_imports.load()
+        from explorer.engine.passes import runner  # noqa: F401
 
 
 def _keep_stdout() -> Any:
@@ -127,9 +127,9 @@ def _keep_stdout() -> Any:
 
 def _read(frames: Any, desk: Desk) -> None:
     try:
-        while (request := wire.read_request(frames)) is not None:
+        while (request := framing.read_request(frames)) is not None:
             desk.accept(request)
-    except wire.WireError as error:
+    except framing.WireError as error:
         _log.error("%s", error)
     except Exception:
         _log.exception("the request stream broke")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from explorer.session import budget
+from explorer.session import capture_budget
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.rounding import largest, logit_tolerance
 from explorer.trace.step import Step
@@ -197,7 +197,7 @@ def step_bytes(step: Step) -> int:
     Of a small model the objects are most of it.
     """
     objects = STEP_BYTES + TOKEN_BYTES * len(step.top) + LAYER_BYTES * len(step.layers)
-    return step.logits.nbytes + budget.layer_bytes(step) + objects
+    return step.logits.nbytes + capture_budget.layer_bytes(step) + objects
 
 
 def _name(number: int) -> str:

@@ -14,25 +14,25 @@ from typing import Any
 
 import msgspec
 
-from explorer.session import budget
-from explorer.session.background import Background
-from explorer.session.batches import Batches
-from explorer.session.downloads import Downloads
-from explorer.session.experiments import Experiments
-from explorer.session.history import Entry, History
-from explorer.session.job import Desk, Job, keys_of, with_key
-from explorer.session.link import Link, Post
-from explorer.session.models import Models
-from explorer.session.ports import Engine
-from explorer.session.prompt import LiveTokens, encoding_problem
-from explorer.session.proof import Proof
+from explorer.session import capture_budget
+from explorer.session.connection.engine_link import Link, Post
+from explorer.session.connection.ports import Engine
+from explorer.session.engine_lease import Desk, Job, keys_of, with_key
+from explorer.session.jobs.background import Background
+from explorer.session.jobs.batches import Batches
+from explorer.session.jobs.downloads import Downloads
+from explorer.session.jobs.experiments import Experiments
+from explorer.session.jobs.live_tokens import LiveTokens, encoding_problem
+from explorer.session.jobs.models import Models
+from explorer.session.jobs.replay_check import Proof
 from explorer.session.state import CodeQuestion, Status, model_key
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
-from explorer.trace import messages as m
+from explorer.session.undo_history import Entry, History
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
+from explorer.trace.wire import messages as m
 
 ENDLESS = 1_000_000  # passes; the engine stops earlier by itself
 CANCELLED: dict[str, str] = {
@@ -540,12 +540,12 @@ class Driver:
             read = job.begun is not None or state.status.fraction is not None
             self._note_longer(job, len(trace.steps))
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
-            keep = budget.looked_at(state.selection.step)
+            keep = capture_budget.looked_at(state.selection.step)
             changes: dict[str, Any] = self._history.shown
             if read:
                 changes["status"] = Status(activity="running", text="Running…")
             limit = self.background.budget_bytes
-            self._desk.store.set(trace=budget.within(longer, limit, keep), **changes)
+            self._desk.store.set(trace=capture_budget.within(longer, limit, keep), **changes)
         elif job.kind == "advance":
             self.cancel()
             self._desk.store.set(

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from explorer.session import views
+from explorer.session import transitions
 from explorer.session.driver import Driver
-from explorer.session.history import Entry, History
 from explorer.session.state import State
 from explorer.session.store import Store
+from explorer.session.undo_history import Entry, History
 from explorer.trace.request import RunRequest
 
 
@@ -64,11 +64,11 @@ class Edits:
         """The request to put back: that of its run, else for the model of now."""
         request: RunRequest = changes["request"]
         if "trace" not in changes:
-            return views.with_model_of(request, self._store.state.request)
+            return transitions.with_model_of(request, self._store.state.request)
         if changes["trace"] is not None and changes["trace"].request == request:
             self._driver.keep_request()
             return request
-        return views.with_model_of(request, self._driver.free_request())
+        return transitions.with_model_of(request, self._driver.free_request())
 
     def _show(self, changes: dict[str, Any]) -> None:
         self._store.set(**changes, **self._history.shown)

@@ -15,20 +15,20 @@ from typing import Any, Literal
 import msgspec
 
 from explorer import sampling as chain
-from explorer.session import views
+from explorer.session import transitions
+from explorer.session.connection.ports import Engine
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
-from explorer.session.history import History
-from explorer.session.kept import Found
-from explorer.session.ports import Engine
-from explorer.session.saving import Saving
+from explorer.session.saving.recovery import Found
+from explorer.session.saving.saved_sessions import Saving
 from explorer.session.state import State, model_key
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
+from explorer.session.undo_history import History
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
+from explorer.trace.files.saved_view import Seen
 from explorer.trace.request import Sampling, Stops
-from explorer.trace.seen import Seen
 
 
 class Session:
@@ -109,7 +109,7 @@ class Session:
 
         `how` are fields of `messages.Load` for this one time.
         """
-        opened = views.opened(self.state.request, name, dtype, device, mode)
+        opened = transitions.opened(self.state.request, name, dtype, device, mode)
         self._store.set(plan=None, code_question=None, error="", error_details="")
         self._driver.open(opened, **how)
 
@@ -258,7 +258,9 @@ class Session:
         )
         if state.trace is not None and state.trace.steps and state.trace.request == request:
             return  # it is the run on screen
-        act = self._edits.make("batch prompt", {"request": request, **views.view(None, state)})
+        act = self._edits.make(
+            "batch prompt", {"request": request, **transitions.view(None, state)}
+        )
         self._driver.prompt.refresh()
         self._driver.advance(1, act)
 
@@ -275,14 +277,14 @@ class Session:
         trace = self.state.trace
         if trace is not None and trace.steps and steps > 0:
             shorter = trace.truncated(max(0, len(trace.steps) - steps))
-            self._edits.make("back", views.view(views.unchecked(shorter), self.state))
+            self._edits.make("back", transitions.view(transitions.unchecked(shorter), self.state))
 
     def reset(self) -> None:
         """Drop the trace; undo brings it back."""
         self._driver.stop()
         if self.state.trace is None:
             return
-        changes = views.view(None, self.state)
+        changes = transitions.view(None, self.state)
         request = self._driver.free_request()
         if request != self.state.request:  # the run was of another model than the one that is open
             changes["request"] = request
@@ -297,7 +299,7 @@ class Session:
             self._store.set(error="There is no step yet whose token could be replaced.")
             return
         step = trace.steps[index]
-        token = views.known_token(token_id, self.state)
+        token = transitions.known_token(token_id, self.state)
         if token is None:
             self._store.set(
                 error=f"Token {token_id} is not among the most probable tokens of this step; "
@@ -310,7 +312,7 @@ class Session:
             self._store.set(error=str(error))
             return
         forced = trace.truncated(index + 1).forced(token, draw)
-        self._edits.make("force", views.view(views.unchecked(forced), self.state))
+        self._edits.make("force", transitions.view(transitions.unchecked(forced), self.state))
 
     def look_only(self) -> None:
         """Leave a run whose model has drifted as it is: nothing is computed on it."""
@@ -355,11 +357,11 @@ class Session:
             return
         self._driver.stop()
         trace = branch.trace if steps is None else branch.trace.truncated(max(1, steps))
-        if views.same_view(trace, self.state):
+        if transitions.same_view(trace, self.state):
             self.select(step=select)
             return
         trace = replace(trace, self_check=SelfCheck())
-        changes = {**views.view(trace, self.state), "request": trace.request}
+        changes = {**transitions.view(trace, self.state), "request": trace.request}
         # The branch first: a beginning that several share is shown as part of this one.
         self._store.set(branches=replace(self.state.branches, current=number))
         self._driver.keep_request()

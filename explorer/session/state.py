@@ -11,17 +11,18 @@ import msgspec
 
 from explorer.session.branches import Branch, Branches, same_root
 from explorer.trace.batch import BatchResult
-from explorer.trace.beside import Beside
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
+from explorer.trace.comparison import Comparison, made_for
+from explorer.trace.files.saved_extras import Beside
+from explorer.trace.files.saved_view import Seen
 from explorer.trace.fingerprint import same_weights
-from explorer.trace.library import Library, Offer, Recipe
-from explorer.trace.plan import Plan
+from explorer.trace.found_models import Library, Offer, Recipe
+from explorer.trace.memory_bandwidth import Traffic
 from explorer.trace.request import RunRequest, Sampling, Stops
-from explorer.trace.seen import Seen
+from explorer.trace.run_cost import Plan
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
-from explorer.trace.traffic import Traffic
 from explorer.trace.vocabulary import Vocabulary
 
 Reading = tuple[str, str, bool, bool]  # what decides a prompt's tokens: see `reading`
@@ -90,29 +91,6 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """The pass of one step run again with the causal mask the other way round.
-
-    `step` is a real pass over every slot of that moment, without a cache.
-    """
-
-    chosen: tuple[int, ...]  # tokens chosen before the pass: which moment of the run it is
-    request: RunRequest  # the trace's own, the mask switched
-    step: Step
-    card: ModelCard | None = None  # of the run it was made for; None = any
-
-    def fits(self, trace: Trace | None, index: int | None) -> bool:
-        """True if this is the other side of step `index` of `trace`."""
-        return (
-            trace is not None
-            and index is not None
-            and _made_for(self.card, trace)
-            and self.request == other_side(trace.request)
-            and self.chosen == trace.chosen_ids[:index]
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Experiment:
     """Figures that the engine worked out for one prefix; `fits` says whether it is on screen."""
 
@@ -127,7 +105,7 @@ class Experiment:
         return (
             trace is not None
             and index is not None
-            and _made_for(self.card, trace)
+            and made_for(self.card, trace)
             and self.request == trace.request
             and self.chosen == trace.chosen_ids[:index]
         )
@@ -147,7 +125,7 @@ class CacheRuns:
 
     def fits(self, trace: Trace | None) -> bool:
         """True if the trace on screen begins with the same prompt on the same model."""
-        if trace is None or not _made_for(self.card, trace):
+        if trace is None or not made_for(self.card, trace):
             return False
         return msgspec.structs.replace(trace.request, cache=self.request.cache) == self.request
 
@@ -187,16 +165,6 @@ def reading(request: RunRequest) -> Reading:
 def model_key(request: RunRequest) -> ModelKey:
     """What must be loaded for this request."""
     return (request.model, request.dtype, request.device, request.mode)
-
-
-def _made_for(card: ModelCard | None, trace: Trace) -> bool:
-    """By the very opening: the same text may have been run with other weights, too."""
-    return card is None or card is trace.card
-
-
-def other_side(request: RunRequest) -> RunRequest:
-    """The same run with the causal mask switched, every pass over the whole sequence."""
-    return msgspec.structs.replace(request, causal_mask=not request.causal_mask, cache=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

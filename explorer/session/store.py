@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from explorer.figures.characters import printable
-from explorer.figures.sentences import fitting
+from explorer.figures.text.characters import printable
+from explorer.figures.text.sentences import fitting
 from explorer.session.state import State
 from explorer.trace.card import SelfCheck
 

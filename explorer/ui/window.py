@@ -26,39 +26,41 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import __version__, places, wording
-from explorer.figures import sentences
-from explorer.session.kept import Found
+from explorer.figures.text import sentences
+from explorer.session.saving.recovery import Found
 from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
-from explorer.trace.seen import Seen
-from explorer.ui import mnemonics, samples, seen
-from explorer.ui.calm import leave_focus
-from explorer.ui.canvases.accessible import label_lists
-from explorer.ui.controls import SamplingControls
-from explorer.ui.docks import Docks
-from explorer.ui.files import Files
-from explorer.ui.look import SYSTEM, Look
-from explorer.ui.memory import Memory
-from explorer.ui.menus import Actions, fill
-from explorer.ui.models.code import CodeDialog
-from explorer.ui.notices import Notices
-from explorer.ui.paint_watch import PaintWatch
-from explorer.ui.preferences import Preferences
-from explorer.ui.presenter import Presenter
-from explorer.ui.prompt import PromptBox
-from explorer.ui.recovery import Recovery
-from explorer.ui.screens import on_screen
-from explorer.ui.scrolled import Scrolled
-from explorer.ui.sequence import Sequence
-from explorer.ui.status import StatusBar
-from explorer.ui.stops import StopControls
-from explorer.ui.theme import THEMES
-from explorer.ui.topbar import TopBar, title_of
+from explorer.trace.files.saved_view import Seen
+from explorer.ui.access import mnemonics
+from explorer.ui.access.accessible import label_lists
+from explorer.ui.access.wheel_guard import leave_focus
+from explorer.ui.dialogs.remote_code import CodeDialog
+from explorer.ui.files.session_files import Files
+from explorer.ui.frame import saved_view
+from explorer.ui.frame.docks import Docks
+from explorer.ui.frame.notices import Notices
+from explorer.ui.frame.paint_watch import PaintWatch
+from explorer.ui.frame.presenter import Presenter
+from explorer.ui.frame.recovery import Recovery
+from explorer.ui.frame.status import StatusBar
+from explorer.ui.frame.token_area import Sequence
+from explorer.ui.frame.topbar import TopBar, title_of
+from explorer.ui.inputs.prompt import PromptBox
+from explorer.ui.inputs.sampling_controls import SamplingControls
+from explorer.ui.inputs.stop_rules import StopControls
+from explorer.ui.kit.screen_fit import on_screen
+from explorer.ui.kit.scrolled import Scrolled
+from explorer.ui.look.appearance import SYSTEM, Look
+from explorer.ui.look.theme import THEMES
+from explorer.ui.menus import sample_prompts
+from explorer.ui.menus.menus import Actions, fill
+from explorer.ui.settings.preferences import Preferences
+from explorer.ui.settings.settings import Memory
 
 if TYPE_CHECKING:
-    from explorer.ui.help import Help
-    from explorer.ui.models.hub import HubDialog
-    from explorer.ui.models.picker import ModelPicker
+    from explorer.ui.dialogs.help import Help
+    from explorer.ui.dialogs.hub import HubDialog
+    from explorer.ui.dialogs.model_picker import ModelPicker
 
 FIRST_SIZE = (1280, 720)
 _LEAST = (480, 320)  # pixels at any zoom; a window that is smaller than its parts scrolls
@@ -102,7 +104,7 @@ class Window(QMainWindow):
         leave_focus(self)
         label_lists(self)
         self._restore()
-        session.look_through(lambda: seen.look_at(self.docks, self.look))
+        session.look_through(lambda: saved_view.look_at(self.docks, self.look))
         self._unsubscribe = session.subscribe(self._on_state)
         self._on_state(None, session.state)
         self.prompt.edit.setFocus()
@@ -114,7 +116,7 @@ class Window(QMainWindow):
         help_menu = self._menus["help"]
         prompts = QMenu(self.tr("Sample prompts"), help_menu)
         help_menu.insertMenu(help_menu.actions()[0] if help_menu.actions() else None, prompts)
-        samples.fill(prompts, self.take_sample)
+        sample_prompts.fill(prompts, self.take_sample)
         view = self._menus["view"]
         view.addSeparator()
         for dock in self.docks.docks:
@@ -203,7 +205,7 @@ class Window(QMainWindow):
             self.docks.show_state(old, new)
             return
         if old is not None and new.seen is not None and old.seen is not new.seen:
-            seen.show(new.seen, self.docks, self.look)
+            saved_view.show(new.seen, self.docks, self.look)
         self.actions_table.follow(new)
         for part in (
             self.topbar,
@@ -277,7 +279,7 @@ class Window(QMainWindow):
     def choose_model(self) -> None:
         """The list of models on this computer, beside the window."""
         if self._picker is None:
-            from explorer.ui.models.picker import ModelPicker
+            from explorer.ui.dialogs.model_picker import ModelPicker
 
             self._picker = ModelPicker(self.session, self)
             self._picker.chosen.connect(self.files.open)
@@ -285,7 +287,7 @@ class Window(QMainWindow):
         self._picker.show()
         self._picker.activateWindow()
 
-    def take_sample(self, sample: samples.Sample) -> None:
+    def take_sample(self, sample: sample_prompts.Sample) -> None:
         """Put a sample prompt in place, on the model it was made for."""
         if self.session.state.request.model == sample.model:
             self.session.set_prompt(sample.prompt)
@@ -295,7 +297,7 @@ class Window(QMainWindow):
     def download_model(self) -> None:
         """Fetch a model from the Hub, beside the window."""
         if self._hub is None:
-            from explorer.ui.models.hub import HubDialog
+            from explorer.ui.dialogs.hub import HubDialog
 
             self._hub = HubDialog(self.session, self)
             self._hub.chosen.connect(self.files.open)
@@ -320,7 +322,7 @@ class Window(QMainWindow):
     def show_help(self) -> None:
         """What is on screen, and the keys, beside the window."""
         if self._help is None:
-            from explorer.ui.help import Help
+            from explorer.ui.dialogs.help import Help
 
             self._help = Help(self.actions_table, self)
         self._help.show_for(dock.panel for dock in self.docks.docks if dock.in_front)

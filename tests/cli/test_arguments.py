@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from explorer import __version__
-from explorer.cli.engine import engine_command
+from explorer.cli.commands.engine import engine_command
 from explorer.cli.errors import CommandError
 from tests.cli.conftest import Done
 

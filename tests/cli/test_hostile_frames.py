@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from explorer.cli import client
-from explorer.session.remote import EngineProcess
-from explorer.trace import messages as m
-from explorer.trace import wire
+from explorer.session.connection.remote import EngineProcess
+from explorer.trace.wire import framing
+from explorer.trace.wire import messages as m
 from tests.cli.conftest import Done
 from tests.trace import frames
 
@@ -63,8 +63,8 @@ class Scripted:
                 if kind not in (m.Stepped, m.Spelled):
                     raw = frames.changed(raw, ("body", "run"), request.run)
             try:
-                found = wire.read_event(io.BytesIO(raw))
-            except wire.WireError as error:
+                found = framing.read_event(io.BytesIO(raw))
+            except framing.WireError as error:
                 self._say(m.Lost(sentence=f"Unreadable: {error}.", unreadable=True))
                 return
             assert found is not None

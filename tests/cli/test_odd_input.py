@@ -15,7 +15,7 @@ import pytest
 
 from explorer.cli import client
 from explorer.engine.serve import LocalEngine
-from explorer.session.remote import EngineProcess
+from explorer.session.connection.remote import EngineProcess
 from tests.cli.conftest import Done
 from tests.engine import folders
 
@@ -155,8 +155,8 @@ def test_help_to_a_full_disk_says_so(tmp_path: Path, words: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
 def test_arguments_are_utf8_whatever_the_locale(tmp_path: Path, locale: dict[str, str]) -> None:
-    from explorer.trace import dxt
-    from tests.cli.test_saved import made_trace
+    from explorer.trace.files import dxt
+    from tests.cli.commands.test_saved import made_trace
 
     dxt.save(made_trace(), tmp_path / "grüße.dxt")
     assert run("show", tmp_path / "grüße.dxt", env=locale).returncode == 0
@@ -185,9 +185,9 @@ def test_a_path_that_is_not_utf8_is_called_a_path(tmp_path: Path) -> None:
 def test_figures_that_are_no_numbers_are_null(command: Command, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from explorer.trace import dxt
     from explorer.trace.card import Check, SelfCheck
-    from tests.cli.test_saved import made_trace
+    from explorer.trace.files import dxt
+    from tests.cli.commands.test_saved import made_trace
 
     odd = Check(name="x", passed=False, measured=float("inf"), tolerance=float("nan"))
     trace = replace(made_trace(), self_check=SelfCheck(passed=False, checks=(odd,)))
@@ -224,12 +224,12 @@ def test_a_progress_that_is_no_share_is_a_broken_frame(share: float) -> None:
 
     import msgspec
 
-    from explorer.trace import wire
-    from explorer.trace.messages import Progress
+    from explorer.trace.wire import framing
+    from explorer.trace.wire.messages import Progress
 
     whole = io.BytesIO()
-    wire.write_event(whole, Progress(text="x", fraction=0.125))
+    framing.write_event(whole, Progress(text="x", fraction=0.125))
     sent = whole.getvalue().replace(msgspec.msgpack.encode(0.125), msgspec.msgpack.encode(share))
-    with pytest.raises(wire.WireError, match="no share"):
-        wire.read_event(io.BytesIO(sent))
+    with pytest.raises(framing.WireError, match="no share"):
+        framing.read_event(io.BytesIO(sent))
     assert Progress(text="x", fraction=1.0000001).fraction == 1.0

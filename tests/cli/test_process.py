@@ -72,7 +72,7 @@ def test_interrupted_is_130_with_nothing_half_written(tmp_path: Path) -> None:
     engine.write_text(
         "import os, sys, threading\n"
         "from pathlib import Path\n"
-        "from explorer.trace import messages as m, wire\n"
+        "from explorer.trace.wire import framing as wire, messages as m\n"
         "out = os.fdopen(os.dup(1), 'wb')\n"
         "wire.write_event(out, m.Hello())\n"
         "wire.read_request(sys.stdin.buffer)\n"
@@ -99,8 +99,8 @@ def test_interrupted_is_130_with_nothing_half_written(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_behind_stdout_is_one_sentence(tmp_path: Path) -> None:
-    from explorer.trace import dxt
-    from tests.cli.test_saved import made_trace
+    from explorer.trace.files import dxt
+    from tests.cli.commands.test_saved import made_trace
 
     dxt.save(made_trace(), tmp_path / "a.dxt")
     with open("/dev/full", "w") as full:
@@ -115,7 +115,8 @@ def test_a_full_disk_behind_stdout_is_one_sentence(tmp_path: Path) -> None:
 def test_no_traceback_even_for_a_fault_of_ours(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data_folder: Path
 ) -> None:
-    from explorer.cli import main, show
+    from explorer.cli import main
+    from explorer.cli.commands import show
 
     monkeypatch.setattr(show, "_opened", lambda name: 1 // 0)
     assert main(["show", "x"]) == 3

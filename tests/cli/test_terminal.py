@@ -12,13 +12,13 @@ import pytest
 
 from explorer import places
 from explorer.cli.errors import CommandError
-from explorer.trace import dxt
-from explorer.trace.beside import Beside, Sibling
 from explorer.trace.card import Check, SelfCheck
+from explorer.trace.files import dxt
+from explorer.trace.files.saved_extras import Beside, Sibling
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
+from tests.cli.commands.test_saved import made_trace
 from tests.cli.conftest import Done
-from tests.cli.test_saved import made_trace
 from tests.hostile import ACTING, ACTS, TEXT, WORD, poisoned
 from tests.session.scripted import card
 from tests.trace.batches import result, row
@@ -96,7 +96,7 @@ def test_whatever_a_command_prints(command: Command, monkeypatch: pytest.MonkeyP
         print(TEXT)
         raise CommandError(TEXT)
 
-    monkeypatch.setattr("explorer.cli.show.run", run)
+    monkeypatch.setattr("explorer.cli.commands.show.run", run)
     done = command("show", "x.dxt")
     assert not ACTS.search(done.out + done.err)
     assert done.out.endswith("\n")

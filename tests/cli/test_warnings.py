@@ -16,7 +16,7 @@ from explorer.cli import client
 from explorer.engine.serve import LocalEngine
 from tests.cli.conftest import Done
 from tests.engine import folders
-from tests.engine.test_tiktoken import write_ranks
+from tests.engine.text.test_tiktoken_folder import write_ranks
 
 Command = Callable[..., Done]
 Q = gguf.GGMLQuantizationType

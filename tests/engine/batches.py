@@ -10,8 +10,9 @@ import msgspec
 import numpy as np
 import torch
 
-from explorer.engine import batch, selftest
-from explorer.engine.runner import Runner
+from explorer.engine.experiments import batch
+from explorer.engine.passes.runner import Runner
+from explorer.engine.selftest import selftest
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
 from tests.engine import architectures

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from explorer.engine import masks, scrutiny, selftest, sites
+from explorer.engine.capture import attention_sites
 from explorer.engine.errors import EngineError
-from explorer.engine.runner import Runner
+from explorer.engine.passes import masks
+from explorer.engine.passes.runner import Runner
+from explorer.engine.selftest import measured_gaps, selftest
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.rounding import largest
 from explorer.trace.trace import Trace
@@ -28,7 +30,7 @@ STEPS = 3  # a prefill and two more
 PADS = 3
 WEIGHTS = 1e-4
 _FINDINGS = ("maps", "capture", "prefix", "causal_off", "cache", "undo", "left", "right")
-NOTHING_TO_SHOW = (sites.NO_ATTENTION, sites.NOT_RUN)
+NOTHING_TO_SHOW = (attention_sites.NO_ATTENTION, attention_sites.NOT_RUN)
 
 
 @dataclass(slots=True)
@@ -181,7 +183,7 @@ def _maps_of_step(this: Examination, trace: Trace, step: int) -> str:
         for head in range(record.heads):
             a, b = trace.weights(step, record.layer, head), theirs[head, rows, span]
             if record.sinks is not None:  # some give their weights without the sink's share
-                a, b = scrutiny.shares(a), scrutiny.shares(b)
+                a, b = measured_gaps.shares(a), measured_gaps.shares(b)
             gap = max(gap, largest(a - b))
         this.check(f"map of step {step} layer {record.layer}", gap, WEIGHTS)
     if any(record.sinks is not None for record in records):
@@ -201,11 +203,11 @@ def _eager_maps(this: Examination, ids: tuple[int, ...]) -> list[np.ndarray]:
 def _kernel_outputs(this: Examination, trace: Trace, step: int) -> None:
     """Where the eager copy gives no weights: weights · V against what the kernel gave."""
     ids = _read(trace, step)
-    layout = scrutiny.Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
+    layout = measured_gaps.Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
     done = this.runner.forward(_request(), layout, 0, None, keep_outputs=True)
-    gaps = scrutiny.kernel_output(done, layout)
+    gaps = measured_gaps.kernel_output(done, layout)
     rows = slice(trace.steps[step].first_slot, len(ids))
-    for one in scrutiny.drawn(done):
+    for one in measured_gaps.drawn(done):
         layer = one.record.layer
         if trace.record(step, layer).kind == "absent":
             continue
@@ -281,8 +283,8 @@ def _opened_maps_are_the_models(this: Examination, opened: Trace) -> None:
     for record, theirs in zip(attending, own, strict=True):
         gaps = [
             largest(
-                scrutiny.shares(opened.weights(0, record.layer, head))
-                - scrutiny.shares(theirs[head])
+                measured_gaps.shares(opened.weights(0, record.layer, head))
+                - measured_gaps.shares(theirs[head])
             )
             for head in range(record.heads)
         ]
@@ -290,7 +292,7 @@ def _opened_maps_are_the_models(this: Examination, opened: Trace) -> None:
 
 
 def _every_logit(this: Examination, request: RunRequest, ids: tuple[int, ...]) -> np.ndarray:
-    layout = scrutiny.Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
+    layout = measured_gaps.Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
     return this.runner.forward(request, layout, 0, None, at=range(len(ids))).logits
 
 

@@ -20,18 +20,19 @@ import gguf as library
 import pytest
 import torch
 
-from explorer.engine import catalog, findings, recipe
 from explorer.engine.errors import BadInput
-from explorer.engine.loading import load
+from explorer.engine.library import catalog, recipe
+from explorer.engine.library.stores import Source
+from explorer.engine.loading.loading import load
+from explorer.engine.passes.runner import Runner
 from explorer.engine.progress import never
-from explorer.engine.runner import Runner
-from explorer.engine.stores import Source
-from explorer.engine.tokenizers import Tokenizer, load_tokenizer
+from explorer.engine.selftest import store
+from explorer.engine.text.tokenizers import Tokenizer, load_tokenizer
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.folders import byte_level, model, write_folder, write_gguf, write_tokenizer
 from tests.engine.mutants import mutant
-from tests.engine.test_tiktoken import write_ranks
-from tests.engine.test_tokenizers import write_sentence_piece
+from tests.engine.text.test_tiktoken_folder import write_ranks
+from tests.engine.text.test_tokenizers import write_sentence_piece
 
 FEW, MANY = 5, 150  # mutants of each kind of file; of those that take no model, ten times as many
 SECONDS = 20  # for one of them; a machine may be busy
@@ -77,7 +78,7 @@ def open_and_run(path: Path) -> None:
         loaded = load(str(path))
         use(loaded.tokenizer)
         runner = Runner(loaded)
-        findings.find(runner, never, again=True)
+        store.find(runner, never, again=True)
         request = RunRequest(prompt="the cat")
         runner.step(request, runner.layout(request, ()), 0, Sampling())
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from explorer.engine import kernels, modes, one_row, selftest
+from explorer.engine import kernels, modes, one_row
 from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.machine.memory_bandwidth import step_bytes
 from explorer.engine.one_rotary import OneRotary
 from explorer.engine.one_row import OneRow
-from explorer.engine.runner import Runner
-from explorer.engine.traffic import step_bytes
+from explorer.engine.passes.runner import Runner
+from explorer.engine.selftest import selftest
 from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.rounding import logit_tolerance

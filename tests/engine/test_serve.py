@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from explorer.engine.serve import LocalEngine
-from explorer.trace import messages, wire
-from explorer.trace.library import Library, Recipe
-from explorer.trace.messages import AnyRequest, Event
+from explorer.trace.found_models import Library, Recipe
 from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.wire import framing, messages
+from explorer.trace.wire.messages import AnyRequest, Event
 from tests.engine import folders
 
 PROMPT = "the cat sat on the mat"
@@ -195,7 +195,7 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 def said(child: subprocess.Popen[bytes]) -> Event:
     """What the child says next, but that it is there."""
     pipe: Any = child.stdout
-    while isinstance(event := wire.read_event(pipe), messages.Alive):
+    while isinstance(event := framing.read_event(pipe), messages.Alive):
         pass
     assert event is not None
     return event
@@ -208,17 +208,17 @@ def test_the_child_process_speaks_frames_and_leaves_when_told(
     hello = said(child)
     assert isinstance(hello, messages.Hello)
     assert hello.versions["torch"].startswith("2.13")
-    wire.write_request(child.stdin, messages.Load(run=1, model=model))  # type: ignore[arg-type]
+    framing.write_request(child.stdin, messages.Load(run=1, model=model))  # type: ignore[arg-type]
     while not isinstance(event := said(child), messages.Loaded):
         assert isinstance(event, messages.Progress), event
-    wire.write_request(  # type: ignore[arg-type]
+    framing.write_request(  # type: ignore[arg-type]
         child.stdin, messages.Advance(run=2, request=RunRequest(prompt=PROMPT), steps=2)
     )
     kinds = []
     while not isinstance(event := said(child), messages.Finished):
         kinds.append(type(event).__name__)
     assert kinds == ["Prompted", "Stepped", "Stepped"]
-    wire.write_request(child.stdin, messages.Quit())  # type: ignore[arg-type]
+    framing.write_request(child.stdin, messages.Quit())  # type: ignore[arg-type]
     assert child.wait(timeout=20) == 0
 
 
@@ -244,14 +244,14 @@ def test_the_child_says_that_it_is_there_while_it_works(
 ) -> None:
     """Two signs of life, though nothing is asked: the second comes while libraries are imported."""
     pipe: Any = child.stdout
-    events = [wire.read_event(pipe) for _ in range(3)]
+    events = [framing.read_event(pipe) for _ in range(3)]
     assert [type(event) for event in events] == [messages.Hello, messages.Alive, messages.Alive]
 
 
 def test_an_interrupt_ends_the_child_quietly(child: subprocess.Popen[bytes]) -> None:
     assert child.stdout is not None
     assert child.stderr is not None
-    wire.read_event(child.stdout)  # type: ignore[arg-type]
+    framing.read_event(child.stdout)  # type: ignore[arg-type]
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=30) in (0, 130)
     assert b"Traceback" not in child.stderr.read()

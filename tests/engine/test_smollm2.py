@@ -8,13 +8,15 @@ import time
 import numpy as np
 import pytest
 
-from explorer.engine import checks, loading, prefix, scrutiny, selftest
-from explorer.engine.runner import Runner
+from explorer.engine.experiments import prefix
+from explorer.engine.loading import loading
+from explorer.engine.passes.runner import Runner
+from explorer.engine.selftest import measured_gaps, selfcheck, selftest
 from explorer.engine.serve import LocalEngine
-from explorer.trace import messages as m
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
+from explorer.trace.wire import messages as m
 
 pytestmark = pytest.mark.smollm2
 
@@ -50,7 +52,7 @@ def test_paris(runner: Runner) -> None:
     assert [s.phase for s in steps] == ["prefill"] + ["decode"] * 7
     assert [s.positions_processed for s in steps] == [5] + [1] * 7
     assert all(s.cache_bytes == BYTES_A_TOKEN * s.cache_tokens for s in steps)
-    assert ids(steps) == scrutiny.generated(runner, runner.layout(FRANCE, ()), 8)
+    assert ids(steps) == measured_gaps.generated(runner, runner.layout(FRANCE, ()), 8)
 
 
 def test_without_cache_the_same_tokens_and_more_work(runner: Runner) -> None:
@@ -76,7 +78,7 @@ def test_without_mask_every_layer_sees_the_future(runner: Runner) -> None:
 
 def test_every_check_passes(runner: Runner) -> None:
     chosen = tuple(ids(run(runner, FRANCE, 4)))
-    found = {check.name: check for check in checks.check(runner, FRANCE, chosen)}
+    found = {check.name: check for check in selfcheck.check(runner, FRANCE, chosen)}
     assert len(found) == 7
     assert all(check.passed for check in found.values()), found
 

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers.models import BPE
 from tokenizers.processors import TemplateProcessing
 
-from explorer.engine.tokenizers import Tokenizer
+from explorer.engine.text.tokenizers import Tokenizer
 
 TEXTS = [
     "the cat sat",

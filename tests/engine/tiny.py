@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from explorer.engine.loading import LoadedModel
-from explorer.engine.runner import Runner
-from explorer.engine.structure import decoder_layers
-from explorer.engine.tokenizers import Encoded
+from explorer.engine.loading.loading import LoadedModel
+from explorer.engine.model_files.find_layers import decoder_layers
+from explorer.engine.passes.runner import Runner
+from explorer.engine.text.tokenizers import Encoded
 from explorer.trace.card import ModelCard
 from explorer.trace.step import Origin, Token
 

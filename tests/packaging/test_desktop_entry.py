@@ -97,7 +97,7 @@ def test_the_desktops_own_programs_find_it_valid(program):
 def test_a_session_is_known_by_its_first_bytes(desktop_entry, tmp_path):
     """By what programs of this kind write, whatever the file is called."""
     sys.path.insert(0, str(ROOT))
-    from explorer.trace import dxt
+    from explorer.trace.files import dxt
     from tests.trace.runs import made_trace
 
     dxt.save(made_trace(1), tmp_path / "run.dxt")

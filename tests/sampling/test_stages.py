@@ -213,8 +213,8 @@ def test_stages_keep_up_with_a_slider(size: int, per_second: int) -> None:
 @pytest.mark.smollm2
 @pytest.mark.timeout(1800)
 def test_real_logits_equal_transformers() -> None:
-    from explorer.engine import loading
-    from explorer.engine.runner import Runner
+    from explorer.engine.loading import loading
+    from explorer.engine.passes.runner import Runner
     from explorer.trace.request import RunRequest
 
     runner = Runner(loading.load("smollm2"))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from explorer.trace import messages as m
-from explorer.trace import wire
+from explorer.trace.wire import framing
+from explorer.trace.wire import messages as m
 
 out = os.fdopen(os.dup(1), "wb")
 behaviour = sys.argv[1]
@@ -23,17 +23,17 @@ behaviour = sys.argv[1]
 
 def echo() -> None:
     """Answers Tokenize with its text, dies on Load, stops reading on FindModels."""
-    wire.write_event(out, m.Hello(versions={"pid": str(os.getpid())}))
-    while (request := wire.read_request(sys.stdin.buffer)) is not None:
+    framing.write_event(out, m.Hello(versions={"pid": str(os.getpid())}))
+    while (request := framing.read_request(sys.stdin.buffer)) is not None:
         match request:
             case m.Quit():
                 return
             case m.Tokenize():
-                wire.write_event(out, m.Tokens(run=request.run, text=request.text, tokens=()))
+                framing.write_event(out, m.Tokens(run=request.run, text=request.text, tokens=()))
             case m.Load():
                 os._exit(7)
             case m.FindModels():
-                wire.write_event(out, m.Progress(run=request.run, text="deaf now"))
+                framing.write_event(out, m.Progress(run=request.run, text="deaf now"))
                 threading.Event().wait()
 
 
@@ -45,7 +45,7 @@ def runs() -> None:
     asked: queue.SimpleQueue[m.AnyRequest] = queue.SimpleQueue()
 
     def say(event: m.Event) -> None:
-        wire.write_event(out, event)
+        framing.write_event(out, event)
 
     def work() -> None:
         while True:
@@ -65,7 +65,7 @@ def runs() -> None:
 
     say(m.Hello())
     threading.Thread(target=work, daemon=True).start()
-    while (request := wire.read_request(sys.stdin.buffer)) is not None:
+    while (request := framing.read_request(sys.stdin.buffer)) is not None:
         if isinstance(request, m.Quit):
             return
         if isinstance(request, m.Cancel):
@@ -78,7 +78,7 @@ match behaviour:
     case "echo":
         echo()
     case "stubborn":  # greets, and never ends by itself
-        wire.write_event(out, m.Hello())
+        framing.write_event(out, m.Hello())
         while True:
             time.sleep(60)
     case "silent":
@@ -88,7 +88,7 @@ match behaviour:
         out.flush()
         sys.stdin.buffer.read()
     case "half":  # a frame that breaks off
-        wire.write_event(out, m.Hello())
+        framing.write_event(out, m.Hello())
         out.write(b"\x40\x00\x00\x00abc")
         out.flush()
         os._exit(0)
@@ -97,10 +97,10 @@ match behaviour:
         out.flush()
         sys.stdin.buffer.read()
     case "huge":  # an array that no machine should make room for
-        wire.write_event(out, m.Hello())
+        framing.write_event(out, m.Hello())
         shape = tuple(map(int, sys.argv[2].split(",")))
-        array = wire.ArrayHeader("logits", "<f4", shape)
-        header = wire.FrameHeader(v=m.PROTOCOL, run=1, kind=sys.argv[3], arrays=(array,))
+        array = framing.ArrayHeader("logits", "<f4", shape)
+        header = framing.FrameHeader(v=m.PROTOCOL, run=1, kind=sys.argv[3], arrays=(array,))
         raw = msgspec.msgpack.encode(header)
         out.write(struct.pack("<I", len(raw)) + raw)
         out.flush()
@@ -111,41 +111,41 @@ match behaviour:
         print("ssh: Could not resolve hostname gpu-box", file=sys.stderr)
         sys.exit(255)
     case "deaf":  # greets, works, and obeys no cancel
-        wire.write_event(out, m.Hello())
-        while (request := wire.read_request(sys.stdin.buffer)) is not None:
-            wire.write_event(out, m.Progress(run=request.run, text="busy"))
+        framing.write_event(out, m.Hello())
+        while (request := framing.read_request(sys.stdin.buffer)) is not None:
+            framing.write_event(out, m.Progress(run=request.run, text="busy"))
     case "stalls":  # greets, and never answers
-        wire.write_event(out, m.Hello())
+        framing.write_event(out, m.Hello())
         threading.Event().wait()
     case "half of a frame":
-        wire.write_event(out, m.Hello())
+        framing.write_event(out, m.Hello())
         out.write(b"\x40\x00\x00\x00abc")
         out.flush()
         threading.Event().wait()
     case "slow":  # answers after a long time, of which it tells nothing but that it is there
-        wire.write_event(out, m.Hello())
-        while (request := wire.read_request(sys.stdin.buffer)) is not None:
+        framing.write_event(out, m.Hello())
+        while (request := framing.read_request(sys.stdin.buffer)) is not None:
             for _ in range(15):
                 time.sleep(0.1)
-                wire.write_event(out, m.Alive())
-            wire.write_event(out, m.Finished(run=request.run, reason="steps"))
+                framing.write_event(out, m.Alive())
+            framing.write_event(out, m.Finished(run=request.run, reason="steps"))
     case "trickles":  # its answer comes in pieces, as over a slow line
-        wire.write_event(out, m.Hello())
-        run = wire.read_request(sys.stdin.buffer).run
+        framing.write_event(out, m.Hello())
+        run = framing.read_request(sys.stdin.buffer).run
         frame = io.BytesIO()
-        wire.write_event(frame, m.Finished(run=run, reason="steps" * 10))
+        framing.write_event(frame, m.Finished(run=run, reason="steps" * 10))
         for byte in frame.getvalue():
             time.sleep(0.02)
             out.write(bytes([byte]))
             out.flush()
         sys.stdin.buffer.read()
     case "late":  # says nothing for a long time, though nothing was asked
-        wire.write_event(out, m.Hello())
+        framing.write_event(out, m.Hello())
         time.sleep(1.5)
-        wire.write_event(out, m.Progress(text="still here"))
+        framing.write_event(out, m.Progress(text="still here"))
         sys.stdin.buffer.read()
     case "no greeting":
-        wire.write_event(out, m.Progress(text="hm"))
+        framing.write_event(out, m.Progress(text="hm"))
         sys.stdin.buffer.read()
     case "noisy":
         for i in range(3000):
@@ -153,6 +153,6 @@ match behaviour:
         echo()
     case "nested":  # starts a child of its own that outlives a polite end
         nested = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        wire.write_event(out, m.Hello(versions={"nested": str(nested.pid)}))
+        framing.write_event(out, m.Hello(versions={"nested": str(nested.pid)}))
         while True:
             time.sleep(60)

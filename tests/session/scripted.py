@@ -11,11 +11,11 @@ import numpy as np
 
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.trace import messages as m
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.card import ModelCard
 from explorer.trace.request import Sampling
 from explorer.trace.step import Draw, Phase, Step, Token
+from explorer.trace.wire import messages as m
 
 VOCABULARY = 40
 PROMPT = tuple(Token(i, f"p{i}".encode()) for i in range(3))

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from explorer.session import budget
+from explorer.session import capture_budget
 from explorer.session.branches import Branches, shared_steps, step_bytes
-from explorer.trace import messages as m
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
+from explorer.trace.wire import messages as m
 from tests.session.scripted import PROMPT, Stage, card, made_step
 
 
@@ -79,7 +79,7 @@ def test_passes_that_gave_their_records_up_no_longer_count() -> None:
         one = one.appended(made_step(i, recompute=True), Token(i, b"t", "generated"))
     tree = Branches().seen(one.truncated(2)).seen(one)
     assert tree.bytes == sum(map(step_bytes, one.steps))
-    smaller = budget.within(one, 1)
+    smaller = capture_budget.within(one, 1)
     assert smaller is not one
     assert tree.seen(smaller).bytes == sum(map(step_bytes, smaller.steps)) < tree.bytes
 

@@ -12,13 +12,13 @@ import pytest
 from explorer import places
 from explorer import sampling as chain
 from explorer.engine.serve import LocalEngine
-from explorer.figures import tokens
+from explorer.figures.text import tokens
 from explorer.session.branches import Branches
-from explorer.trace import dxt
+from explorer.trace.files import dxt
 from explorer.trace.request import Sampling, Stops
 from explorer.trace.trace import Trace
 from tests.engine import folders
-from tests.session.test_real_engine import Running
+from tests.session.connection.test_real_engine import Running
 
 REAL = sorted(places.models_folder().glob("smollm2/*.gguf"))  # before tests get their own home
 TEXT = "👩‍🚀 漢字"

@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer.session.remote import EngineProcess
+from explorer.session.connection.remote import EngineProcess
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.trace import messages as m
-from explorer.trace import wire
 from explorer.trace.card import Check
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
+from explorer.trace.wire import framing
+from explorer.trace.wire import messages as m
 from tests.session.scripted import PROMPT, Stage, card, ids, stepped
 
 FAKE = Path(__file__).with_name("fake_engine.py")
@@ -146,7 +146,7 @@ def said(stage: Stage) -> tuple[m.Event, ...]:
 def mutant(event: m.Event, draw: random.Random) -> bytes:
     """A frame with some bytes changed, lost or doubled."""
     frame = io.BytesIO()
-    wire.write_event(frame, event)
+    framing.write_event(frame, event)
     raw = bytearray(frame.getvalue())
     for _ in range(draw.choice((1, 1, 2, 5))):
         at = draw.randrange(len(raw))
@@ -175,8 +175,8 @@ def malformed(stage: Stage, seed: int, count: int) -> int:
         raw = mutant(draw.choice(said(stage)), draw)
         before = stage.state.trace
         try:
-            event = wire.read_event(io.BytesIO(raw))
-        except wire.WireError:
+            event = framing.read_event(io.BytesIO(raw))
+        except framing.WireError:
             continue
         if event is None:
             continue

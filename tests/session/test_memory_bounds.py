@@ -6,8 +6,8 @@ import gc
 import tracemalloc
 
 from explorer.session.branches import step_bytes
-from explorer.session.history import LIMIT_BYTES, History
 from explorer.session.state import State
+from explorer.session.undo_history import LIMIT_BYTES, History
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Step
 from tests.session.scripted import Stage, made_step

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from explorer.session.driver import KEEP_CHANGING
-from explorer.trace import dxt
-from explorer.trace import messages as m
+from explorer.trace.files import dxt
 from explorer.trace.trace import Trace
+from explorer.trace.wire import messages as m
+from tests.session.jobs.test_replay_check import BEFORE, CHANGED
+from tests.session.saving.test_trace_files import made_trace, settle
 from tests.session.scripted import Stage, card, ids, made_step
-from tests.session.test_files import made_trace, settle
-from tests.session.test_proof import BEFORE, CHANGED
 
 
 def of_model(name: str, **fields: object) -> Trace:

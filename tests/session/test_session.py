@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from explorer.session.state import State
-from explorer.trace import messages as m
+from explorer.trace.wire import messages as m
 from tests.session.scripted import Stage, ids, stepped
 
 

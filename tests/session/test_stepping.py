@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from explorer.trace import messages as m
 from explorer.trace.request import Sampling
 from explorer.trace.step import Token
+from explorer.trace.wire import messages as m
 from tests.session.scripted import PROMPT, Stage, ids, stepped
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from explorer.session.stopwatch import Stopwatch
-from explorer.trace import messages as m
+from explorer.trace.wire import messages as m
 from tests.session.scripted import Stage, made_step, stepped
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.trace import dxt
+from explorer.trace.files import dxt
 from tests.trace.runs import made_trace
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from explorer.trace import messages as m
-from explorer.trace import wire
 from explorer.trace.card import Check
 from explorer.trace.chat import ChatParts
-from explorer.trace.plan import Plan
+from explorer.trace.run_cost import Plan
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
+from explorer.trace.wire import framing
+from explorer.trace.wire import messages as m
 from tests.trace.batches import result, row
-from tests.trace.test_bounds import whole
+from tests.trace.files.test_bounds import whole
 
 Path = tuple[str | int, ...]
 
@@ -52,7 +52,7 @@ def events(run: int = 1) -> tuple[m.Event, ...]:
 def frame(event: m.Event) -> bytes:
     """The event as it is sent."""
     stream = io.BytesIO()
-    wire.write_event(stream, event)
+    framing.write_event(stream, event)
     return stream.getvalue()
 
 

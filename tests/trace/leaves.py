@@ -9,7 +9,7 @@ from msgspec import inspect
 
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
-from explorer.trace.dxt_body import Body
+from explorer.trace.files.dxt_body import Body
 
 Path = tuple[str | int, ...]
 Field = tuple[type, str]

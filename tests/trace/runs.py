@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from explorer.trace import dxt
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.card import Capability, Check, ModelCard, SelfCheck
+from explorer.trace.files import dxt
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Draw, Phase, Step, Token
 from explorer.trace.trace import Trace

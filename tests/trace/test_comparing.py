@@ -15,7 +15,7 @@ from tests.trace.runs import made_trace
 
 
 def frozen_with_arrays(room: ModuleType) -> Iterator[type]:
-    for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+    for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
         for thing in vars(importlib.import_module(found.name)).values():
             if isinstance(thing, type) and dataclasses.is_dataclass(thing):
                 arrays = any("ndarray" in str(field.type) for field in dataclasses.fields(thing))

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from explorer.trace import messages as m
-from explorer.trace import wire
-from explorer.trace.packing import StepHeader
 from explorer.trace.step import Token
+from explorer.trace.wire import framing
+from explorer.trace.wire import messages as m
+from explorer.trace.wire.packing import StepHeader
 from tests.trace import frames, leaves
 
 # What a measurement or an experiment may give though something went wrong.
@@ -39,7 +39,7 @@ def hostile() -> Iterator[tuple[str, object, bytes]]:
 
 
 def read(raw: bytes) -> m.Event | None:
-    return wire.read_event(io.BytesIO(raw))
+    return framing.read_event(io.BytesIO(raw))
 
 
 def test_every_frame_is_sound_as_it_is() -> None:
@@ -66,7 +66,7 @@ def test_a_number_beyond_its_bounds_is_refused_wherever_it_is() -> None:
         count += 1
         try:
             read(raw)
-        except wire.WireError:
+        except framing.WireError:
             continue
         taken[str(value)].add(field.split()[1])
     assert count > 1000
@@ -82,7 +82,7 @@ def test_logits_that_are_no_numbers_are_refused(odd: float) -> None:
     (event,) = (e for e in frames.events() if isinstance(e, m.Stepped))
     logits = np.full_like(event.step.logits, odd)
     bad = msgspec.structs.replace(event, step=replace(event.step, logits=logits))
-    with pytest.raises(wire.WireError, match="no numbers"):
+    with pytest.raises(framing.WireError, match="no numbers"):
         read(frames.frame(bad))
 
 
@@ -90,5 +90,5 @@ def test_a_batch_whose_rows_do_not_fit_is_refused() -> None:
     (event,) = (e for e in frames.events() if isinstance(e, m.Batched))
     first = msgspec.structs.replace(event.result.rows[0], alone=())
     odd = msgspec.structs.replace(event.result, rows=(first, *event.result.rows[1:]))
-    with pytest.raises(wire.WireError, match="row 1 of the batch"):
+    with pytest.raises(framing.WireError, match="row 1 of the batch"):
         read(frames.frame(m.Batched(result=odd)))

@@ -7,9 +7,9 @@ import io
 import numpy as np
 import pytest
 
-from explorer.trace import messages, wire
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
+from explorer.trace.wire import framing, messages
 
 TOKENS = (
     Token(0, b"a"), Token(1, b""), Token(2, b"\xf0\x9f"), Token(3, b"<|end|>", special=True),
@@ -19,14 +19,14 @@ TOKENS = (
 
 def test_every_token_comes_back_over_the_wire() -> None:
     stream = io.BytesIO()
-    wire.write_event(stream, messages.Spelled(run=7, vocabulary=Vocabulary.of(TOKENS)))
+    framing.write_event(stream, messages.Spelled(run=7, vocabulary=Vocabulary.of(TOKENS)))
     stream.seek(0)
-    event = wire.read_event(stream)
+    event = framing.read_event(stream)
     assert isinstance(event, messages.Spelled)
     assert event.run == 7
     assert len(event.vocabulary) == 6
     assert tuple(event.vocabulary.token(i, "prompt") for i in range(6)) == TOKENS
-    assert wire.read_event(stream) is None
+    assert framing.read_event(stream) is None
 
 
 def test_two_ids_of_one_spelling_are_both_found() -> None:

@@ -13,7 +13,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QEvent, QMessageLogContext, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
-from explorer.ui.garbage import Garbage
+from explorer.ui.threads.gc_timer import Garbage
 from tests.ui.stage import WindowStage
 
 _HARMLESS = (

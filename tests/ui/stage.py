@@ -8,11 +8,11 @@ from unittest.mock import patch
 from PySide6.QtCore import QEvent, QSize
 from PySide6.QtWidgets import QApplication
 
-from explorer.ui import system_look
-from explorer.ui.focus_ring import FocusRings
-from explorer.ui.keys import KeyGuard
-from explorer.ui.look import Look
-from explorer.ui.memory import Memory
+from explorer.ui.access.focus_ring import FocusRings
+from explorer.ui.access.shortcut_guard import KeyGuard
+from explorer.ui.look import system_appearance
+from explorer.ui.look.appearance import Look
+from explorer.ui.settings.settings import Memory
 from explorer.ui.window import Window
 from tests.session.scripted import Stage
 from tests.ui.waiting import activate, resize, settle, show, wait_until
@@ -25,7 +25,7 @@ class WindowStage(Stage):
         super().__init__()
         self.app = app
         self.memory = Memory(folder / "settings.ini")
-        with patch.object(system_look, "_session_bus", lambda: False):  # of whoever runs this
+        with patch.object(system_appearance, "_session_bus", lambda: False):  # of whoever runs this
             self.look = Look(app, self.memory, room=QSize(3840, 2160))
         self._guard = KeyGuard(app)
         self._rings = FocusRings(app)

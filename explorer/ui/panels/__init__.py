@@ -1,8 +1,8 @@
-"""One file per panel; they know nothing of each other.
+"""One file or folder per panel; they know nothing of each other.
 
-A new panel is a subclass of `explorer.ui.panel.Panel` in a file of its own, and a line in PANELS.
-One that opens as a tab beside another is imported and made when it is first seen: the window is on
-screen a good deal sooner for it.
+A new panel is a subclass of `explorer.ui.panel.panel.Panel` in a file of its own, and a line in
+PANELS.  One that opens as a tab beside another is imported and made when it is first seen: the
+window is on screen a good deal sooner for it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
-from explorer.ui.panel import Panel
-from explorer.ui.panels.attention import AttentionPanel
-from explorer.ui.panels.kv_cache import KvCachePanel
+from explorer.ui.panel.panel import Panel
+from explorer.ui.panels.attention.panel import AttentionPanel
+from explorer.ui.panels.kv_cache.panel import KvCachePanel
 from explorer.ui.panels.next_token import NextTokenPanel
-from explorer.ui.panels.timings import TimingsPanel
+from explorer.ui.panels.timings.panel import TimingsPanel
 
 
 def _sampling() -> type[Panel]:
-    from explorer.ui.panels.sampling import SamplingPanel
+    from explorer.ui.panels.sampling.panel import SamplingPanel
 
     return SamplingPanel
 
@@ -32,19 +32,19 @@ def _branches() -> type[Panel]:
 
 
 def _draws() -> type[Panel]:
-    from explorer.ui.panels.draws import DrawsPanel
+    from explorer.ui.panels.samples import DrawsPanel
 
     return DrawsPanel
 
 
 def _padding() -> type[Panel]:
-    from explorer.ui.panels.padding import PaddingPanel
+    from explorer.ui.panels.padding.panel import PaddingPanel
 
     return PaddingPanel
 
 
 def _model() -> type[Panel]:
-    from explorer.ui.panels.model import ModelPanel
+    from explorer.ui.panels.model.panel import ModelPanel
 
     return ModelPanel
 

@@ -21,19 +21,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.figures import branches as figures
-from explorer.figures import sentences, tokens
-from explorer.figures.branches import Cost, Pair, Row
+from explorer.figures.prediction import branches as figures
+from explorer.figures.prediction.branches import Cost, Pair, Row
+from explorer.figures.text import sentences, tokens
 from explorer.session.branches import LIMIT_BYTES, Branch
-from explorer.session.history import LIMIT_BYTES as UNDO_BYTES
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.calm import ComboBox
-from explorer.ui.canvases.branch_tree import BranchTree, Place
-from explorer.ui.elided import ElidedLabel
-from explorer.ui.panel import Panel, View
-from explorer.ui.sentence import SentenceLabel
-from explorer.ui.theme import Theme
+from explorer.session.undo_history import LIMIT_BYTES as UNDO_BYTES
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.canvases.tokens.branch_tree import BranchTree, Place
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.panel import Panel, View
 from explorer.wording import exact_percent, information, unit
 
 _MOST_ROWS = 500  # of the comparison

@@ -8,17 +8,17 @@ from functools import partial
 from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QWidget
 
-from explorer.figures import next_token as figures
-from explorer.figures import tokens
-from explorer.figures.next_token import Bar, NextToken
+from explorer.figures.prediction import next_token as figures
+from explorer.figures.prediction.next_token import Bar, NextToken
+from explorer.figures.text import tokens
 from explorer.sampling import SamplingError
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.canvases.bars import Bars, Row
-from explorer.ui.elided import ElidedLabel
-from explorer.ui.panel import Panel, View
-from explorer.ui.theme import Theme
-from explorer.ui.worker import Worker
+from explorer.ui.canvases.tokens.token_bars import Bars, Row
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.panel import Panel, View
+from explorer.ui.threads.worker import Worker
 from explorer.wording import exact_percent, information, percent
 
 

@@ -1,0 +1,65 @@
+"""`check`: the self-check on a fixed prompt."""
+
+from __future__ import annotations
+
+import argparse
+
+from explorer.cli.client import Client
+from explorer.cli.commands.engine import engine_command
+from explorer.cli.commands.trace import run_loaded
+from explorer.cli.document import print_json, print_table, self_check_document
+from explorer.cli.errors import CHECK_FAILED, DONE, ENGINE_FAILED, CommandError
+from explorer.figures.text import warnings
+from explorer.trace.card import Check, SelfCheck
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.wire import messages as m
+
+PROMPT = "The quick brown fox jumps over the lazy dog."
+STEPS = 8
+
+
+def run(arguments: argparse.Namespace) -> int:
+    request = RunRequest(model=arguments.model, prompt=PROMPT)
+    with Client(engine_command(arguments.engine)) as client:
+        card = client.load(request.model, test_again=True)
+        chosen: tuple[int, ...] = ()
+        if not card.not_finite:  # else there is nothing to choose by, and the check says so
+            chosen = run_loaded(client, card, request, STEPS, Sampling()).chosen_ids
+        checks = _checks(client, m.CheckTrace(request=request, chosen=chosen))
+    passed = all(check.passed for check in checks)
+    document = {
+        "model": arguments.model,
+        **self_check_document(SelfCheck(passed=passed, checks=checks)),
+        "warnings": warnings.of_run(card, Sampling()),
+    }
+    if arguments.json:
+        print_json(document)
+    else:
+        _print(arguments.model, passed, checks)
+    return DONE if passed else CHECK_FAILED
+
+
+def _checks(client: Client, request: m.CheckTrace) -> tuple[Check, ...]:
+    found: list[Check] = []
+    for event in client.answers(request):
+        if isinstance(event, m.Checked):
+            found.append(event.check)
+            client.progress(event.check.name)
+    if not found:
+        raise CommandError("The engine ran no check.", ENGINE_FAILED)
+    return tuple(found)
+
+
+def _print(model: str, passed: bool, checks: tuple[Check, ...]) -> None:
+    rows = [
+        (
+            "passed" if check.passed else "FAILED",
+            check.name,
+            f"{check.measured:.3g}",
+            f"{check.tolerance:.3g}",
+            check.note,
+        )
+        for check in checks
+    ]
+    print_table(("", "check", "measured", "tolerance", "note"), rows, left={0, 1, 4})
+    print(f"\n{model}: {'all checks passed' if passed else 'a check FAILED'}")

@@ -1,0 +1,163 @@
+"""`trace`: run a model for some steps, then show or save what happened."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from explorer import disk
+from explorer import sampling as chain
+from explorer.cli.client import Client
+from explorer.cli.commands.engine import engine_command
+from explorer.cli.document import print_json, print_trace, trace_document
+from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
+from explorer.figures.cost import run_cost as plan_words
+from explorer.figures.text import warnings
+from explorer.session import capture_budget
+from explorer.session.jobs.live_tokens import encoding_problem
+from explorer.trace.card import ModelCard
+from explorer.trace.files import dxt
+from explorer.trace.files.bounds import MOST_PADDING
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.trace import Trace
+from explorer.trace.wire import messages as m
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Everything that can be refused is refused before the engine starts."""
+    request, given = _request(arguments), _given(arguments)
+    _sampling(given)  # refused now, if it is to be refused
+    command = engine_command(arguments.engine)
+    out = None if arguments.out is None else writable(arguments.out)
+    with Client(command) as client:
+        card = client.load(request.model, request.dtype, request.device, mode=request.mode)
+        sampling = _sampling(given, card if arguments.model_defaults else None)
+        trace = run_loaded(client, card, request, arguments.steps, sampling)
+    if out is not None:
+        try:
+            dxt.save(trace, out)
+        except dxt.DxtError as error:
+            raise CommandError(str(error)) from error
+    if arguments.json:
+        print_json(trace_document(trace))
+    else:
+        print_trace(trace)
+    return DONE
+
+
+def run_loaded(
+    client: Client, card: ModelCard, request: RunRequest, steps: int, sampling: Sampling
+) -> Trace:
+    """A whole run of the model that the engine holds: prefill, decode."""
+    client.note(warnings.settings_left_out(card, sampling))
+    problem = client.prompt_problem(request.prompt, request.chat)
+    trace: Trace | None = None
+    for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):
+        match event:
+            case m.Planned():
+                client.note(plan_words.sentence(event.plan))
+            case m.Prompted():
+                trace = Trace(request=request, card=card, prompt=event.tokens)
+                client.note(problem)
+                client.progress("prefill")
+            case m.Stepped() if trace is not None:
+                trace = trace.appended(event.step, event.token)
+                trace = capture_budget.within(trace, capture_budget.DEFAULT_BYTES, keep=(0,))
+                client.progress("step", len(trace.steps) / steps)
+            case m.Finished() if trace is not None:
+                trace = replace(trace, stop_reason=event.reason)
+    if trace is None:
+        raise CommandError("The engine ended the run without beginning it.", ENGINE_FAILED)
+    return trace
+
+
+def writable(name: str) -> Path:
+    """The path of a file to write; CommandError if that can't work."""
+    path = Path(name)
+    if not name:
+        raise CommandError("--out is empty; name a file to write.")
+    try:
+        if path.is_dir():
+            raise CommandError(f"{name} is a folder; name a file to write.")
+        target = disk.writable(path)
+        if not target.parent.is_dir():
+            raise CommandError(f"There is no folder {target.parent} to write {target.name} in.")
+        if not os.access(target.parent, os.W_OK):
+            raise CommandError(f"Nothing may be written in {target.parent}; choose another folder.")
+    except OSError as error:
+        raise CommandError(f"{name} can't be written: {disk.why(error)}.") from error
+    except ValueError as error:
+        raise CommandError(f"{name!r} is no file name: {error}.") from error
+    return path
+
+
+def _request(arguments: argparse.Namespace) -> RunRequest:
+    if (arguments.padding is None) != (arguments.pad is None):
+        raise CommandError("--padding and --pad go together, such as --padding left --pad 4.")
+    if (arguments.pad or 0) > MOST_PADDING:
+        raise CommandError(f"--pad {arguments.pad} is too large: at most {MOST_PADDING:,} slots.")
+    return RunRequest(
+        model=arguments.model,
+        prompt=_prompt(arguments),
+        chat=arguments.chat,
+        causal_mask=not arguments.no_causal_mask,
+        cache=not arguments.no_cache,
+        padding=arguments.padding,
+        pad=arguments.pad or 0,
+        capture_every=arguments.capture_every,
+        dtype=arguments.dtype,
+        device=arguments.device,
+        mode=arguments.mode,
+    )
+
+
+def _prompt(arguments: argparse.Namespace) -> str:
+    """The prompt as text; CommandError if it is empty or no text.  A message may be empty."""
+    text = _text(arguments)
+    if not text and not arguments.chat:
+        raise CommandError("The prompt is empty: give at least one character.")
+    return text
+
+
+def _text(arguments: argparse.Namespace) -> str:
+    if arguments.prompt is not None:
+        problem = encoding_problem(arguments.prompt)
+        if problem:
+            raise CommandError(problem)
+        return str(arguments.prompt)
+    try:
+        return disk.read_text(arguments.prompt_file)
+    except disk.TextError as error:
+        raise CommandError(str(error)) from error
+
+
+def _given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The sampling settings that were given, by their names in Sampling.
+
+    Greedy, unless a setting is given that only shapes what is drawn from.  The repetition penalty
+    changes which token is best, so it is no reason to draw.
+    """
+    names = ("temperature", "top_k", "top_p", "min_p")
+    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    if arguments.greedy and given:
+        raise CommandError("--greedy goes without --temperature, --top-k, --top-p and --min-p.")
+    if given or arguments.greedy:
+        given["greedy"] = arguments.greedy
+    if arguments.repetition_penalty is not None:
+        given["repetition_penalty"] = arguments.repetition_penalty
+    return {**given, "seed": arguments.seed}
+
+
+def _sampling(given: dict[str, Any], card: ModelCard | None = None) -> Sampling:
+    """What was given, over the settings that a model's makers ship if a card is given."""
+    own = {} if card is None else chain.model_defaults(card.generation_defaults)
+    sampling = Sampling(**{**own, **given})
+    try:
+        chain.check(sampling)
+    except chain.SamplingError as error:
+        whose = "The model's own settings can't be used: " if own else ""
+        raise CommandError(f"{whose}{error}") from error
+    return sampling

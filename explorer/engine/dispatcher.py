@@ -1,0 +1,416 @@
+"""Where the engine's requests land, and what is done about each.
+
+One thread runs the model.  The thread that reads requests does at once what must not wait for a
+pass: cancel, new sampling.  What is typed is tokenised in a thread of its own, for a tokenizer or a
+chat template is the model's: it may take long, or never return.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import os
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from explorer.engine.errors import BadInput, Cancelled, EngineError, FilesChanged
+from explorer.engine.machine import memory_ceiling
+from explorer.engine.machine.peak_memory import give_back
+from explorer.engine.side_requests import Aside, Question
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Step, Token
+from explorer.trace.vocabulary import Vocabulary
+from explorer.trace.wire import messages
+from explorer.trace.wire.messages import AnyRequest, Event
+
+if TYPE_CHECKING:
+    from explorer.engine.experiments.batch_cache import Memory
+    from explorer.engine.passes.runner import Runner
+
+_log = logging.getLogger(__name__)
+LONG_SECONDS = 0.5  # work that took longer may have freed hundreds of megabytes
+Experiment = (
+    messages.DrawMany
+    | messages.SearchSequences
+    | messages.CacheExperiment
+    | messages.ScorePrompt
+    | messages.ReadSlot
+)
+
+
+class Desk:
+    """Where requests land: answered at once, or queued for the thread that runs the model."""
+
+    def __init__(
+        self, say: Callable[[Event], None], before: Callable[[], None] = lambda: None
+    ) -> None:
+        """`before` is called ahead of each piece of work."""
+        self._say = say
+        self._before = before
+        self._waiting: queue.SimpleQueue[AnyRequest] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._cancelled: set[int] = set()
+        self._sampling: dict[int, Sampling] = {}
+        self._stopping = False
+        self._runner: Runner | None = None
+        self._held: tuple[str, ...] = ()  # model, dtype, device and mode of the runner
+        self._batches: Memory | None = None  # of the loaded model
+        self._aside = Aside(self._answer)
+
+    def accept(self, request: AnyRequest) -> None:
+        """Take a request from any thread; never waits for a pass."""
+        if isinstance(request, messages.Cancel):
+            with self._lock:
+                self._cancelled.add(request.run)
+        elif isinstance(request, messages.Resample):
+            with self._lock:
+                self._sampling[request.run] = request.sampling
+        elif isinstance(request, messages.Tokenize) and self._runner is not None:
+            self._aside.start(self._tokenized, request)
+        elif not self._aside.takes(request):
+            if isinstance(request, messages.Quit):
+                self._stopping = True
+            self._waiting.put(request)
+
+    def _tokenized(self, request: AnyRequest) -> None:
+        self._answer(request)
+        with self._lock:
+            self._cancelled.discard(request.run)
+
+    def run(self) -> None:
+        """Answer queued requests until Quit; the thread that calls this owns the model."""
+        self._aside.ready.set()
+        while not isinstance(request := self._waiting.get(), messages.Quit):
+            if self._stopping:
+                continue
+            began = time.monotonic()
+            self._before()
+            self._answer(request)
+            if time.monotonic() - began > LONG_SECONDS:
+                give_back()
+            with self._lock:
+                self._cancelled.discard(request.run)
+                self._sampling.pop(request.run, None)
+
+    def _answer(self, request: AnyRequest) -> None:
+        run = request.run
+        try:
+            if self._cancel_asked(run):
+                raise Cancelled
+            reason = self._handle(request)
+            if reason is not None:
+                self._say(messages.Finished(run=run, reason=reason))
+        except Cancelled:
+            self._say(messages.Finished(run=run, reason="cancelled"))
+        except EngineError as error:
+            bad, code = isinstance(error, BadInput), getattr(error, "files", ())
+            _log.warning("%s %s", error.sentence, error.details)
+            self._say(
+                messages.Failed(
+                    run=run,
+                    sentence=error.sentence,
+                    bad_input=bad,
+                    details=error.details,
+                    own_code=code,
+                    files_changed=isinstance(error, FilesChanged),
+                )
+            )
+        except Exception as error:
+            _log.exception("a request failed")
+            if memory_ceiling.is_reached(error):
+                self._say(
+                    messages.Failed(run=run, sentence=memory_ceiling.SENTENCE, bad_input=True)
+                )
+                return
+            sentence = f"The engine hit a fault it did not expect ({type(error).__name__}): {error}"
+            self._say(
+                messages.Failed(
+                    run=run,
+                    sentence=" ".join(sentence.split())[:300] + ". The log has the details.",
+                    bad_input=False,
+                    details=traceback.format_exc(),
+                )
+            )
+
+    def _handle(self, request: AnyRequest) -> str | None:
+        """Do it; the reason to finish with, or None if an answer of another kind was given."""
+        match request:
+            case messages.Load():
+                self._load(request)
+            case messages.Tokenize():
+                self._tokenize(request)
+            case messages.Advance():
+                return self._advance(request)
+            case messages.Recapture():
+                return self._recapture(request)
+            case messages.CheckTrace():
+                return self._check(request)
+            case messages.PrefixExperiment():
+                self._prefix(request)
+            case messages.ListVocabulary():
+                self._list_vocabulary(request.run)
+            case _ if isinstance(request, Experiment):
+                self._experiment(request)
+            case messages.RunBatch():
+                self._batch(request)
+            case messages.MeasureTraffic():
+                self._traffic(request.run)
+            case messages.Bench():
+                self._bench(request)
+            case _ if isinstance(request, Question):
+                watch = self._progress(request.run), self._stop(request)
+                facts = self._aside.facts(request, *watch)
+                self._say(messages.Facts(run=request.run, facts=facts))
+        return None
+
+    def _load(self, request: messages.Load) -> None:
+        import torch
+
+        from explorer.engine import modes
+        from explorer.engine.library import opened_models
+        from explorer.engine.loading import loading
+        from explorer.engine.passes.runner import Runner
+        from explorer.engine.selftest import store
+
+        threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
+        torch.set_num_threads(threads)
+        what = request.model, request.dtype, request.device
+        held = self._runner if self._held == (*what, request.mode) else None
+        if request.keep and held is not None and held.loaded.watched.changed is None:
+            self._say(messages.Loaded(run=request.run, card=held.loaded.card))
+            return
+
+        def progress(text: str, fraction: float | None = None) -> None:
+            self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
+
+        def stop() -> bool:
+            return self._cancel_asked(request.run)
+
+        def make_room() -> None:
+            """Free the old model, which works, no sooner than the new one takes its memory."""
+            self._runner = self._batches = None
+
+        with self._aside.building:
+            loaded = loading.load(
+                *what,
+                progress,
+                stop,
+                request.allow_code,
+                make_room,
+                self._held_bytes(request),
+                request.like,
+            )
+        runner = Runner(loaded)
+        store.find(runner, stop, request.test_again, progress)
+        modes.switch(runner, request.mode, progress, stop, request.test_again)
+        self._runner, self._held = runner, (*what, runner.loaded.card.mode)
+        opened_models.remember(runner.loaded.card)
+        self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
+
+    def _held_bytes(self, request: messages.Load) -> int:
+        """What the model that is open gives back on the device of the one to be opened."""
+        from explorer.engine.machine.free_memory import BYTES_OF
+
+        card = None if self._runner is None else self._runner.loaded.card
+        if card is None or card.device != request.device:
+            return 0
+        return card.parameters * BYTES_OF.get(card.dtype, 0)
+
+    def _tokenize(self, request: messages.Tokenize) -> None:
+        tokenizer = self._open().loaded.tokenizer
+        answer = messages.Tokens(run=request.run, text=request.text, tokens=())
+        try:
+            found = tokenizer.live(request.text, request.chat, request.special_as_text)
+            fields = {"tokens": found.tokens, "problem": found.problem, "parts": found.parts}
+        except BadInput as error:
+            fields = {"problem": error.sentence}
+        self._say(msgspec.structs.replace(answer, **fields))
+
+    def _advance(self, request: messages.Advance) -> str:
+        runner = self._loaded()
+        asked = request.request
+        self._refuse_unfit(runner, asked)
+        if not request.chosen and self._planned(runner, request) and request.ask_first:
+            return "plan"
+        self._say(messages.Prompted(run=request.run, tokens=runner.padded_prompt(asked)))
+
+        def sampling() -> Sampling:
+            with self._lock:
+                return self._sampling.get(request.run, request.sampling)
+
+        def emit(step: Step, token: Token) -> None:
+            self._loaded()  # the pass just done may have read other weights half-way
+            self._say(messages.Stepped(run=request.run, step=step, token=token))
+
+        with self._reporting(runner, request.run):
+            return runner.advance(
+                asked,
+                request.chosen,
+                request.steps,
+                sampling,
+                emit,
+                self._stop(request),
+                request.stops,
+            )
+
+    def _planned(self, runner: Runner, request: messages.Advance) -> bool:
+        """Says what a large run will take; False if it is not large."""
+        from explorer.engine.passes.run_cost import plan
+
+        found = plan(runner, request.request)
+        if found.large:
+            self._say(messages.Planned(run=request.run, plan=found))
+        return found.large
+
+    @contextlib.contextmanager
+    def _reporting(self, runner: Runner, run: int) -> Iterator[None]:
+        """While inside, long passes tell how far they are."""
+        before, runner.report = runner.report, self._progress(run)
+        try:
+            yield
+        finally:
+            runner.report = before
+
+    def _list_vocabulary(self, run: int) -> None:
+        loaded = self._open().loaded
+        tokens = [loaded.tokenizer.token(i, "generated") for i in range(loaded.card.vocab_size)]
+        self._say(messages.Spelled(run=run, vocabulary=Vocabulary.of(tokens)))
+
+    def _experiment(self, request: Experiment) -> None:
+        from explorer.engine.experiments import (
+            cache_comparison,
+            prompt_scores,
+            read_position,
+            samples,
+            search,
+        )
+
+        def part(facts: dict[str, Any]) -> None:
+            self._say(messages.PartFacts(run=request.run, facts=facts))
+
+        work: dict[type, Callable[..., dict[str, Any]]] = {
+            messages.DrawMany: functools.partial(samples.draw_many, part=part),
+            messages.SearchSequences: search.search,
+            messages.CacheExperiment: cache_comparison.run,
+            messages.ReadSlot: read_position.read,
+            messages.ScorePrompt: prompt_scores.score_prompt,
+        }
+        runner = self._loaded()
+        self._refuse_unfit(runner, request.request)
+        watch = self._progress(request.run), self._stop(request)
+        facts = work[type(request)](runner, request, *watch)
+        self._loaded()
+        self._say(messages.Facts(run=request.run, facts=facts))
+
+    def _traffic(self, run: int) -> None:
+        from explorer.engine.machine.memory_bandwidth import traffic
+
+        runner = self._loaded()
+        how = () if runner.one_row is None else (runner.one_row.bytes_read,)
+        self._say(messages.Facts(run=run, facts=msgspec.to_builtins(traffic(runner.model, *how))))
+
+    def _progress(self, run: int) -> Callable[[str, float | None], None]:
+        return lambda text, fraction: self._say(
+            messages.Progress(run=run, text=text, fraction=fraction)
+        )
+
+    def _stop(self, request: AnyRequest) -> Callable[[], bool]:
+        return lambda: self._cancel_asked(request.run)
+
+    def _refuse_unfit(self, runner: Runner, asked: RunRequest) -> None:
+        """BadInput where the self-test found that the model can't do what is asked."""
+        card = runner.loaded.card
+        if not asked.causal_mask and not card.offers("causal_off"):
+            raise BadInput(f"The mask can't be switched off here: {card.words('causal_off')}.")
+        side = f"{asked.padding}_padding"
+        if asked.padding and asked.pad and not card.offers(side):
+            raise BadInput(f"Padding is not possible here: {card.words(side)}.")
+
+    def _recapture(self, request: messages.Recapture) -> str:
+        runner = self._loaded()
+        layout = runner.layout(request.request, request.chosen)
+        with self._reporting(runner, request.run):
+            step = runner.step(
+                request.request, layout, len(request.chosen), Sampling(), self._stop(request)
+            )
+        self._loaded()
+        token = runner.loaded.tokenizer.token(step.draw.token_id, "generated")
+        self._say(messages.Stepped(run=request.run, step=step, token=token))
+        return "steps"
+
+    def _check(self, request: messages.CheckTrace) -> str:
+        from explorer.engine.selftest import selfcheck
+
+        runner = self._loaded()
+
+        def stop() -> bool:
+            return self._cancel_asked(request.run)
+
+        for found in selfcheck.check(runner, request.request, request.chosen, stop):
+            self._loaded()
+            self._say(messages.Checked(run=request.run, check=found))
+            if stop():
+                return "cancelled"
+        return "checked"
+
+    def _bench(self, request: messages.Bench) -> None:
+        from explorer.engine.bench.bench import Bench
+
+        bench = Bench(self._loaded(), self._progress(request.run), self._stop(request))
+        self._say(messages.Facts(run=request.run, facts=bench.run()))
+
+    def _batch(self, request: messages.RunBatch) -> None:
+        from explorer.engine.experiments import batch
+        from explorer.engine.experiments.batch_cache import Memory
+
+        self._batches = self._batches or Memory()
+        watch = self._progress(request.run), self._stop(request)
+        result = batch.run(self._loaded(), request.batch, *watch, self._batches)
+        self._loaded()
+        self._say(messages.Batched(run=request.run, result=result))
+
+    def _prefix(self, request: messages.PrefixExperiment) -> None:
+        from explorer.engine.experiments import prefix
+
+        facts = prefix.experiment(
+            self._loaded(),
+            request.request,
+            request.chosen,
+            lambda: self._cancel_asked(request.run),
+        )
+        self._loaded()
+        self._say(messages.Facts(run=request.run, facts=facts))
+
+    def _open(self) -> Runner:
+        if self._runner is None:
+            raise BadInput("No model is loaded: choose one first.")
+        return self._runner
+
+    def _loaded(self) -> Runner:
+        """The open model; FilesChanged once its weights on disk are no longer those opened.
+
+        Weights that need no conversion are never copied: what is written over their file is what
+        the next pass computes with.
+        """
+        runner = self._open()
+        changed = runner.loaded.watched.changed
+        if changed is not None:
+            raise FilesChanged(
+                f"{changed.name} was changed on the disk while {runner.loaded.card.name} was open; "
+                "open the model again."
+            )
+        return runner
+
+    def join(self) -> None:
+        """Wait for what is answered beside the queue."""
+        self._aside.join()
+
+    def _cancel_asked(self, run: int) -> bool:
+        return self._stopping or run in self._cancelled

@@ -1,0 +1,92 @@
+"""How well the model foresaw each token of the prompt of a run: one pass, read out in portions.
+
+The run itself keeps the logits of its readouts only; those of every slot are worked out here when
+somebody asks, a bounded number at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from explorer.engine.errors import Cancelled
+from explorer.engine.experiments.loss import nats, ranks
+from explorer.engine.passes.forward import Stop
+from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.runner import Runner
+from explorer.sampling import leading
+from explorer.trace.wire.messages import ScorePrompt
+
+LOGIT_BYTES = 128 << 20
+ALTERNATIVES = 3
+
+
+def score_prompt(
+    runner: Runner,
+    asked: ScorePrompt,
+    progress: Callable[[str, float], None],
+    cancelled: Stop = lambda: False,
+) -> dict[str, Any]:
+    """{slots, nats, entropy_bits, ranks, top, passes}: one entry a token but the first.
+
+    `slots` are those of the tokens that were foreseen, padding left out; `top` holds the model's
+    own choices as (id, probability).  The run's own cache is left as it was.
+    """
+    layout = runner.layout(asked.request, ())
+    real = [slot for slot, seen in enumerate(layout.attention_mask) if seen]
+    target = dict(itertools.pairwise(real))  # each token's slot -> the next one's
+    found: dict[str, list[Any]] = {"slots": [], "nats": [], "entropy_bits": [], "ranks": [],
+                                   "top": []}  # fmt: skip
+    passes = 0
+    for slots, logits in _logits(runner, asked, layout, cancelled):
+        passes += 1
+        at = [slot for slot in slots if slot in target]
+        if at:
+            _add(found, logits[[slot - slots.start for slot in at]], layout,
+                 [target[slot] for slot in at])  # fmt: skip
+        progress("Scoring the prompt", slots.stop / len(layout.ids))
+        if cancelled():
+            raise Cancelled
+    return {**found, "passes": passes}
+
+
+def _add(
+    found: dict[str, list[Any]], logits: np.ndarray, layout: Layout, targets: list[int]
+) -> None:
+    ids = [layout.ids[slot] for slot in targets]
+    found["slots"] += targets
+    found["nats"] += nats(logits, ids).tolist()
+    found["ranks"] += ranks(logits, ids).tolist()
+    for row in logits:
+        shares = np.exp(row.astype(np.float64) - float(row.max()))
+        shares /= shares.sum()
+        some = shares[shares > 0]
+        best = leading(row, ALTERNATIVES)
+        found["entropy_bits"].append(float(max(0.0, -(some * np.log2(some)).sum())))
+        found["top"].append([(int(i), float(shares[i])) for i in best])
+
+
+def _logits(
+    runner: Runner, asked: ScorePrompt, layout: Layout, cancelled: Stop
+) -> Iterator[tuple[range, np.ndarray]]:
+    """((slots), (n, V) their logits) in order; through a cache of its own where that is exact."""
+    whole = len(layout.ids)
+    most = max(1, LOGIT_BYTES // (4 * max(1, runner.loaded.card.vocab_size)))
+    request = asked.request
+    cache = None
+    if whole > most and runner.in_chunks and runner.caches(request):
+        own = runner.cache.another()
+        own.fresh()
+        cache = own.live
+    for start in range(0, whole, most):
+        span = range(start, min(start + most, whole))
+        if cache is None:
+            done = runner.forward(request, layout, 0, None, cancelled, at=span)
+        else:
+            done = runner.forward(
+                request, layout.first(span.stop), span.start, cache, cancelled, at=span
+            )
+        yield span, done.logits

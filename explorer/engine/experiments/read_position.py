@@ -1,0 +1,55 @@
+"""The keys and values of one position, read off the cache's own tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from explorer.engine.errors import BadInput
+from explorer.engine.passes.forward import Stop
+from explorer.engine.passes.runner import Runner
+from explorer.trace.wire.messages import ReadSlot
+
+GONE = "this layer keeps only a window, and the position has left it"
+STATE = "this layer keeps a state of fixed size, nothing of single positions"
+
+
+def read(
+    runner: Runner,
+    asked: ReadSlot,
+    progress: Callable[[str, float], None],
+    cancelled: Stop = lambda: False,
+) -> dict[str, Any]:
+    """{slot, layers: [{key, value: {heads, width, numbers}} or {reason}]}, one a layer.
+
+    `numbers`: little-endian float32 bytes of (heads, width).  A cache that does not hold the
+    tokens any more is filled by a pass first.  BadInput without a cache or with a slot beyond it.
+    """
+    request = asked.request
+    if not runner.caches(request):
+        raise BadInput("This run keeps no keys and values: switch the KV cache on first.")
+    layout = runner.layout(request, asked.chosen)
+    slots = len(layout.ids)
+    if not 0 <= asked.slot < slots:
+        raise BadInput(f"There is no position {asked.slot}: {slots:,} were read so far.")
+    if runner.cache.shared(layout, slots) < slots:
+        progress("Filling the cache again…", 0.0)
+        runner.pass_after(request, layout, len(asked.chosen), cancelled)
+    held = runner.cache.slots
+    layers = [_of_layer(layer, asked.slot, held) for layer in runner.cache.live.layers]
+    return {"slot": asked.slot, "layers": layers}
+
+
+def _of_layer(layer: Any, slot: int, held: int) -> dict[str, Any]:
+    keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
+    if keys is None or values is None or keys.ndim != 4:
+        return {"reason": STATE}
+    place = slot - (held - keys.shape[2])  # a window holds the last slots
+    if place < 0:
+        return {"reason": GONE}
+    return {"key": _numbers(keys[0, :, place]), "value": _numbers(values[0, :, place])}
+
+
+def _numbers(part: Any) -> dict[str, Any]:
+    heads, width = part.shape
+    return {"heads": heads, "width": width, "numbers": part.float().cpu().numpy().tobytes()}

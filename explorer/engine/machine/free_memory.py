@@ -1,0 +1,155 @@
+"""How much memory a model will take, and how much there is; asked before anything is loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from explorer.engine.errors import BadInput
+from explorer.engine.model_files.model_shape import Shape
+
+BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}
+_TOKENS = 1024  # what cache and capture are reckoned for
+_ROOM = 200 * 2**20  # for the pass itself: activations, scratch space
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Bytes a model will take for a run of a thousand tokens."""
+
+    weights: int
+    cache: int  # keys and values
+    capture: int  # the recorded queries, keys and hidden states, in float32
+
+    @property
+    def total(self) -> int:
+        """All together, with room for the pass itself."""
+        return self.weights + self.cache + self.capture + _ROOM
+
+
+def estimate(parameters: int, shape: Shape, dtype: str) -> Estimate:
+    """Of a model of so many parameters and this shape, held in `dtype`."""
+    size = BYTES_OF[dtype]
+    tokens = min(_TOKENS, shape.context or _TOKENS)
+    recorded = shape.layers * (shape.heads + shape.kv_heads) * shape.head_dim + shape.hidden_size
+    return Estimate(
+        weights=parameters * size,
+        cache=shape.kv_bytes_per_token(size) * tokens,
+        capture=recorded * 4 * tokens,
+    )
+
+
+def check_fits(
+    name: str,
+    parameters: int,
+    shape: Shape,
+    dtype: str,
+    device: str = "cpu",
+    room_bytes: int = 0,
+) -> None:
+    """BadInput with the figures if the model cannot fit; nothing has been loaded yet.
+
+    `room_bytes` are held by a model that goes before this one is read.
+    """
+    available = available_bytes(device)
+    needed = estimate(parameters, shape, dtype)
+    if available is None:
+        return
+    available += room_bytes
+    if needed.total <= available:
+        return
+    half = estimate(parameters, shape, "bfloat16").total
+    advice = "choose a smaller model or close other programs"
+    if dtype == "float32" and half <= available:
+        advice = f"choose bfloat16 (about {_gb(half)}) or a smaller model"
+    raise BadInput(
+        f"{name} needs about {_gb(needed.total)} in {dtype} (weights {_gb(needed.weights)}, "
+        f"cache and capture of a run {_gb(needed.cache + needed.capture)}) and {_gb(available)} "
+        f"are free; {advice}."
+    )
+
+
+def available_bytes(device: str = "cpu") -> int | None:
+    """Memory that can be had now, without pushing others out; None where nobody says."""
+    if device.startswith("cuda"):
+        import torch
+
+        return int(torch.cuda.mem_get_info(torch.device(device))[0])
+    with suppress(OSError, ValueError, subprocess.SubprocessError, AttributeError):
+        if sys.platform == "win32":
+            return _windows()
+        if sys.platform == "darwin":
+            return _mac()
+        return min([_linux(), *_control_group()])
+    return None
+
+
+def _linux() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise ValueError("no MemAvailable in /proc/meminfo")
+
+
+def _control_group() -> list[int]:
+    """What a container may still take; nothing if it has no limit."""
+    root = Path("/sys/fs/cgroup")
+    versions = (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    )
+    for limit, used in versions:
+        with suppress(OSError, ValueError):
+            most = int((root / limit).read_text())
+            held = int((root / used).read_text()) - _cached(root / limit)
+            if most < 2**60:
+                return [max(0, most - held)]
+    return []
+
+
+def _cached(limit: Path) -> int:
+    """File pages counted as used, which the kernel gives back when asked."""
+    with suppress(OSError):
+        for line in (limit.parent / "memory.stat").read_text().splitlines():
+            if line.startswith(("inactive_file ", "total_inactive_file ")):
+                return int(line.split()[1])
+    return 0
+
+
+def _mac() -> int:
+    told = subprocess.run(
+        ["/usr/bin/vm_stat"], capture_output=True, text=True, timeout=5, check=True
+    )
+    lines = told.stdout.splitlines()
+    page = int(lines[0].split("page size of")[1].split()[0])
+    counted = ("Pages free", "Pages inactive", "Pages speculative", "Pages purgeable")
+    return page * sum(
+        int(line.split(":")[1].strip(" .")) for line in lines[1:] if line.startswith(counted)
+    )
+
+
+def _windows() -> int:
+    class Status(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            ("total", ctypes.c_ulonglong),
+            ("available", ctypes.c_ulonglong),
+            ("rest", ctypes.c_ulonglong * 5),
+        )
+
+    status = Status(length=ctypes.sizeof(Status))
+    if not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):  # type: ignore[attr-defined]
+        raise OSError("GlobalMemoryStatusEx failed")
+    return int(status.available)
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.0f} MB"
+
+
+__all__ = ["BYTES_OF", "Estimate", "available_bytes", "check_fits", "estimate"]

@@ -1,0 +1,142 @@
+"""The memory-traffic bound of this machine: measured, and kept in the data folder.
+
+A bound is the best that was ever measured here, so a busy moment cannot lower it for good.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from explorer import disk, places
+from explorer.trace.memory_bandwidth import Traffic
+
+ROWS, COLUMNS = 48 * 1024, 1024  # 192 MiB of float32: no processor's cache holds that
+REPEATS = 6
+_measured: dict[str, float] = {}  # by machine, in this process
+
+
+def _stored(parameter: torch.Tensor) -> int:
+    return parameter.numel() * parameter.element_size()
+
+
+def traffic(model: Any, read: Callable[[Any], int] = _stored) -> Traffic:
+    """The bound on the model's device, measured once in a process, with what one token reads."""
+    return Traffic(
+        bytes_per_second=bytes_per_second(model.device),
+        step_bytes=step_bytes(model, read),
+        threads=torch.get_num_threads(),
+    )
+
+
+def bytes_per_second(device: Any) -> float:
+    """The best ever measured on this machine with these threads; takes a fifth of a second."""
+    key = machine_key(device)
+    if key not in _measured:
+        known = _read().get(key, 0.0)
+        _measured[key] = max(measure(device), known)
+        if _measured[key] > known:
+            _keep(key, _measured[key])
+    return _measured[key]
+
+
+def machine_key(device: Any) -> str:
+    """What the figure belongs to: processor, cores, threads, torch and device, in one line."""
+    parts = (
+        processor(),
+        f"{os.cpu_count()} cores",
+        f"{torch.get_num_threads()} threads",
+        f"torch {torch.__version__}",
+        str(device),
+    )
+    return ", ".join(parts)
+
+
+def processor() -> str:
+    """The processor's name as the system tells it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def measure(device: Any) -> float:
+    """Bytes a second that a float32 matrix-vector product reads, the best of several."""
+    matrix = torch.ones((ROWS, COLUMNS), dtype=torch.float32, device=device)
+    vector = torch.ones(COLUMNS, dtype=torch.float32, device=device)
+    best = float("inf")
+    with torch.inference_mode():
+        for _ in range(REPEATS):
+            _sync(device)
+            started = time.perf_counter()
+            torch.mv(matrix, vector)
+            _sync(device)
+            best = min(best, time.perf_counter() - started)
+    return matrix.numel() * 4 / best
+
+
+def step_bytes(model: Any, read: Callable[[Any], int] = _stored) -> int:
+    """Bytes of parameters that one token reads; `read`: those of one parameter.
+
+    All but a token table that is not the head too (one row of it is read), and of experts as many
+    as a token is sent to.
+    """
+    table, head = model.get_input_embeddings(), model.get_output_embeddings()
+    skipped = set()
+    if table is not None and (head is None or head.weight is not table.weight):
+        skipped = {id(parameter) for parameter in table.parameters()}
+    share = _expert_share(model.config.get_text_config(decoder=True))
+    total = 0.0
+    for name, parameter in model.named_parameters():
+        if id(parameter) not in skipped:
+            size = read(parameter)
+            total += size * share if ".experts." in name else size
+    return int(total)
+
+
+def _expert_share(config: Any) -> float:
+    """Experts that a token is sent to, over all; 1 where the model has none."""
+    used = getattr(config, "num_experts_per_tok", None)
+    there = next(
+        (
+            number
+            for name in ("num_local_experts", "num_experts", "n_routed_experts")
+            if isinstance(number := getattr(config, name, None), int) and number > 0
+        ),
+        None,
+    )
+    return min(1.0, used / there) if isinstance(used, int) and there else 1.0
+
+
+def _sync(device: Any) -> None:
+    if getattr(device, "type", str(device)) == "cuda":
+        torch.cuda.synchronize()
+
+
+def _file() -> Path:
+    return places.data_folder() / "machine.json"
+
+
+def _read() -> dict[str, float]:
+    try:
+        known = json.loads(_file().read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    items = known.items() if isinstance(known, dict) else ()
+    return {str(key): float(value) for key, value in items if isinstance(value, (int, float))}
+
+
+def _keep(key: str, value: float) -> None:
+    path = _file()
+    with contextlib.suppress(OSError):  # a folder that can't be written: measured again next time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        disk.write(path, json.dumps(_read() | {key: value}, indent=1).encode())

@@ -1,0 +1,64 @@
+"""A ceiling on the engine's memory: what would take more fails in a sentence, not in the system.
+
+Without one, a few bytes of a file can ask for more than there is: the machine swaps for minutes,
+and the system ends whatever program it likes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+from explorer.engine.machine import free_memory
+
+_RESERVE = 256 << 20  # bytes left to the rest of the machine; a quarter where that is less
+_REFUSED = ("not enough memory", "out of memory", "can't allocate memory", "cannot allocate memory")
+SENTENCE = (
+    "Not enough memory for this; shorten the prompt, choose a smaller model or dtype, or close "
+    "other programs."
+)
+
+
+def set_here() -> None:
+    """From now on this process may take what is free now, and no more; Linux without a GPU only.
+
+    To be set anew before each piece of work, for others take and give back.  A GPU's driver maps
+    far more than it uses.
+    """
+    torch = sys.modules.get("torch")
+    if not sys.platform.startswith("linux") or (torch and torch.cuda.is_available()):
+        return
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):
+        free = free_memory.available_bytes()
+        if free is None:
+            return
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = _data_bytes() + free - min(_RESERVE, free // 4)
+        if hard != resource.RLIM_INFINITY:
+            most = min(most, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def _data_bytes() -> int:
+    """What this process holds by now, as RLIMIT_DATA counts it."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    raise ValueError("no VmData in /proc/self/status")
+
+
+def is_reached(error: BaseException) -> bool:
+    """True if an error says that memory was refused, or came of one that does.
+
+    torch has no type of its own for it.
+    """
+    said: BaseException | None = error
+    while said is not None:
+        words = str(said).lower()
+        if isinstance(said, MemoryError) or any(w in words for w in _REFUSED):
+            return True
+        said = said.__cause__ or said.__context__
+    return False

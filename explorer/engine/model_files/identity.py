@@ -1,0 +1,96 @@
+"""What identifies a model on disk, told without reading its weights whole.
+
+Of each weight file: name, size, hash of its header, time of change, and a hash of blocks spread
+over its data.  Training changes numbers in all of a tensor, so a block of each tensor tells; some
+milliseconds for 10 GB.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from explorer.engine.model_files.weights import safetensors_header
+
+_BLOCK = 4096  # bytes
+_TENSORS = 2048  # at most so many have a block of their own
+_SPREAD = 512  # blocks at even distances over all of a file's data
+_HEAD = 65536
+
+
+def fingerprint(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
+    """Of a model folder: a hash of its config.json, and what tells of each weight file."""
+    config = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
+    return {"config": config, "weights": [_of_file(path) for path in files]}
+
+
+def _of_file(path: Path) -> dict[str, Any]:
+    if path.suffix == ".safetensors":
+        head, tensors = safetensors_header(path)
+        begin = 8 + len(head)
+        spans = [tuple(map(int, entry["data_offsets"])) for entry in tensors.values()]
+        places = [begin + (first + end) // 2 for first, end in sorted(spans)]
+    else:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        begin, places = 0, []
+    return {
+        "name": path.name,
+        "size": path.stat().st_size,
+        "header_sha256": hashlib.sha256(head).hexdigest(),
+        "blocks_sha256": blocks_sha256(path, begin, places),
+        "changed": _seconds(path.stat().st_mtime_ns),
+    }
+
+
+def blocks_sha256(path: Path, begin: int = 0, places: Sequence[int] = ()) -> str:
+    """A hash of blocks spread over a file from `begin` on, and of those around some `places`."""
+    size = path.stat().st_size
+    stride = max(1, (size - begin) // _SPREAD)
+    chosen = {*range(begin, size, stride), *_evenly(places, _TENSORS), size - 1}
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        for block in sorted({max(0, place) // _BLOCK for place in chosen}):
+            file.seek(block * _BLOCK)
+            digest.update(file.read(_BLOCK))
+    return digest.hexdigest()
+
+
+def _seconds(nanoseconds: int) -> str:
+    """Since 1970, exactly: a number of JSON would not hold it."""
+    return f"{nanoseconds // 10**9}.{nanoseconds % 10**9:09d}"
+
+
+def _evenly(places: Sequence[int], most: int) -> Iterable[int]:
+    return places if len(places) <= most else places[:: -(-len(places) // most)]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Files as they were when a model was opened; a live model may share its memory with them."""
+
+    stamps: tuple[tuple[Path, tuple[int, ...]], ...]
+
+    @classmethod
+    def of(cls, files: Iterable[Path]) -> Watched:
+        return cls(tuple((path, _stamp(path)) for path in files))
+
+    @property
+    def changed(self) -> Path | None:
+        """The first of the files that was written or replaced since; a few µs each.
+
+        One that was removed does not count: what an open model holds of it stays.
+        """
+        return next((path for path, stamp in self.stamps if _stamp(path) not in ((), stamp)), None)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    # A program can set the time of change back, but not that of its own doing so (POSIX: ctime).
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino

@@ -1,0 +1,124 @@
+"""Where tokens stand: slots, padding, attention mask, positions and readout, made in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from explorer.engine.errors import BadInput
+from explorer.trace.files.bounds import MOST_PADDING
+from explorer.trace.request import RunRequest, Side
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One sequence as it is fed, T slots long."""
+
+    ids: tuple[int, ...]
+    attention_mask: tuple[int, ...]  # 1 = a real token, 0 = padding
+    position_ids: tuple[int, ...]  # cumsum(mask) - 1; 0 at padding
+
+    @property
+    def readout(self) -> int:
+        """The last slot that holds a real token: where the next token is read off."""
+        return max(slot for slot, real in enumerate(self.attention_mask) if real)
+
+    def first(self, slots: int) -> Layout:
+        """The first `slots` slots alone."""
+        return Layout(self.ids[:slots], self.attention_mask[:slots], self.position_ids[:slots])
+
+    def grown(self, token_id: int, real: bool = True) -> Layout:
+        """With one more slot, for the next token or for padding."""
+        position = sum(self.attention_mask) if real else 0
+        return Layout(
+            (*self.ids, token_id),
+            (*self.attention_mask, int(real)),
+            (*self.position_ids, position),
+        )
+
+    @property
+    def padded(self) -> bool:
+        """True if any slot is padding."""
+        return not all(self.attention_mask)
+
+
+def lay_out(
+    prompt_ids: Sequence[int], chosen: Sequence[int], request: RunRequest, pad_id: int | None
+) -> Layout:
+    """The prompt with its padding, then the tokens chosen so far.
+
+    BadInput if there is no real token, or padding is asked for and no pad token is known.
+    """
+    if not prompt_ids:
+        raise BadInput("The prompt is empty: type at least one character, then run again.")
+    pads = request.pad if request.padding else 0
+    require_padding(pads)
+    if pads and pad_id is None:
+        raise BadInput("This model names no padding token; run it without padding.")
+    filler = [pad_id or 0] * pads
+    zeros, ones = [0] * pads, [1] * len(prompt_ids)
+    if request.padding == "right":
+        ids, mask = [*prompt_ids, *filler], ones + zeros
+    else:
+        ids, mask = [*filler, *prompt_ids], zeros + ones
+    mask = mask + [1] * len(chosen)
+    return Layout((*ids, *chosen), tuple(mask), positions(mask))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLayout:
+    """Rows of one length, each with a mask, positions and readout of its own."""
+
+    rows: tuple[Layout, ...]
+    pad_id: int
+
+    @property
+    def slots(self) -> int:
+        """The length of every row."""
+        return len(self.rows[0].ids)
+
+    @property
+    def readouts(self) -> tuple[int, ...]:
+        """Per row: the last slot that holds a real token."""
+        return tuple(row.readout for row in self.rows)
+
+    def grown(self, chosen: Sequence[int | None]) -> BatchLayout:
+        """With the next token of each row; None = this row has ended and gets padding."""
+        rows = (
+            row.grown(self.pad_id if token_id is None else token_id, token_id is not None)
+            for row, token_id in zip(self.rows, chosen, strict=True)
+        )
+        return BatchLayout(tuple(rows), self.pad_id)
+
+
+def lay_out_batch(
+    prompts: Sequence[Sequence[int]], side: Side, extra: int, pad_id: int
+) -> BatchLayout:
+    """Every prompt padded on one side to the longest and `extra` slots more.
+
+    BadInput naming the row if one has no tokens.
+    """
+    empty = next((row for row, ids in enumerate(prompts, 1) if not ids), None)
+    if empty is not None:
+        raise BadInput(f"Prompt {empty} has no tokens, so nothing can be read off it: fill it in.")
+    require_padding(extra)
+    slots = max(len(ids) for ids in prompts) + extra
+    rows = (
+        lay_out(ids, (), RunRequest(padding=side, pad=slots - len(ids)), pad_id) for ids in prompts
+    )
+    return BatchLayout(tuple(rows), pad_id)
+
+
+def require_padding(slots: int) -> None:
+    """BadInput for more padding than any model reads; asked before a list so long is made."""
+    if slots > MOST_PADDING:
+        raise BadInput(f"{slots:,} padding slots are too many: at most {MOST_PADDING:,}.")
+
+
+def positions(mask: Sequence[int]) -> tuple[int, ...]:
+    """cumsum(mask) - 1 for real tokens; a legal 0 at padding."""
+    result, seen = [], 0
+    for real in mask:
+        seen += real
+        result.append(seen - 1 if real else 0)
+    return tuple(result)

@@ -1,0 +1,266 @@
+"""Proofs that what is drawn is what the model did, each returning one measured number.
+
+Used by the self-test at load and by the self-check of a run.  Every comparison rebuilds maps
+through `explorer.trace`, the code that the window draws with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import GenerationConfig
+
+from explorer.engine.capture import records
+from explorer.engine.capture.attention_sites import sites
+from explorer.engine.capture.capture import set_attention
+from explorer.engine.capture.probe import Call
+from explorer.engine.errors import Cancelled
+from explorer.engine.passes import masks
+from explorer.engine.passes.forward import Pass
+from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.runner import Runner
+from explorer.trace import attention
+from explorer.trace.attention import LayerRecord
+from explorer.trace.request import RunRequest
+from explorer.trace.rounding import largest
+
+Stop = Callable[[], bool]
+
+
+def with_last_changed(layout: Layout, vocabulary: int) -> Layout:
+    """The same slots with another last token."""
+    other = (layout.ids[-1] + 1) % vocabulary
+    return Layout((*layout.ids[:-1], other), layout.attention_mask, layout.position_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One map of a pass: its record, and what the kernel was given."""
+
+    record: LayerRecord
+    call: Call | None  # None for a map that the model itself gave
+    keys: np.ndarray  # (K, H_kv, d_h) that the kernel saw, storage dtype; empty if not known
+
+    def weights(self, head: int, rows: slice = slice(None)) -> np.ndarray:
+        """(rows, K) float32, as the window would draw it."""
+        return attention.weights(self.record, self.keys, head, rows)
+
+    @property
+    def has_sink(self) -> bool:
+        """True if some of each row's mass goes to no token."""
+        options = {} if self.call is None else self.call.options
+        return self.record.sinks is not None or options.get("sinks") is not None
+
+
+def shares(weights: np.ndarray) -> np.ndarray:
+    """The same rows, each divided by its sum; a row of zeros stays one."""
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+
+def drawn(done: Pass) -> list[Drawn]:
+    """Every map of a pass, whether proven or not, in order."""
+    found = []
+    pairs = zip(sites(done.recorder), records.records(done.recorder, done.slots), strict=True)
+    for site, record in pairs:
+        if record.kind == "absent":
+            continue
+        keys = np.empty((0, 1, 1), np.float32)
+        if record.kind == "qk" and site.call is not None:
+            keys, _ = records.to_numpy(site.call.key[0].transpose(0, 1).contiguous())
+        found.append(Drawn(record, site.call, keys))
+    return found
+
+
+def kernel_output(done: Pass, layout: Layout) -> dict[int, float]:
+    """Per layer: softmax(QKᵀ·scale + mask)·V against the kernel's own output, relative to it.
+
+    Maps that the model itself gave have no kernel to compare with, and are left out.
+    """
+    valid = np.array(layout.attention_mask[done.first_slot :], bool)
+    worst: dict[int, float] = {}
+    for one in drawn(done):
+        if one.call is None or one.call.value is None or one.call.output is None:
+            continue
+        value = one.call.value[0].float().cpu().numpy()  # (H_kv, K, d_v)
+        heads = one.record.heads
+        output = one.call.output[0].float().cpu().numpy().reshape(len(valid), heads, -1)
+        scale = max(1.0, largest(output[valid]))
+        for head in range(heads):
+            rebuilt = one.weights(head) @ value[head * len(value) // heads]
+            gap = largest(rebuilt[valid] - output[valid, head]) / scale
+            worst[one.record.layer] = max(worst.get(one.record.layer, 0.0), gap)
+    return worst
+
+
+def row_sums(done: Pass, layout: Layout) -> tuple[float, float]:
+    """(largest distance of a real row's sum from 1 where there is no sink, largest sink mass)."""
+    valid = np.array(layout.attention_mask[done.first_slot :], bool)
+    gap, sink = 0.0, 0.0
+    for one in drawn(done):
+        for head in range(one.record.heads):
+            sums = one.weights(head).sum(axis=1)[valid]
+            if one.has_sink:
+                sink = max(sink, float((1 - sums).max()))
+            else:
+                gap = max(gap, largest(sums - 1))
+    return gap, sink
+
+
+def above_diagonal(done: Pass, layout: Layout) -> dict[int, float]:
+    """Per layer: the largest weight of a real token on a later one (whole passes only)."""
+    valid = np.array(layout.attention_mask, bool)
+    result: dict[int, float] = {}
+    for one in drawn(done):
+        for head in range(one.record.heads):
+            future = np.triu(one.weights(head), 1)[valid]
+            top = float(future.max(initial=0.0))
+            result[one.record.layer] = max(result.get(one.record.layer, 0.0), top)
+    return result
+
+
+def eager_weights(
+    runner: Runner, request: RunRequest, layout: Layout, done: Pass
+) -> dict[int, float] | None:
+    """Per layer: rebuilt maps against a separate eager run's own weights; None if it gives none."""
+    own = eager_attentions(runner, request, layout)
+    if own is None:
+        return None
+    valid = np.array(layout.attention_mask, bool)
+    ours = drawn(done)
+    if len(own) != len(ours):
+        return None
+    worst: dict[int, float] = {}
+    for theirs, one in zip(own, ours, strict=True):
+        for head in range(one.record.heads):
+            a, b = one.weights(head), theirs[head]
+            if one.record.sinks is not None:  # some give their weights without the sink's share
+                a, b = shares(a), shares(b)
+            gap = largest((a - b)[valid])
+            worst[one.record.layer] = max(worst.get(one.record.layer, 0.0), gap)
+    return worst
+
+
+def eager_attentions(
+    runner: Runner, request: RunRequest, layout: Layout
+) -> list[np.ndarray] | None:
+    """The model's own (H, Q, K) weights per attention layer, from an uncached eager pass."""
+    model = runner.model
+    arguments = runner.arguments(layout, 0, None, [layout.readout])
+    set_attention(model, "eager")
+    off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(model)
+    try:
+        with torch.inference_mode(), off:
+            output = model(**arguments, output_attentions=True)
+    finally:
+        set_attention(model, runner.capture.implementation)
+    given = getattr(output, "attentions", None)
+    if not given:
+        return None
+    return [a[0].float().cpu().numpy() for a in given if a is not None]
+
+
+def every_slot(runner: Runner, request: RunRequest, layout: Layout, stop: Stop) -> Pass:
+    """An uncached pass with outputs kept and logits (T, V) of every slot."""
+    slots = range(len(layout.ids))
+    return runner.forward(request, layout, 0, None, stop, keep_outputs=True, at=slots)
+
+
+def prefix_shift(
+    runner: Runner, request: RunRequest, layout: Layout, whole: Pass, stop: Stop
+) -> float:
+    """How far earlier positions' logits move when the last token changes.
+
+    `whole` is the pass of `layout` with logits of its last slots, (n, V).
+    """
+    slots = range(len(layout.ids) - len(whole.logits), len(layout.ids))
+    vocabulary = runner.model.get_input_embeddings().num_embeddings
+    other = with_last_changed(layout, vocabulary)
+    moved = runner.forward(request, other, 0, None, stop, at=slots)
+    valid = np.array(layout.attention_mask[slots.start : -1], bool)
+    return largest((whole.logits - moved.logits)[:-1][valid])
+
+
+def cached_passes(
+    runner: Runner, request: RunRequest, layout: Layout, steps: int, stop: Stop
+) -> Iterator[Pass]:
+    """A prefill of all but the last `steps` slots, then cached steps, one slot each.
+
+    Leaves the cache filled with all of `layout`.
+    """
+    length = len(layout.ids)
+    runner.cache.fresh()
+    for end in range(length - steps, length + 1):
+        start = 0 if end == length - steps else end - 1
+        part, cache = layout.first(end), runner.cache.live
+        yield runner.forward(request, part, start, cache, stop, keep_outputs=True)
+    runner.cache.grew(layout, length)
+
+
+def cached_gap(
+    runner: Runner, request: RunRequest, layout: Layout, reference: np.ndarray, stop: Stop
+) -> float:
+    """Prefill of all but the last n - 1 slots, then cached steps, against `reference` (n, V)."""
+    passes = cached_passes(runner, request, layout, len(reference) - 1, stop)
+    gaps = [largest(done.logits - row) for done, row in zip(passes, reference, strict=True)]
+    return max(gaps)
+
+
+def crop_gap(
+    runner: Runner, request: RunRequest, layout: Layout, slot: int, expected: np.ndarray, stop: Stop
+) -> float:
+    """Logits (V,) of `slot` after cutting the filled cache back to it, against `expected`."""
+    before, runner.cache.can_crop = runner.cache.can_crop, True
+    try:
+        if not runner.cache.cut_to(slot):
+            return float("inf")
+        part = layout.first(slot + 1)
+        again = runner.forward(request, part, slot, runner.cache.live, stop)
+    finally:
+        runner.cache.can_crop = before
+    return largest(again.logits - expected)
+
+
+@contextlib.contextmanager
+def _generating_with(model: Any, bare: GenerationConfig) -> Iterator[None]:
+    """While inside, the model's own settings (penalties, stop strings, forms of output) are off.
+
+    An argument would not do: what it leaves open is taken from the model's own.
+    """
+    own, model.generation_config = model.generation_config, bare
+    try:
+        yield
+    finally:
+        model.generation_config = own
+
+
+def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = lambda: False) -> list[int]:
+    """transformers' own greedy generate() from the real tokens of `layout`."""
+
+    def told_to_stop(*_: Any, **__: Any) -> bool:
+        if stop():
+            raise Cancelled
+        return False
+
+    model, card = runner.model, runner.loaded.card
+    real_ids = [i for i, m in zip(layout.ids, layout.attention_mask, strict=True) if m]
+    inputs = torch.tensor([real_ids], device=model.device)
+    bare = GenerationConfig(
+        max_new_tokens=tokens,
+        do_sample=False,
+        eos_token_id=list(card.eos_ids) or None,
+        pad_token_id=card.pad_id,
+        use_cache=runner.cache.kind != "plain",  # its own would forget tokens
+    )
+    with torch.inference_mode(), _generating_with(model, bare):
+        output = model.generate(
+            inputs,
+            attention_mask=torch.ones_like(inputs),
+            stopping_criteria=[told_to_stop],
+        )
+    return [int(i) for i in output[0, len(real_ids) :]]

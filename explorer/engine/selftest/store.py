@@ -1,0 +1,220 @@
+"""What the look at the weights and the self-test found, kept for the same model's next opening.
+
+An entry counts only for exactly the same thing: config, weight files (names, sizes, headers,
+blocks of their data, times of change), dtype, device, kind of processor, versions of the
+libraries, and the very source of the engine and of the code that rebuilds maps.  Whatever else is
+found in its place is ignored, and the test runs again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import platform
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+import explorer
+from explorer import disk, places
+from explorer.engine.capture.capture import Capture, routes
+from explorer.engine.capture.records import Proven
+from explorer.engine.model_files import remote_code
+from explorer.engine.model_files.nonfinite_weights import NotFinite, not_finite
+from explorer.engine.passes.cache import Kind
+from explorer.engine.passes.runner import Runner
+from explorer.engine.progress import Progress, nobody
+from explorer.engine.selftest import selftest
+from explorer.trace.card import Capability, ModelCard
+
+_KEPT = 64  # entries, the newest
+_LARGEST = 1 << 20  # bytes of one
+_DECIDING = ("engine", "trace", "sampling")  # rooms whose code decides what is found
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a tested runner; modules by their names in the model."""
+
+    of: str  # everything that it depends on, as a hash
+    tested: str  # day
+    route: str
+    first_position: int | None
+    token_modules: tuple[str, ...] | None
+    map_modules: tuple[str, ...]
+    exact: tuple[int, ...]
+    decoded: tuple[int, ...]
+    causal: bool
+    windowed: bool
+    attends: bool
+    cache_kind: Kind
+    can_crop: bool
+    cache_offered: bool
+    in_chunks: bool
+    capabilities: tuple[Capability, ...]
+    weights: NotFinite
+
+
+def find(
+    runner: Runner, stop: Callable[[], bool], again: bool = False, progress: Progress = nobody
+) -> None:
+    """Find what works on this model, or take what was found before, unless it is to be `again`.
+
+    Its weights are looked at first, for NaN and infinity: all of them are read for that.
+    """
+    what = "Testing what works on this model"
+    if remote_code.class_of(runner.loaded.config) is not None:
+        # Code may do something else each time.
+        _look_at_weights(runner, stop, progress)
+        selftest.run(
+            runner, stop, lambda share: progress(f"{what}, which runs its own code", share)
+        )
+        return
+    name = identity(runner)
+    known = None if again else _read(name)
+    if known is not None and apply(known, runner):
+        return
+    _look_at_weights(runner, stop, progress)
+    once = what if again else f"{what}: only the first time that it is opened"
+    selftest.run(runner, stop, lambda share: progress(once, share))
+    _write(taken(name, runner))
+
+
+def _look_at_weights(runner: Runner, stop: Callable[[], bool], progress: Progress) -> None:
+    progress("Checking the weights", None)
+    _tell_of_weights(runner, not_finite(runner.model, stop))
+
+
+def _tell_of_weights(runner: Runner, odd: NotFinite) -> None:
+    """Write what was found to the runner and its card."""
+    before = runner.loaded.card
+    warnings = (*before.warnings, *filter(None, [odd.warning]))
+    card = msgspec.structs.replace(before, not_finite=odd.count, warnings=warnings)
+    runner.loaded = replace(runner.loaded, card=card, not_finite=odd)
+
+
+def identity(runner: Runner) -> str:
+    """A hash of all that the findings depend on."""
+    card = runner.loaded.card
+    parts = {
+        "code": _code(),
+        "model": card.fingerprint,
+        "versions": {**card.versions, "python": platform.python_version()},
+        "machine": (platform.system(), platform.machine(), _processor(card)),
+        "as": (card.dtype, card.device, card.pad_id, card.eos_ids, card.vocab_size),
+    }
+    return hashed(parts)
+
+
+def hashed(parts: dict[str, Any]) -> str:
+    """A file name for what was found with exactly these."""
+    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def _processor(card: ModelCard) -> str:
+    if card.device.startswith("cuda"):
+        return torch.cuda.get_device_name(card.device)
+    return torch.backends.cpu.get_cpu_capability()
+
+
+@cache
+def _code() -> str:
+    """A hash of the source that tests and is tested; the version where no source is shipped."""
+    root = Path(explorer.__file__).parent
+    digest = hashlib.sha256(explorer.__version__.encode())
+    files = [path for room in _DECIDING for path in (root / room).rglob("*.*")]
+    for path in sorted(path for path in files if path.suffix in (".py", ".c")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def taken(name: str, runner: Runner) -> Findings:
+    """What a self-test has written to the runner."""
+    capture, card = runner.capture, runner.loaded.card
+    proven = capture.proven or Proven(frozenset(), frozenset())
+    names = {id(module): path for path, module in runner.model.named_modules()}
+    tokens = capture.token_modules
+    return Findings(
+        of=name,
+        tested=datetime.now(UTC).date().isoformat(),
+        route=capture.route,
+        first_position=runner.first_position,
+        token_modules=None if tokens is None else _named(names, tokens),
+        map_modules=_named(names, capture.map_modules),
+        exact=tuple(sorted(proven.layers)),
+        decoded=tuple(sorted(proven.decoded)),
+        causal=capture.causal,
+        windowed=capture.windowed,
+        attends=capture.attends,
+        cache_kind=runner.cache.kind,
+        can_crop=runner.cache.can_crop,
+        cache_offered=runner.cache_offered,
+        in_chunks=runner.in_chunks,
+        capabilities=card.capabilities,
+        weights=runner.loaded.not_finite,
+    )
+
+
+def _named(names: dict[int, str], modules: Iterable[int]) -> tuple[str, ...]:
+    return tuple(sorted(names[module] for module in modules))
+
+
+def apply(known: Findings, runner: Runner) -> bool:
+    """Write it to a runner; False, and nothing done, if they do not fit its model."""
+    ids = {path: id(module) for path, module in runner.model.named_modules()}
+    named = {*(known.token_modules or ()), *known.map_modules}
+    layers = {*known.exact, *known.decoded}
+    if not named <= ids.keys() or not layers <= set(range(len(runner.layers))):
+        return False
+    if known.route not in (*routes(runner.model), runner.loaded_attention):
+        return False
+    tokens = known.token_modules
+    runner.capture = Capture(
+        route=known.route,
+        token_modules=None if tokens is None else frozenset(ids[path] for path in tokens),
+        map_modules=frozenset(ids[path] for path in known.map_modules),
+        proven=Proven(frozenset(known.exact), frozenset(known.decoded)),
+        causal=known.causal,
+        windowed=known.windowed,
+        attends=known.attends,
+    )
+    runner.first_position = known.first_position
+    runner.cache.kind = known.cache_kind
+    runner.cache.can_crop = known.can_crop
+    runner.cache_offered = known.cache_offered
+    runner.in_chunks = known.in_chunks
+    _tell_of_weights(runner, known.weights)
+    told: dict[str, Any] = {"capabilities": known.capabilities, "tested": known.tested}
+    runner.loaded = replace(runner.loaded, card=msgspec.structs.replace(runner.loaded.card, **told))
+    return True
+
+
+def _folder() -> Path:
+    return places.data_folder() / "self-tests"
+
+
+def _read(name: str) -> Findings | None:
+    path = _folder() / f"{name}.json"
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        found = msgspec.json.decode(path.read_bytes(), type=Findings)
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return None
+    return found if found.of == name else None
+
+
+def _write(found: Findings) -> None:
+    """A disk that is full or read-only costs nothing but the next test."""
+    folder = _folder()
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        disk.write(folder / f"{found.of}.json", msgspec.json.encode(found))
+        newest = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        for old in newest[_KEPT:]:
+            old.unlink()

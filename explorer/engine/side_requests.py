@@ -1,0 +1,98 @@
+"""Questions about models that are not loaded: answered beside whatever the engine runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from explorer.engine.errors import BadInput
+from explorer.engine.library import hub_process
+from explorer.trace.wire import messages
+from explorer.trace.wire.messages import AnyRequest
+
+Progress = Callable[[str, float | None], None]
+Errand = messages.SearchHub | messages.LookOnHub | messages.Download
+Question = messages.Inspect | messages.FindModels | Errand
+LEAVE_SECONDS = 10.0  # at most; a tokenizer may never return
+_ERRANDS = {messages.SearchHub: "search", messages.LookOnHub: "look", messages.Download: "get"}
+
+
+class Aside:
+    """A thread for each question, so that a list of models never waits for a load or a run."""
+
+    def __init__(self, answer: Callable[[AnyRequest], None]) -> None:
+        """`answer` is called from any thread and reports what goes wrong by itself."""
+        self._answer = answer
+        self._threads: list[threading.Thread] = []
+        self._one_at_a_time = threading.Lock()
+        self.ready = threading.Event()  # the libraries are imported; two threads may not race there
+        # Held while a model is loaded or built: transformers sets torch's dtype for both.
+        self.building = threading.Lock()
+
+    def takes(self, request: AnyRequest) -> bool:
+        """True if the question is answered here; then its thread has been started."""
+        if not isinstance(request, Question):
+            return False
+        self.start(self._work, request)
+        return True
+
+    def start(self, work: Callable[[AnyRequest], None], request: AnyRequest) -> None:
+        """Do `work` about a request in a thread of its own."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        thread = threading.Thread(target=work, args=(request,), name="aside", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self, request: AnyRequest) -> None:
+        if type(request) in _ERRANDS:  # in a process of its own, and it may take hours
+            self._answer(request)
+            return
+        self.ready.wait()
+        with self._one_at_a_time:
+            self._answer(request)
+
+    def join(self) -> None:
+        """Wait until nothing is answered any more."""
+        self.ready.set()
+        for thread in self._threads:
+            thread.join(LEAVE_SECONDS)
+
+    def facts(
+        self, request: Question, progress: Progress, cancelled: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """What was asked for; BadInput with a next step if it can't be had."""
+        if isinstance(request, Errand):
+            kind, form = _ERRANDS[type(request)], getattr(request, "form", "")
+            return hub_process.run(kind, request.repo, progress, cancelled, form)
+        if isinstance(request, messages.Inspect):
+            from explorer.engine.library import recipe
+
+            with self.building:
+                return recipe.inspect(request.model)
+        return _library(request)
+
+
+def _library(request: messages.FindModels) -> dict[str, Any]:
+    """The models of this disk, after what is wished of the places they lie in is done."""
+    from explorer.engine.gguf import cache
+    from explorer.engine.library import catalog, stores
+    from explorer.engine.machine import free_memory
+
+    if request.add_folder:
+        folder = Path(request.add_folder).expanduser()
+        if not folder.is_dir():
+            raise BadInput(f"There is no folder {folder}; choose another.")
+        stores.add_folder(folder)
+    if request.remove_folder:
+        stores.remove_folder(Path(request.remove_folder))
+    if request.clear_conversions:
+        cache.clear()
+    return {
+        "models": catalog.find(),
+        "folders": [str(folder) for folder in stores.added_folders()],
+        "available_bytes": free_memory.available_bytes(),
+        "conversions_bytes": cache.size_bytes(),
+        "offline": hub_process.offline_reason(),
+    }

@@ -1,0 +1,1 @@
+"""Text to tokens and back, exactly: tokenizers of every kind, raw bytes, chat templates."""

@@ -1,0 +1,1 @@
+"""Attention maps, arcs and heads of a run, as arrays ready to draw."""

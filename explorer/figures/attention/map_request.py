@@ -1,0 +1,210 @@
+"""What the attention panel is asked to show, and what comes back, ready to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from explorer.figures.attention import difference, head_means
+from explorer.figures.attention import maps as figures
+from explorer.figures.attention.arcs import Arcs, strongest
+from explorer.figures.attention.head_means import ALL_LAYERS, Figure
+from explorer.figures.attention.maps import Map
+from explorer.figures.attention.mask_pair import Side, of_pass, without_mask
+from explorer.figures.drawing.colour_scale import Scale, row_tops
+from explorer.figures.drawing.map_viewport import Pooled, smaller
+from explorer.trace.comparison import Comparison
+from explorer.trace.step import Step
+from explorer.trace.trace import Trace
+
+Beside = Literal["run", "scores"]  # a real run without the mask; the same scores without it
+Which = Literal["masked", "unmasked", "difference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is looked at: one head in one step of one trace."""
+
+    trace: Trace
+    step: int
+    layer: int
+    head: int
+
+    @property
+    def side(self) -> Side:
+        """The run it belongs to."""
+        return Side(self.trace, self.step)
+
+    @property
+    def passes(self) -> tuple[Step, ...]:
+        """Every pass up to this one."""
+        return self.trace.steps[: self.step + 1]
+
+    @property
+    def slots(self) -> int:
+        """Slots that had been read by then."""
+        return self.trace.read_slots(self.step)
+
+    def same_passes(self, other: Look) -> bool:
+        """True if both look at the same passes, whatever else their traces say by now."""
+        return self.step == other.step and self.side.same_passes(other.side)
+
+    def goes_on_from(self, earlier: Look) -> bool:
+        """True if this only adds rows to what `earlier` shows."""
+        return figures.shared_rows(earlier.passes, self.passes) == earlier.slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Everything that decides what is drawn."""
+
+    look: Look
+    figure: Figure = "head"
+    beside: Beside | None = None  # None = no comparison
+    other: Comparison | None = None  # the other side's pass, once it has run
+    scale: Scale = "fixed"  # of the colours
+    arcs: bool = False  # arcs are wanted too
+    which: Which = "masked"  # what the atlas shows in a comparison
+
+    def same_map(self, other: Wish) -> bool:
+        """True if both ask for the same maps, of the same step or not."""
+        return self._map_key() == other._map_key()
+
+    def _map_key(self) -> tuple[object, ...]:
+        look, alone = self.look, self.beside is None
+        place: tuple[int, ...] = (look.layer, look.head)
+        if self.figure in ALL_LAYERS:
+            place = ()
+        elif self.figure not in ("head", "sinkless"):
+            place = (look.layer,)
+        other = None if alone else id(self.other)
+        return (self.figure, self.beside, other, self.scale, self.arcs, place)
+
+    def same_atlas(self, other: Wish) -> bool:
+        """True if both ask for the same side in the atlas, of the same step or not."""
+        return self._atlas_key() == other._atlas_key()
+
+    def _atlas_key(self) -> tuple[object, ...]:
+        if self.beside is None:
+            return ("alone",)
+        return (self.beside, self.which, id(self.other))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnMap:
+    """A map with its colour levels; `top` is the weight of the brightest, on a scale that has one.
+
+    `row_tops` (R, 1) are those of each row where the scale goes by row.
+    """
+
+    map: Map
+    levels: np.ndarray
+    pooled: tuple[Pooled, ...]
+    top: float
+    signed: bool = False
+    arcs: Arcs | None = None
+    row_tops: np.ndarray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """One map, or with the mask, without it and the difference; None = not there yet."""
+
+    wish: Wish
+    maps: tuple[DrawnMap | None, ...]
+
+
+class Sides:
+    """Finds both sides of a wish; what it costs to drop the mask is paid once per step."""
+
+    def __init__(self) -> None:
+        self._dropped: tuple[Side, Side] | None = None
+        self._other: tuple[Comparison, Side] | None = None
+
+    def of(self, wish: Wish) -> tuple[Side | None, Side | None]:
+        """The masked and the unmasked side; None where its pass has not run."""
+        own = wish.look.side
+        if wish.beside is None:
+            return own, None
+        causal = wish.look.trace.request.causal_mask
+        other = self._of_other(wish)
+        masked = own if causal else other
+        if wish.beside == "run":
+            return masked, other if causal else own
+        return masked, None if masked is None else self._of_scores(masked)
+
+    def _of_other(self, wish: Wish) -> Side | None:
+        found = wish.other
+        if found is None:
+            return None
+        if self._other is None or self._other[0] is not found:
+            side = of_pass(wish.look.trace, wish.look.step, found.request, found.step)
+            self._other = (found, side)
+        return self._other[1]
+
+    def _of_scores(self, masked: Side) -> Side:
+        known = self._dropped
+        if known is None or not known[0].same_passes(masked):
+            known = self._dropped = (masked, without_mask(masked))
+        return known[1]
+
+
+def draw(wish: Wish, sides: Sides, known: Drawn | None) -> Iterator[float | Drawn]:
+    """How much is done, and at last the maps.  ValueError with the reason if there are none."""
+    masked, unmasked = sides.of(wish)
+    if wish.beside is None:
+        assert masked is not None
+        whole: Map | None = None
+        for part in _build(wish, masked, known, 0):
+            whole = part if isinstance(part, Map) else None
+            if isinstance(part, float):
+                yield part
+        assert whole is not None
+        yield Drawn(wish, (_drawn(wish, whole, whole.top if wish.scale == "max" else 1.0),))
+        return
+    maps: list[Map | None] = []
+    for place, side in enumerate((masked, unmasked)):
+        found: Map | None = None
+        for part in () if side is None else _build(wish, side, known, place):
+            found = part if isinstance(part, Map) else None
+            if isinstance(part, float):
+                yield (place + part) / 2
+        maps.append(found)
+    yield _pair(wish, maps[0], maps[1])
+
+
+def _build(wish: Wish, side: Side, known: Drawn | None, place: int) -> Iterator[float | Map]:
+    look = wish.look
+    old = known.maps[place] if known is not None and place < len(known.maps) else None
+    usable = old is not None and known is not None and known.wish.figure == "head"
+    earlier = old.map if usable and old is not None else None
+    return head_means.build(side, look.layer, look.head, wish.figure, earlier)
+
+
+def _pair(wish: Wish, masked: Map | None, unmasked: Map | None) -> Drawn:
+    """One scale for both sides, one for their difference."""
+    both = [whole for whole in (masked, unmasked) if whole is not None]
+    top = max((whole.top for whole in both), default=1.0) if wish.scale == "max" else 1.0
+    maps = [None if whole is None else _drawn(wish, whole, top) for whole in (masked, unmasked)]
+    if masked is None or unmasked is None:
+        return Drawn(wish, (*maps, None))
+    change = difference.difference(masked, unmasked)
+    most = difference.farthest_weight(change) if wish.scale == "max" else 1.0
+    return Drawn(wish, (*maps, _drawn(wish, change, most, signed=True)))
+
+
+def _drawn(wish: Wish, whole: Map, top: float, signed: bool = False) -> DrawnMap:
+    make = difference.levels if signed else figures.levels
+    levels = make(whole.weights, whole.kinds, top, wish.scale)
+    return DrawnMap(
+        whole,
+        levels,
+        smaller(levels, signed=signed),
+        top,
+        signed,
+        strongest(whole) if wish.arcs else None,
+        row_tops(whole.weights) if wish.scale == "row" else None,
+    )

@@ -1,0 +1,1 @@
+"""A padded batch and its loss, as rows of tokens and sentences."""

@@ -1,0 +1,78 @@
+"""Keys and values of one position as small multiples: a strip of columns for each layer.
+
+A column is a head, top to bottom its numbers; layers stand side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from explorer.figures.attention.difference import MIDDLE
+from explorer.trace.attention import as_float32
+from explorer.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strips:
+    """One number of each head of each layer; None where a layer keeps none."""
+
+    layers: tuple[np.ndarray | None, ...]  # (H, d) float32 each
+    reasons: tuple[str, ...]  # why there is none
+
+    @property
+    def top(self) -> float:
+        """The largest magnitude."""
+        sizes = [float(np.abs(part).max(initial=0.0)) for part in self.layers if part is not None]
+        return max(sizes, default=0.0)
+
+
+def keys_at(trace: Trace, index: int, slot: int) -> Strips:
+    """The keys of a position as the kernels of the pass that read it saw them."""
+    steps = trace.steps[trace.steps[index].keys_from : index + 1]
+    step = next(s for s in steps if s.first_slot <= slot < s.first_slot + s.positions_processed)
+    found: list[np.ndarray | None] = []
+    for record in step.layers:
+        row = None if record.keys is None else record.keys[slot - step.first_slot]
+        found.append(None if row is None else as_float32(row, record.dtype))
+    return Strips(tuple(found), tuple(record.reason for record in step.layers))
+
+
+def values_of(facts: dict[str, Any]) -> Strips:
+    """The values that the engine read off its cache (engine.slot)."""
+    found: list[np.ndarray | None] = []
+    for layer in facts["layers"]:
+        part = layer.get("value")
+        shape = None if part is None else (part["heads"], part["width"])
+        found.append(
+            None if shape is None else np.frombuffer(part["numbers"], "<f4").reshape(shape)
+        )
+    return Strips(tuple(found), tuple(layer.get("reason", "") for layer in facts["layers"]))
+
+
+def picture(strips: Strips) -> tuple[np.ndarray, tuple[int, ...]]:
+    """(widest d, columns) uint8 levels, 0 where nothing is; and the first column of each layer.
+
+    Levels run from 2 for the negative top over the middle for 0 to 254; one column parts layers.
+    """
+    shapes = [(1, 1) if part is None else part.shape for part in strips.layers]
+    starts = np.cumsum([0, *(heads + 1 for heads, _ in shapes)])
+    levels = np.zeros((max(d for _, d in shapes), int(starts[-1]) - 1), np.uint8)
+    scale = (MIDDLE - 2) / (strips.top or 1.0)
+    for start, part in zip(starts.tolist(), strips.layers, strict=False):
+        if part is not None:
+            heads, width = part.shape
+            levels[:width, start : start + heads] = np.rint(part.T * scale) + MIDDLE
+    return levels, tuple(starts[:-1].tolist())
+
+
+def at(strips: Strips, starts: Sequence[int], column: int) -> tuple[int, int] | None:
+    """(layer, head) under a column of the picture; None on the gap between layers."""
+    layer = max(i for i, start in enumerate(starts) if start <= column)
+    part = strips.layers[layer]
+    head = column - starts[layer]
+    heads = 1 if part is None else len(part)
+    return (layer, head) if head < heads else None

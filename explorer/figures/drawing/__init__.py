@@ -1,0 +1,1 @@
+"""Numbers to pictures without Qt: colour maps and scales, what is seen of a large map, pooling."""

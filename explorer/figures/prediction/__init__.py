@@ -1,0 +1,1 @@
+"""The next token: distributions, sampling stages, surprisal, branches, masked beside unmasked."""

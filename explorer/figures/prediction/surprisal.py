@@ -1,0 +1,78 @@
+"""How well the model foresaw each token of a run, to colour the tokens by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from explorer.figures.batch.loss import NATS_PER_BIT
+from explorer.trace.trace import Trace
+from explorer.wording import exact_percent, information
+
+By = Literal["surprisal", "entropy", "probability"]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """The model's own distribution (softmax of the raw logits) at the place of one token."""
+
+    nats: float  # surprisal of the token that stands there; inf for what was held impossible
+    entropy_bits: float
+    rank: int  # 0 = the model's favourite
+    top: tuple[tuple[int, float], ...] = ()  # the model's own choices: id, probability
+
+    @property
+    def probability(self) -> float:
+        return math.exp(-self.nats)
+
+    @property
+    def words(self) -> str:
+        """All of it, for a tip."""
+        return (
+            f"surprisal {information(self.nats)}, probability {exact_percent(self.probability)}, "
+            f"rank {self.rank + 1:,}; entropy of what could stand here "
+            f"{information(self.entropy_bits * NATS_PER_BIT)}"
+        )
+
+
+def foreseen(trace: Trace, scores: Mapping[str, Any] | None) -> tuple[Foreseen | None, ...]:
+    """One a slot; None where nothing is known: padding, the first token, a prompt not scored."""
+    found: list[Foreseen | None] = [None] * len(trace.prompt)
+    if scores is not None:
+        rows = zip(
+            scores["slots"], scores["nats"], scores["entropy_bits"], scores["ranks"],
+            scores["top"], strict=True,
+        )  # fmt: skip
+        for slot, nats, bits, rank, top in rows:
+            if 0 <= slot < len(found):
+                found[slot] = Foreseen(nats, bits, rank, tuple(map(tuple, top)))
+    for step in trace.steps:
+        p = step.draw.raw_probability
+        nats = -math.log(p) if p > 0 else math.inf
+        found.append(Foreseen(max(nats, 0.0), step.draw.entropy_bits, step.draw.rank))
+    return tuple(found)
+
+
+def levels(known: Sequence[Foreseen | None], by: By, vocabulary: int) -> tuple[float | None, ...]:
+    """0..1 for the colours; surprisal and entropy reach 1 at a blind guess among V tokens."""
+    blind = math.log(max(vocabulary, 2))
+    return tuple(None if one is None else _level(one, by, blind) for one in known)
+
+
+def _level(one: Foreseen, by: By, blind: float) -> float:
+    if by == "probability":
+        return min(1.0, one.probability)
+    value = one.nats if by == "surprisal" else one.entropy_bits * NATS_PER_BIT
+    return min(1.0, max(0.0, value / blind))
+
+
+def scale(by: By, vocabulary: int) -> tuple[str, str]:
+    """What the two ends of the colours stand for."""
+    blind = math.log(max(vocabulary, 2))
+    return {
+        "surprisal": ("0", information(blind, ".1f")),
+        "entropy": ("0", information(blind, ".1f")),
+        "probability": ("0", "100 %"),
+    }[by]

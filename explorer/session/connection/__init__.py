@@ -1,0 +1,1 @@
+"""The line to an engine: its process, the frames over stdin and stdout, the log."""

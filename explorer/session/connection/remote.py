@@ -1,0 +1,329 @@
+"""An engine in a process of its own, spoken to over its stdin and stdout.
+
+The default child is `python -m explorer engine`; any command that speaks the same frames will do,
+such as `ssh gpu-box decoder-explorer engine`.  Four threads: one writes requests (so that a full
+pipe never blocks the caller), one reads frames, one keeps the child's stderr in the log file, one
+waits for the child's end and gives up a child that says nothing while an answer is due.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from explorer import disk, places
+from explorer.figures.text.characters import elide, printable
+from explorer.session.connection.log import RotatingLog
+from explorer.trace.wire import framing
+from explorer.trace.wire.messages import (
+    ENDS,
+    Alive,
+    AnyRequest,
+    Cancel,
+    Event,
+    Failed,
+    Hello,
+    Lost,
+    Quit,
+    Resample,
+)
+
+HELLO_SECONDS = 60.0  # a cold disk, or a connection to another machine
+SILENT_SECONDS = 60.0  # many times what passes between two signs of life
+CLOSE_SECONDS = 0.8
+_LONGEST = 120  # letters of what a child said, in a sentence
+_LOGGING = 0  # place of the logging thread
+
+
+class EngineProcess:
+    """The Engine port over a child process."""
+
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        hello: float = HELLO_SECONDS,
+        silence: float = SILENT_SECONDS,
+    ) -> None:
+        """A child is given up that has not greeted for `hello` seconds.
+
+        Later, one that has sent nothing for `silence` seconds while an answer is due.
+        """
+        self._command = list(command or (sys.executable, "-P", "-m", "explorer", "engine"))
+        self._environment = None if command else _with_this_program()
+        self._hello = hello
+        self._silence = silence
+        self._pipe: _WatchedPipe | None = None
+        self._due: set[int] = set()  # runs that have not been answered to the end
+        self._requests: queue.SimpleQueue[AnyRequest | None] = queue.SimpleQueue()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._threads: list[threading.Thread] = []
+        self._on_event: Callable[[Event], None] | None = None
+        self._speaking = threading.RLock()  # held while an event is handed over
+        self._greeted = threading.Event()
+        self._gone = threading.Event()
+        self._last_words = b""  # of its stderr: before the greeting, the likely reason of an end
+        self._over = False
+
+    @property
+    def alive(self) -> bool:
+        """True from start until it is lost or closed."""
+        return self._child is not None and not self._over
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, once it is started."""
+        return None if self._child is None else self._child.pid
+
+    def start(self, on_event: Callable[[Event], None]) -> None:
+        """Start the child; `on_event` is called from a reader thread, in order."""
+        self._on_event = on_event
+        try:
+            self._child = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._environment,
+                **_own_group(),
+            )
+        except (OSError, ValueError) as error:
+            why = disk.why(error)
+            self._lose(f"The engine could not be started ({self._command[0]}: {why}).")
+            return
+        self._job = _tied(self._child)
+        for work in (self._log, self._write, self._read, self._watch):
+            thread = threading.Thread(target=work, name=f"engine {work.__name__[1:]}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def send(self, request: AnyRequest) -> None:
+        """Hand over a request; returns at once."""
+        if self._over:
+            return
+        if not isinstance(request, Cancel | Resample | Quit):
+            self._due.add(request.run)
+        self._requests.put(request)
+
+    def close(self) -> None:
+        """End the child, kindly for a moment and then by force; no event comes after this."""
+        with self._speaking:
+            self._over = True
+            self._on_event = None
+        child = self._child
+        if child is None:
+            return
+        self._requests.put(Quit())
+        self._requests.put(None)
+        self._greeted.set()
+        self._gone.set()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(CLOSE_SECONDS)
+        self._kill()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(CLOSE_SECONDS)
+
+    # -- threads
+
+    def _write(self) -> None:
+        # A broken pipe is the reader's to notice and to tell.
+        with contextlib.suppress(OSError), self._running().stdin as pipe:
+            while (request := self._requests.get()) is not None:
+                try:
+                    framing.write_request(pipe, request)
+                except UnicodeEncodeError:
+                    self._say(Failed(run=request.run, sentence=_not_unicode(request)))
+                except framing.WireError as error:
+                    words = f"This is too large for the engine ({error}): shorten the prompt."
+                    self._say(Failed(run=request.run, sentence=words))
+                except (OverflowError, msgspec.MsgspecError) as error:
+                    words = f"The engine can't be asked this: {error}. Give smaller values."
+                    self._say(Failed(run=request.run, sentence=words))
+
+    def _read(self) -> None:
+        with self._running().stdout as pipe:
+            watched: Any = _WatchedPipe(pipe)
+            self._pipe = watched
+            try:
+                while (event := framing.read_event(watched)) is not None:
+                    if not self._greeted.is_set() and not isinstance(event, Hello):
+                        raise framing.WireError("its first words are no greeting")
+                    self._greeted.set()
+                    if not isinstance(event, Alive):
+                        self._say(event)
+            except Exception as error:  # MemoryError, too: nobody else would tell that it is over
+                start = getattr(error, "start", b"")
+                fault = elide(" ".join(str(error).split()), _LONGEST) or type(error).__name__
+                if start and not self._greeted.is_set():
+                    said = _line(start + watched.peek(_LONGEST))
+                    fault = f'it printed "{said}" first, and must print nothing of its own'
+                wrong = isinstance(error, framing.WireError) and not isinstance(
+                    error, framing.CutShort
+                )
+                unreadable = wrong and self._greeted.is_set()
+                self._end(f"The engine's answers could not be read: {fault}", unreadable)
+            else:
+                self._end("The engine's process ended")
+
+    def _watch(self) -> None:
+        """Give up a child that says nothing; then wait for its end, so that no zombie is left."""
+        words = ""
+        if not self._greeted.wait(self._hello):
+            words = f"The engine did not answer within {self._hello:.0f} s of its start."
+        elif self._falls_silent():
+            words = f"The engine has sent nothing for {self._silence:.0f} s, so it was stopped."
+        if words:
+            self._lose(words)  # before the reader finds that its pipe has ended
+            self._kill()
+        self._running().wait()
+
+    def _falls_silent(self) -> bool:
+        """True once nothing has come for too long while an answer is due; False at the end.
+
+        Counted in looks, not by the clock: this process may have been stopped itself (Ctrl-Z).
+        """
+        every = min(1.0, self._silence / 4)
+        silent, received = 0.0, -1
+        while not self._gone.wait(every):
+            pipe = self._pipe
+            if pipe is None:
+                continue
+            idle = pipe.waiting and pipe.received == received
+            silent, received = silent + every if idle and self._due else 0.0, pipe.received
+            if silent >= self._silence:
+                return True
+        return False
+
+    def _log(self) -> None:
+        log = RotatingLog(places.log_file())
+        with self._running().stderr as pipe:
+            while line := pipe.readline(1 << 16):
+                log.write(line)
+                self._last_words = line if line.strip() else self._last_words
+
+    # -- the end
+
+    def _end(self, words: str, unreadable: bool = False) -> None:
+        """Say Lost, with how the child ended if it did so by itself."""
+        how = ""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            how = _how(self._running().wait(CLOSE_SECONDS))
+        self._kill()
+        if how and not self._greeted.is_set():
+            self._threads[_LOGGING].join(CLOSE_SECONDS)
+            how += f": {said}" if (said := _line(self._last_words).rstrip(".")) else ""
+        self._lose(f"{words}{how}.", unreadable)
+
+    def _lose(self, words: str, unreadable: bool = False) -> None:
+        with self._speaking:
+            self._say(Lost(sentence=f"{words} Start it again to go on.", unreadable=unreadable))
+            self._over = True
+        self._greeted.set()
+        self._gone.set()
+        self._requests.put(None)
+
+    def _say(self, event: Event) -> None:
+        if isinstance(event, ENDS):
+            self._due.discard(event.run)
+        with self._speaking:
+            if self._on_event is not None and not self._over:
+                self._on_event(event)
+
+    def _kill(self) -> None:
+        """End the child and whatever it started, by force."""
+        child = self._running()
+        with contextlib.suppress(OSError):
+            if sys.platform == "win32":
+                child.kill()
+            elif child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+    def _running(self) -> Any:
+        assert self._child is not None
+        return self._child
+
+
+class _WatchedPipe:
+    """A pipe that another thread can see to be waited on, and to fill: a large frame comes slowly.
+
+    Read a piece at a time, for a whole array of a frame may take minutes.
+    """
+
+    def __init__(self, pipe: Any) -> None:
+        self._pipe = pipe
+        self.received = 0  # pieces so far
+        self.waiting = False
+
+    def readinto(self, view: memoryview) -> int:
+        """Bytes that were there to be read; 0 at the end."""
+        self.waiting = True
+        count: int = self._pipe.readinto1(view)
+        self.waiting = False
+        self.received += 1
+        return count
+
+    def peek(self, count: int) -> bytes:
+        """What is there to be read next, left where it is."""
+        found: bytes = self._pipe.peek(count)
+        return found
+
+
+def _not_unicode(request: AnyRequest) -> str:
+    """Why a request can't be sent: names of files may be any bytes, and frames hold UTF-8."""
+    model = getattr(request, "model", "")
+    try:
+        model.encode()
+    except UnicodeEncodeError:
+        return f"The path {model} is not UTF-8; rename the file or the folder, then open it again."
+    return "The text holds half of a character (a lone surrogate); delete it."
+
+
+def _with_this_program() -> dict[str, str]:
+    """The environment in which a child finds this very package, wherever it is started."""
+    root = str(Path(__file__).resolve().parents[3])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _own_group() -> dict[str, Any]:
+    """Ctrl-C on the terminal is the parent's to handle: it ends the child itself."""
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
+    return {"process_group": 0}
+
+
+def _line(said: bytes) -> str:
+    """The first line that says something, its marks made visible, as long as a sentence bears."""
+    text = said.decode("utf-8", "replace").strip().partition("\n")[0]
+    return elide(printable(text.rstrip()), _LONGEST)
+
+
+def _tied(child: subprocess.Popen[bytes]) -> Any:
+    """What ends a child with this process on Windows; elsewhere the engine sees to that itself."""
+    if sys.platform == "win32":
+        from explorer.session.connection import windows_job
+
+        return windows_job.tie(int(child._handle))
+    return None
+
+
+def _how(code: int) -> str:
+    """How a child ended, in words that help."""
+    if code in (-9, 137):
+        return " (killed; perhaps the machine ran out of memory)"
+    if code == -getattr(signal, "SIGBUS", 0):
+        return " (a file of its model was cut short while it was open)"
+    if code < 0:
+        return f" (by signal {-code})"
+    return f" (exit code {code})" if code else ""

@@ -1,0 +1,120 @@
+"""Which job has the engine, and what the engine holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from explorer.session.connection.engine_link import Link
+from explorer.session.state import ModelKey, Selection, Status, model_key
+from explorer.session.store import Store
+from explorer.session.undo_history import Entry
+from explorer.trace.card import ModelCard
+from explorer.trace.fingerprint import same_weights
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.run_cost import Plan
+from explorer.trace.trace import Trace
+from explorer.trace.wire import messages as m
+
+
+@dataclass(slots=True)
+class Job:
+    """What has the engine now."""
+
+    kind: Literal[
+        "load",
+        "advance",
+        "recapture",
+        "check",
+        "compare",
+        "prefix",
+        "batch",
+        "draws",
+        "search",
+        "cache runs",
+        "slot",
+        "scores",
+        "proof",
+    ]
+    run: int
+    request: RunRequest
+    fresh: bool = False  # advance: a new trace takes the place of the one on screen
+    begun: Entry | None = None  # advance: the same as undo knows it, until its first step comes
+    selection: Selection = field(default_factory=Selection)  # advance: what was looked at before
+    act: Entry | None = None  # advance: the act that it belongs to, if that is more than a run
+    noted: bool = False  # advance: what undo takes back is remembered
+    keep: bool = False  # load: the model that worked before, which may still be loaded
+    overtaken: bool = False  # load: a run was opened meanwhile, and its own request stays
+    held: bool = False  # load: the engine had a model when it began
+    endless: bool = False  # advance: until something stops it
+    queued: int = 0  # advance: steps wished for meanwhile
+    step: int = 0  # recapture, compare: index of the step
+    plan: Plan | None = None  # advance: what a large run will take
+    asked: bool = False  # check: wished for by the user, not started by itself
+    sampling: Sampling = field(default_factory=Sampling)  # draws: the settings they are drawn with
+
+
+@dataclass(slots=True)
+class Desk:
+    """What the user's jobs and those in the background share: one engine, one job at a time."""
+
+    store: Store
+    link: Link
+    job: Job | None = None
+    loaded: tuple[ModelKey, ...] = ()  # the keys of the model that the engine holds; () = none
+    dropped: Callable[[Job], None] = lambda job: None  # told of each job that is ended early
+    opened: list[ModelCard] = field(default_factory=list)  # in this session, the open one last
+    # Cards of earlier openings of which one run gave the same numbers with the model open now.
+    proven: list[ModelCard] = field(default_factory=list)
+
+    def drop_job(self) -> Job | None:
+        """End what has the engine; whatever it still says is stale."""
+        job, self.job = self.job, None
+        if job is not None:
+            self.link.send(m.Cancel(run=job.run))
+            self.store.set(status=Status(activity="idle"))
+            self.dropped(job)
+        return job
+
+    def holds(self, trace: Trace) -> bool:
+        """True if the engine holds the model of this trace, by its name and settings."""
+        return model_key(trace.request) in self.loaded
+
+    def can_continue(self, trace: Trace) -> bool:
+        """True if the engine holds the very model that made this trace, opened then or proven."""
+        return self.holds(trace) and self.same_model(trace)
+
+    def same_model(self, trace: Trace) -> bool:
+        """True if the model that is open made this trace, or gave its last step's numbers again.
+
+        A name, a size or a hash of some blocks is no proof: what is written over a model's files
+        keeps the first two, and may keep all three.  Only between openings of one session is the
+        time of change believed, too.
+        """
+        card, of = self.store.state.card, trace.card
+        if any(known is of for known in (card, *self.proven)):
+            return True
+        seen = any(known is of for known in self.opened)
+        return card is not None and seen and card.fingerprint == of.fingerprint
+
+
+def keys_of(request: RunRequest, card: ModelCard, trace: Trace | None) -> tuple[ModelKey, ...]:
+    """The keys of a model that was opened for `request`; the last one fits the run on screen.
+
+    A saved run names its model without the path by which the same files are opened here.
+    """
+    key = model_key(msgspec.structs.replace(request, mode=card.mode))  # it may have been refused
+    if trace is None or trace.request.model == key[0] or trace.card.name != card.name:
+        return (key,)
+    same = same_weights(trace.card.fingerprint, card.fingerprint)
+    return (key, (trace.request.model, *key[1:])) if same else (key,)
+
+
+def with_key(request: RunRequest, key: ModelKey) -> RunRequest:
+    """The request for the model of this key."""
+    return msgspec.structs.replace(
+        request, **dict(zip(("model", "dtype", "device", "mode"), key, strict=True))
+    )

@@ -1,0 +1,105 @@
+"""Downloads from the Hub: what one would fetch, and how far it is; beside whatever else runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from explorer.session.engine_lease import Desk
+from explorer.session.state import Download
+from explorer.trace.found_models import Offer
+from explorer.trace.wire import messages as m
+
+
+class Downloads:
+    """One at a time; the state's `download` tells of it."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._run = 0  # of the open question; 0 = none
+
+    @property
+    def _now(self) -> Download:
+        return self._desk.store.state.download
+
+    def search(self, words: str) -> None:
+        """Ask for repositories with these words in their name."""
+        self.cancel()
+        self._ask(m.SearchHub(repo=words), Download(repo=words, stage="searching"))
+
+    def look(self, repo: str, form: str = "") -> None:
+        """Ask what a download would fetch; `form` is one of those that an earlier look offered."""
+        self.cancel()
+        same = self._now if self._now.repo == repo else Download()
+        looking = Download(repo=repo, stage="looking", found=self._now.found, offer=same.offer)
+        self._ask(m.LookOnHub(repo=repo, form=form), looking)
+
+    def fetch(self) -> None:
+        """Download what was offered, or go on with it."""
+        now = self._now
+        if now.offer is not None and not now.busy:
+            fetching = replace(now, stage="fetching", text="", fraction=None, problem="")
+            self._ask(m.Download(repo=now.repo, form=now.offer.form), fetching)
+
+    def cancel(self) -> None:
+        """Stop; what has arrived is kept."""
+        if self._run:
+            self._desk.link.send(m.Cancel(run=self._run))
+            self._run = 0
+            self._put(replace(self._now, stage="offered" if self._now.offer else ""))
+
+    def forget(self) -> None:
+        """The engine is gone, and with it a download under way."""
+        if self._run:
+            self._run = 0
+            words = "The engine ended, and the download with it; what has arrived is kept."
+            stage = "offered" if self._now.offer else ""
+            self._put(replace(self._now, stage=stage, problem=words))
+
+    def _ask(self, request: m.SearchHub | m.LookOnHub | m.Download, beginning: Download) -> None:
+        if not self._desk.link.alive:
+            words = "The engine is not running: start it to download a model."
+            self._put(replace(beginning, stage="", problem=words))
+            return
+        self._run = self._desk.link.ask(request)
+        self._put(beginning)
+
+    def answered(self, event: m.Event) -> bool:
+        """True if the event was of this download."""
+        if not self._run or event.run != self._run:
+            return False
+        now = self._now
+        match event:
+            case m.Progress():
+                self._put(replace(now, text=event.text, fraction=event.fraction))
+            case m.Failed():
+                self._run = 0
+                stage = "offered" if now.offer else ""
+                self._put(replace(now, stage=stage, problem=event.sentence))
+            case m.Facts() if now.stage == "searching":
+                self._run = 0
+                self._put(replace(now, stage="", found=_found(event)))
+            case m.Facts() if now.stage == "looking":
+                self._run = 0
+                self._put(replace(now, stage="offered", offer=_offer(event)))
+            case m.Facts():
+                self._run = 0
+                target = str(event.facts.get("open", now.repo))
+                self._put(replace(now, stage="done", fraction=1.0, target=target))
+        return True
+
+    def _put(self, download: Download) -> None:
+        self._desk.store.set(download=download)
+
+
+def _found(event: m.Facts) -> tuple[str, ...]:
+    repos = event.facts.get("repos")
+    return tuple(map(str, repos)) if isinstance(repos, (list, tuple)) else ()
+
+
+def _offer(event: m.Facts) -> Offer | None:
+    try:
+        return msgspec.convert(event.facts, Offer)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,117 @@
+"""Before a run of an earlier opening goes on, its last step is computed again.
+
+A saved run names its model, and other weights may lie under that name by now; so may they after an
+engine was started anew, or a model opened twice.  The step's logits must come out as recorded.
+What differs by more than rounding is drift: told with its size, and nothing goes on by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from explorer.session.engine_lease import Desk, Job
+from explorer.session.state import Drift, Status
+from explorer.trace.fingerprint import same_weights
+from explorer.trace.rounding import largest, logit_tolerance
+from explorer.trace.step import Step
+from explorer.trace.trace import Trace
+from explorer.trace.wire import messages as m
+
+
+class Proof:
+    """One at a time; what was to happen is done once the numbers agree."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._then: Callable[[], None] | None = None
+        self._drifts: list[Drift] = []  # found with the model open now
+
+    def forget(self) -> None:
+        """Another model was opened, or the same one anew: nothing is known of it."""
+        self._desk.proven.clear()
+        self._drifts.clear()
+
+    def first(self, act: Callable[[], None], quiet: bool = False) -> None:
+        """Do `act`, on the run on screen, once its model is proven; not at all if it drifted.
+
+        `quiet`: nobody asked for it, so a drift that is known is not told again.
+        """
+        trace = self._desk.store.state.trace
+        if trace is None or not self.wanted(trace):
+            act()
+        elif (found := next((d for d in self._drifts if d.fits(trace)), None)) is None:
+            self._begin(trace, act)
+        elif not quiet:
+            self._desk.store.set(drift=found)
+
+    def waits_for(self, act: Callable[[], None]) -> bool:
+        """True if `act` is to be done once the proof under way is there."""
+        job = self._desk.job
+        return job is not None and job.kind == "proof" and self._then == act
+
+    def wanted(self, trace: Trace) -> bool:
+        """True if the trace must be proven first: its model is open, by name, but opened anew."""
+        return bool(trace.steps) and self._desk.holds(trace) and not self._desk.same_model(trace)
+
+    def _begin(self, trace: Trace, then: Callable[[], None]) -> None:
+        """Compute the last step again in place of what has the engine, then do `then`."""
+        self._desk.drop_job()
+        last = len(trace.steps) - 1
+        run = self._desk.link.ask(
+            m.Recapture(request=trace.request, chosen=trace.chosen_ids[:last])
+        )
+        self._then = then
+        self._desk.job = Job("proof", run, trace.request, step=last)
+        text = "Computing the last step again, to see that the model is the same…"
+        self._desk.store.set(status=Status(activity="running", text=text), drift=None, error="")
+
+    def on_stepped(self, fresh: Step, trace: Trace) -> None:
+        """The step is here: the model is proven, or has drifted."""
+        state = self._desk.store.state
+        assert state.card is not None
+        found = drift(trace, fresh, same_weights(trace.card.fingerprint, state.card.fingerprint))
+        if found is None:
+            self._desk.proven.append(trace.card)
+        else:
+            self._then = None
+            self._drifts.append(found)
+            self._desk.store.set(drift=found)
+
+    def finished(self) -> None:
+        """The engine is free again: go on, if the model was proven."""
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+
+
+def drift(trace: Trace, fresh: Step, same_files: bool) -> Drift | None:
+    """How far the last step of `trace`, computed again as `fresh`, is off; None if by rounding.
+
+    Files that differ are drift, however close the numbers of this one step.
+    """
+    old = trace.steps[-1]
+    read_alike = fresh.token_ids == old.token_ids and fresh.logits.shape == old.logits.shape
+    apart = largest(fresh.logits - old.logits) if read_alike else float("inf")
+    limit = logit_tolerance(trace.request.dtype, old.logits)
+    if same_files and apart <= limit:
+        return None
+    token, now = trace.chosen[-1], 0.0
+    if read_alike and 0 <= token.id < len(fresh.logits):
+        now = _probability(fresh.logits, token.id)
+    return Drift(
+        card=trace.card,
+        same_files=same_files,
+        apart=apart,
+        limit=limit,
+        token=token,
+        probability=_probability(old.logits, token.id),
+        probability_now=now,
+    )
+
+
+def _probability(logits: np.ndarray, token_id: int) -> float:
+    """Of one token, by the raw logits."""
+    shifted = logits.astype(np.float64) - float(logits.max())
+    return float(np.exp(shifted[token_id]) / np.exp(shifted).sum())

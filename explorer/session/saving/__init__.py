@@ -1,0 +1,1 @@
+"""Sessions on disk: saved, autosaved, recovered."""

@@ -1,0 +1,133 @@
+"""Keeps the running session on disk, so that a crash loses half a minute at most.
+
+Each program that runs owns one file in the data folder and holds a lock beside it; the system lets
+the lock go when the program dies, however it dies.  A clean end removes the file.  Files without
+an owner are looked through by `kept`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from explorer import disk, places
+from explorer.session.saving.recovery import SESSIONS, Lock, discard
+from explorer.trace.files import dxt
+from explorer.trace.files.saved_extras import Beside
+from explorer.trace.trace import Trace
+
+INTERVAL_SECONDS = 30.0
+_ALONE = Beside()
+
+
+class Autosave:
+    """Writes the latest session it was told of, in its own thread, at most once an interval."""
+
+    def __init__(
+        self,
+        on_problem: Callable[[str], None],
+        folder: Path | None = None,
+        interval: float | None = None,
+    ) -> None:
+        """`on_problem` is called once, in the saving thread, if a save fails."""
+        self._folder = places.data_folder() if folder is None else folder
+        self._path = self._folder / f"autosave-{os.getpid()}-{time.time_ns():x}.dxt"
+        self._interval = INTERVAL_SECONDS if interval is None else interval
+        self._on_problem: Callable[[str], None] | None = on_problem
+        self._changed = threading.Condition()
+        self._latest: tuple[Trace, Beside] | None = None
+        self._closed = False
+        self._needless = False
+        self._lock: Lock | None = None
+        self._adopted: dict[Path, Lock] = {}  # of earlier programs, opened in this one
+        self._thread: threading.Thread | None = None
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def note(self, trace: Trace, beside: Beside = _ALONE) -> None:
+        """Remember the newest trace and what is beside it; returns at once."""
+        with self._changed:
+            self._latest = trace, beside
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._work, name="autosave", daemon=True)
+                self._thread.start()
+
+    def saved(self) -> None:
+        """The user has all of it in a file: nothing is kept beside that."""
+        with self._changed:
+            self._latest = None
+            self._needless = self._thread is not None
+            self._changed.notify()
+
+    def adopt(self, path: Path) -> None:
+        """A session that a crashed program left is open here: it goes once it is kept anew."""
+        lock = Lock.take(path) if path.match(SESSIONS) else None
+        if lock is not None:
+            self._adopted[path] = lock
+
+    def close(self) -> None:
+        """A clean end: stop, and remove the file."""
+        self._stop()
+        self._drop_adopted()
+        if self._lock is not None:
+            with contextlib.suppress(OSError):
+                discard(self._path, self._lock)
+
+    def leave(self, trace: Trace, beside: Beside = _ALONE) -> None:
+        """The program must end now: write this, and leave it for the next start."""
+        self._stop()
+        self._save(trace, beside)
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _stop(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._needless, self._interval)
+                if self._closed:
+                    return
+                latest, self._latest = self._latest, None
+                needless, self._needless = self._needless, False
+            if needless:
+                with contextlib.suppress(OSError):
+                    self._path.unlink(missing_ok=True)
+                self._drop_adopted()
+            if latest is not None:
+                self._save(*latest)
+
+    def _save(self, trace: Trace, beside: Beside) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if self._lock is None:
+                self._lock = Lock.take(self._path)
+            dxt.save(trace, self._path, beside)
+        except (OSError, dxt.DxtError) as error:
+            tell, self._on_problem = self._on_problem, None
+            if tell is not None:
+                reason = disk.why(error).rstrip(".")
+                tell(
+                    f"The session is not being kept for the case of a crash ({reason}): make room "
+                    f"in {self._folder}, or save it yourself."
+                )
+        else:
+            self._drop_adopted()
+
+    def _drop_adopted(self) -> None:
+        while self._adopted:
+            with contextlib.suppress(OSError):
+                discard(*self._adopted.popitem())

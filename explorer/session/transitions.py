@@ -1,0 +1,86 @@
+"""Changes of state that put another trace or model in place, and what is known of its tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from explorer.session.state import Selection, State
+from explorer.trace.card import SelfCheck
+from explorer.trace.files.saved_view import Seen
+from explorer.trace.request import RunRequest
+from explorer.trace.step import Token
+from explorer.trace.trace import Trace
+
+
+def view(trace: Trace | None, state: State) -> dict[str, Any]:
+    """The changes that put another trace on screen, looking at its latest step."""
+    return {
+        "trace": trace,
+        "selection": replace(state.selection, step=None, query=None, key=None, token_id=None),
+    }
+
+
+def seen(state: State, look: Seen) -> Seen:
+    """What is selected, added to how it is looked at."""
+    chosen = state.selection
+    return msgspec.structs.replace(
+        look, step=chosen.step, layer=chosen.layer, head=chosen.head, query=chosen.query
+    )
+
+
+def selected(seen: Seen) -> Selection:
+    """What was selected."""
+    return Selection(step=seen.step, layer=seen.layer, head=seen.head, query=seen.query)
+
+
+def same_view(trace: Trace, state: State) -> bool:
+    """True if the trace on screen already shows these tokens, and a step would go on from it."""
+    shown = state.trace
+    return (
+        shown is not None
+        and trace.request == shown.request == state.request
+        and trace.chosen_ids == shown.chosen_ids
+        and trace.card is shown.card  # of other weights under the same name, it is another run
+    )
+
+
+def unchecked(trace: Trace) -> Trace:
+    """What was checked was another trace."""
+    return replace(trace, self_check=SelfCheck())
+
+
+def known_token(token_id: int, state: State) -> Token | None:
+    """An id as a token: from the vocabulary of its model, the step's top tokens, or the text."""
+    assert state.trace is not None
+    assert state.step_index is not None
+    if state.names is not None and 0 <= token_id < len(state.names):
+        return state.names.token(token_id, "forced")
+    for token in (*state.trace.steps[state.step_index].top, *state.trace.tokens):
+        if token.id == token_id:
+            return msgspec.structs.replace(token, origin="forced")
+    return None
+
+
+def opened(
+    before: RunRequest, name: str, dtype: str | None, device: str | None, mode: str | None
+) -> RunRequest:
+    """The request with another model; another model or dtype begins in exact mode."""
+    if (name, dtype or before.dtype) != (before.model, before.dtype):
+        mode = mode or "exact"
+    given = {"dtype": dtype, "device": device, "mode": mode}
+    changes = {field: value for field, value in given.items() if value is not None}
+    return msgspec.structs.replace(before, model=name, **changes)
+
+
+def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
+    """`request` on the model that is open now: undo does not open models."""
+    return msgspec.structs.replace(
+        request,
+        model=current.model,
+        dtype=current.dtype,
+        device=current.device,
+        mode=current.mode,
+    )

@@ -1,0 +1,240 @@
+"""Frames between the engine's process and its client.
+
+u32 little-endian header length, a msgpack header {v, run, kind, arrays, body}, then the arrays'
+buffers in C order.  No pickle; every length is bounded before memory is taken, and what is only
+announced takes none.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import msgspec
+import numpy as np
+
+from explorer.trace.files.bounds import require_bounded
+from explorer.trace.files.validate import require_sound_step
+from explorer.trace.files.validate_batch import require_sound_batch
+from explorer.trace.step import Step, Token
+from explorer.trace.vocabulary import Vocabulary
+from explorer.trace.wire import messages
+from explorer.trace.wire.messages import PROTOCOL, AnyRequest, Batched, Event, Spelled, Stepped
+from explorer.trace.wire.packing import StepHeader, pack_step, unpack_step
+
+MAX_HEADER_BYTES = 64 << 20
+MAX_ARRAY_BYTES = 4 << 30
+MAX_FRAME_BYTES = 8 << 30
+_WITH_ARRAYS = ("Stepped", "Spelled")
+_DTYPES = {"<f4", "<f8", "<f2", "<u2", "<i4", "<i8", "|u1", "|i1", "|b1"}
+
+
+class WireError(ValueError):
+    """Bytes that are no frame of this protocol; `start`: those that should begin one."""
+
+    def __init__(self, words: str, start: bytes = b"") -> None:
+        super().__init__(words)
+        self.start = start
+
+
+class CutShort(WireError):
+    """The stream ended inside a frame: whoever wrote it has gone."""
+
+
+class ArrayHeader(msgspec.Struct, frozen=True):
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        if self.dtype not in _DTYPES or len(self.shape) > 8 or any(n < 0 for n in self.shape):
+            raise WireError(f"array {self.name[:40]!r} has a type or shape that is not allowed")
+        size = np.dtype(self.dtype).itemsize
+        for n in self.shape:
+            size *= n
+        if size > MAX_ARRAY_BYTES:
+            raise WireError(
+                f"array {self.name[:40]!r} would take {size:,} bytes, more than the "
+                f"{MAX_ARRAY_BYTES:,} allowed"
+            )
+        return size
+
+
+class FrameHeader(msgspec.Struct, frozen=True, kw_only=True):
+    v: int
+    run: int
+    kind: str
+    arrays: tuple[ArrayHeader, ...] = ()
+    body: msgspec.Raw = msgspec.Raw(b"\xc0")
+
+
+class _SteppedBody(msgspec.Struct, frozen=True):
+    step: StepHeader
+    token: Token
+
+
+_EVENTS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        messages.Hello,
+        messages.Alive,
+        messages.Progress,
+        messages.Loaded,
+        messages.Tokens,
+        messages.Prompted,
+        messages.Planned,
+        messages.Checked,
+        messages.Batched,
+        messages.Facts,
+        messages.PartFacts,
+        messages.Finished,
+        messages.Failed,
+    )
+}
+_header = msgspec.msgpack.Decoder(FrameHeader)
+_requests = msgspec.msgpack.Decoder(AnyRequest)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def write_request(stream: BinaryIO, request: AnyRequest) -> None:
+    """One request, flushed; WireError if it is too large for a frame."""
+    _write(stream, request.run, type(request).__name__, _encoder.encode(request), {})
+
+
+def write_event(stream: BinaryIO, event: Event) -> None:
+    """One event, flushed; the arrays of a step or a vocabulary follow its header.
+
+    WireError if it is too large for a frame.
+    """
+    body: object = event
+    arrays: dict[str, np.ndarray] = {}
+    if isinstance(event, Stepped):
+        header, arrays = pack_step(event.step)
+        body = _SteppedBody(header, event.token)
+    elif isinstance(event, Spelled):
+        body, arrays = None, event.vocabulary.packed()
+    _write(stream, event.run, type(event).__name__, _encoder.encode(body), arrays)
+
+
+def _write(
+    stream: BinaryIO, run: int, kind: str, body: bytes, arrays: dict[str, np.ndarray]
+) -> None:
+    """WireError, with nothing written, for what the other side would refuse as too large."""
+    header = _encoder.encode(
+        FrameHeader(
+            v=PROTOCOL,
+            run=run,
+            kind=kind,
+            arrays=tuple(ArrayHeader(n, a.dtype.str, a.shape) for n, a in arrays.items()),
+            body=msgspec.Raw(body),
+        )
+    )
+    sizes = [array.nbytes for array in arrays.values()]
+    whole = len(header) + sum(sizes)
+    if (
+        len(header) > MAX_HEADER_BYTES
+        or max(sizes, default=0) > MAX_ARRAY_BYTES
+        or sum(sizes) > MAX_FRAME_BYTES
+    ):
+        raise WireError(f"it takes {whole:,} bytes")
+    stream.write(struct.pack("<I", len(header)) + header)
+    for array in arrays.values():
+        if array.nbytes:  # one at a time: copies of all would double what a long prompt takes
+            stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    stream.flush()
+
+
+def read_request(stream: BinaryIO) -> AnyRequest | None:
+    """The next request, or None at the end of the stream; WireError if it is not one."""
+    frame = _read(stream)
+    return None if frame is None else _decode(_requests.decode, bytes(frame[0].body))
+
+
+def read_event(stream: BinaryIO) -> Event | None:
+    """The next event, or None at the end of the stream.
+
+    WireError if it is none, if a number in it is out of bounds, or its parts do not fit each other.
+    """
+    frame = _read(stream)
+    if frame is None:
+        return None
+    header, arrays = frame
+    body = bytes(header.body)
+    if header.kind == "Stepped":
+        stepped = _decode(lambda raw: msgspec.msgpack.decode(raw, type=_SteppedBody), body)
+        step = _decode(lambda found: _step(found, arrays), stepped)
+        return Stepped(run=header.run, step=step, token=stepped.token)
+    if header.kind == "Spelled":
+        return Spelled(run=header.run, vocabulary=_decode(Vocabulary.unpacked, arrays))
+    if header.kind not in _EVENTS:
+        raise WireError(f"unknown kind of frame: {header.kind[:40]!r}")
+    kind = _EVENTS[header.kind]
+    event: Event = _decode(lambda raw: msgspec.msgpack.decode(raw, type=kind), body)
+    _decode(_require_fit, event)
+    return event
+
+
+def _step(stepped: _SteppedBody, arrays: dict[str, np.ndarray]) -> Step:
+    """ValueError if a number is out of bounds or the arrays do not fit."""
+    require_bounded((stepped.step, stepped.token))
+    step = unpack_step(stepped.step, arrays)
+    require_sound_step(step, stepped.token)
+    return step
+
+
+def _require_fit(event: Event) -> None:
+    require_bounded(event)
+    if isinstance(event, Batched):
+        require_sound_batch(event.result)
+
+
+def _decode(decode: Callable[[Any], Any], raw: Any) -> Any:
+    try:
+        return decode(raw)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise WireError(f"a frame that does not fit the protocol: {error}") from error
+
+
+def _read(stream: BinaryIO) -> tuple[FrameHeader, dict[str, np.ndarray]] | None:
+    prefix = _exactly(stream, 4, at_start=True)
+    if prefix is None:
+        return None
+    (length,) = struct.unpack("<I", prefix)
+    if length > MAX_HEADER_BYTES:
+        raise WireError("a frame's header is too long to be one of this program's", bytes(prefix))
+    raw = _exactly(stream, length)
+    header: FrameHeader = _decode(_header.decode, bytes(raw or b""))
+    if header.v != PROTOCOL:
+        raise WireError(f"the engine speaks protocol {header.v}, this program speaks {PROTOCOL}")
+    if header.arrays and header.kind not in _WITH_ARRAYS:
+        raise WireError(f"a frame of kind {header.kind[:40]!r} with arrays")
+    if sum(a.nbytes for a in header.arrays) > MAX_FRAME_BYTES:
+        raise WireError(f"a frame of more than the {MAX_FRAME_BYTES:,} bytes allowed")
+    return header, {array.name: _array(stream, array) for array in header.arrays}
+
+
+def _array(stream: BinaryIO, header: ArrayHeader) -> np.ndarray:
+    """Memory that nothing was written to is not taken: an announcement alone costs nothing."""
+    buffer = np.empty(header.nbytes, np.uint8)
+    _fill(stream, buffer.data)
+    return buffer.view(header.dtype).reshape(header.shape)
+
+
+def _exactly(stream: BinaryIO, count: int, at_start: bool = False) -> bytearray | None:
+    buffer = bytearray(count)
+    return buffer if _fill(stream, memoryview(buffer), at_start) else None
+
+
+def _fill(stream: BinaryIO, view: memoryview, at_start: bool = False) -> bool:
+    """False at the end of the stream, which may only be there `at_start` of a frame."""
+    got = 0
+    while got < len(view):
+        n = stream.readinto(view[got:])  # type: ignore[attr-defined]
+        if not n:
+            if at_start and got == 0:
+                return False
+            raise CutShort("the stream ended inside a frame")
+        got += n
+    return True

@@ -1,0 +1,335 @@
+"""What the engine is asked and what it answers; plain data, the same in one process or two.
+
+The engine keeps no run state that matters: every `Advance` names the whole context, and the cache
+is only used as far as it holds a prefix of it.  So stepping back, branching and starting a new
+engine after a crash are all the same request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from explorer.trace.batch import BatchRequest, BatchResult
+from explorer.trace.card import Check, ModelCard
+from explorer.trace.chat import ChatParts
+from explorer.trace.modes import Mode
+from explorer.trace.request import RunRequest, Sampling, Stops
+from explorer.trace.run_cost import Plan
+from explorer.trace.step import Step, Token
+from explorer.trace.vocabulary import Vocabulary
+
+PROTOCOL = 1
+ALIVE_SECONDS = 5.0  # an engine says at least this often that it is there
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base of what may be asked; answers carry the same run number."""
+
+    run: int = 0
+
+
+class Load(Request, frozen=True, kw_only=True):
+    """Open a model; answered by Progress…, Loaded or Failed."""
+
+    model: str
+    dtype: str = "float32"
+    device: str = "cpu"
+    mode: Mode = "exact"
+    threads: int = 0  # 0 = max(1, cores - 1)
+    allow_code: bool = False  # the user said yes to the model's own program code, this once
+    test_again: bool = False  # even if what works on this model is known from an earlier time
+    keep: bool = False  # answer at once if this very model is loaded still
+    like: dict[str, Any] = {}  # fingerprint of the run that is to go on: of several, this one
+
+
+class Tokenize(Request, frozen=True, kw_only=True):
+    """Answered by Tokens, also while a pass is running."""
+
+    text: str
+    chat: bool = False
+    special_as_text: bool = False
+
+
+class Advance(Request, frozen=True, kw_only=True):
+    """Run `steps` passes after `chosen`; answered by Planned, Prompted, Stepped…, Finished."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+    steps: int = 1
+    sampling: Sampling = Sampling()
+    stops: Stops = Stops()
+    ask_first: bool = False  # end with "plan" before a large run, having said Planned
+
+
+class Resample(Request, frozen=True, kw_only=True):
+    """New sampling for the passes still to come of the Advance with this run number."""
+
+    sampling: Sampling
+
+
+class Recapture(Request, frozen=True, kw_only=True):
+    """Run the pass after `chosen` again to record Q and K; answered by Stepped, Finished."""
+
+    request: RunRequest
+    chosen: tuple[int, ...]
+
+
+class CheckTrace(Request, frozen=True, kw_only=True):
+    """Self-check of a run; answered by Checked…, Finished."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+
+
+class PrefixExperiment(Request, frozen=True, kw_only=True):
+    """Drop the last token, masked and unmasked: how far do earlier positions move?  Facts."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+
+
+class RunBatch(Request, frozen=True, kw_only=True):
+    """Run padded prompts together and each alone; answered by Progress…, Batched."""
+
+    batch: BatchRequest
+
+
+class ListVocabulary(Request, frozen=True, kw_only=True):
+    """The bytes of every id of the loaded model; answered by Spelled."""
+
+
+class DrawMany(Request, frozen=True, kw_only=True):
+    """Continue the same prefix `count` times by `length` tokens; Progress…, PartFacts…, Facts."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+    count: int = 50
+    length: int = 5
+    sampling: Sampling = Sampling(greedy=False)
+
+
+class SearchSequences(Request, frozen=True, kw_only=True):
+    """Look for `length` tokens more probable than greedy's; Progress…, Facts."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+    length: int = 4
+    width: int = 4  # of the beam
+    passes: int = 200  # at most
+
+
+class ScorePrompt(Request, frozen=True, kw_only=True):
+    """How well each token of the prompt was foreseen, padding left out; Progress…, Facts."""
+
+    request: RunRequest
+
+
+class CacheExperiment(Request, frozen=True, kw_only=True):
+    """The same greedy generation with the cache and without; Progress…, Facts."""
+
+    request: RunRequest
+    tokens: int = 20
+
+
+class ReadSlot(Request, frozen=True, kw_only=True):
+    """Keys and values of one slot, as the cache holds them after `chosen`; Facts (engine.slot)."""
+
+    request: RunRequest
+    chosen: tuple[int, ...] = ()
+    slot: int = 0
+
+
+class MeasureTraffic(Request, frozen=True, kw_only=True):
+    """The machine's memory-traffic bound, for the loaded model; Facts: fields of `Traffic`."""
+
+
+class Inspect(Request, frozen=True, kw_only=True):
+    """Facts of a model from its config alone; answered by Facts, also during a run."""
+
+    model: str
+
+
+class Bench(Request, frozen=True, kw_only=True):
+    """Time the loaded model watched and unwatched; answered by Progress…, Facts."""
+
+
+class FindModels(Request, frozen=True, kw_only=True):
+    """Local models; answered by Facts with the fields of `library.Library`, also during a run.
+
+    What is wished of the places where they lie is done first.
+    """
+
+    add_folder: str = ""
+    remove_folder: str = ""
+    clear_conversions: bool = False
+
+
+class SearchHub(Request, frozen=True, kw_only=True):
+    """Repositories of text models by a part of their name; answered by Facts: repos [str]."""
+
+    repo: str
+
+
+class LookOnHub(Request, frozen=True, kw_only=True):
+    """What a download would fetch; answered by Facts with the fields of `library.Offer`."""
+
+    repo: str
+    form: str = ""  # one of the offer's; empty = the first
+
+
+class Download(Request, frozen=True, kw_only=True):
+    """Fetch a model from the Hub; answered by Progress…, Facts, also during a run."""
+
+    repo: str
+    form: str = ""  # one of the offer's; empty = the first
+
+
+class Cancel(Request, frozen=True, kw_only=True):
+    """End the run of this number within one layer's time; it answers Finished("cancelled")."""
+
+
+class Quit(Request, frozen=True, kw_only=True):
+    """Leave the process."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Base of what the engine says."""
+
+    run: int = 0
+
+
+class Hello(Event, frozen=True, kw_only=True):
+    """First frame of a connection."""
+
+    protocol: int = PROTOCOL
+    versions: dict[str, str] = {}
+
+
+class Alive(Event, frozen=True, kw_only=True):
+    """Sent every few seconds whatever the engine does: a long load or pass is not a stall."""
+
+
+class Progress(Event, frozen=True, kw_only=True):
+    """What is being done, and how far (0..1, None = not known)."""
+
+    text: str
+    fraction: float | None = None
+
+    def __post_init__(self) -> None:
+        """A little beyond the ends is rounding; ValueError for what is no share at all."""
+        if self.fraction is None or 0 <= self.fraction <= 1:
+            return
+        if not -1 <= self.fraction <= 2:
+            raise ValueError(f"a progress of {self.fraction} is no share")
+        msgspec.structs.force_setattr(self, "fraction", min(max(self.fraction, 0.0), 1.0))
+
+
+class Loaded(Event, frozen=True, kw_only=True):
+    card: ModelCard
+
+
+class Tokens(Event, frozen=True, kw_only=True):
+    """The tokens of a text typed in the prompt, and what is wrong with it, if anything."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    problem: str = ""  # one sentence: bytes that the vocabulary cannot spell, …
+    parts: ChatParts | None = None  # of a chat prompt
+
+
+class Prompted(Event, frozen=True, kw_only=True):
+    """The prompt as it is fed, padding included, before the first pass."""
+
+    tokens: tuple[Token, ...]
+
+
+class Planned(Event, frozen=True, kw_only=True):
+    """Before the first pass of a large run: what it will take."""
+
+    plan: Plan
+
+
+class Stepped(Event, frozen=True, kw_only=True):
+    """One pass is done; `step` travels as a header and arrays (see `packing`)."""
+
+    step: Step
+    token: Token
+
+
+class Checked(Event, frozen=True, kw_only=True):
+    check: Check
+
+
+class Batched(Event, frozen=True, kw_only=True):
+    result: BatchResult
+
+
+class Facts(Event, frozen=True, kw_only=True):
+    facts: dict[str, Any]
+
+
+class PartFacts(Event, frozen=True, kw_only=True):
+    """What is known so far, true by itself; Facts will follow."""
+
+    facts: dict[str, Any]
+
+
+class Spelled(Event, frozen=True, kw_only=True):
+    """The whole vocabulary; travels as arrays."""
+
+    vocabulary: Vocabulary
+
+
+class Finished(Event, frozen=True, kw_only=True):
+    """Done; of Advance, why: steps, end token, stop string, length, context, cancelled, plan."""
+
+    reason: str = ""
+
+
+class Failed(Event, frozen=True, kw_only=True):
+    """One sentence with a next step; `bad_input` is the user's to mend."""
+
+    sentence: str
+    bad_input: bool = True
+    details: str = ""  # for the log
+    own_code: tuple[str, ...] = ()  # files that the model wants to run: Load must allow it
+    files_changed: bool = False  # the open model's weight files were written since: Load it again
+
+
+class Lost(Event, frozen=True, kw_only=True):
+    """The engine's process is gone (made by the client, never sent)."""
+
+    sentence: str
+    unreadable: bool = False  # it was there, and its answers were none
+
+
+ENDS = (Finished, Failed, Loaded, Facts, Batched, Tokens, Spelled)  # the last answer to a request
+
+
+AnyRequest = (
+    Load
+    | Tokenize
+    | Advance
+    | Resample
+    | Recapture
+    | CheckTrace
+    | PrefixExperiment
+    | ListVocabulary
+    | DrawMany
+    | SearchSequences
+    | RunBatch
+    | CacheExperiment
+    | ReadSlot
+    | ScorePrompt
+    | MeasureTraffic
+    | Bench
+    | Inspect
+    | FindModels
+    | SearchHub
+    | LookOnHub
+    | Download
+    | Cancel
+    | Quit
+)

@@ -1,0 +1,1 @@
+"""How keyboard, wheel, tips and screen readers reach the widgets."""

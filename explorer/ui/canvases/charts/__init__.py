@@ -1,0 +1,1 @@
+"""Charts with two numeric axes."""

@@ -1,0 +1,2 @@
+"""Attention maps, the atlas of all heads, arcs: pictures of many cells, painted by look-up
+tables."""

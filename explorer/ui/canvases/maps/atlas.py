@@ -1,0 +1,407 @@
+"""All heads of all layers as one picture of small maps; a click looks at one of them.
+
+Layers run down, heads run across.  A layer without attention keeps its row, greyed, with its
+reason.  Everything is one image: hundreds of heads cost no more to paint than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import ceil
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+
+from explorer.figures.attention.atlas import Atlas
+from explorer.figures.drawing.colormaps import difference
+from explorer.figures.drawing.colour_scale import Scale
+from explorer.ui.access import tips
+from explorer.ui.access.accessible import describe, say
+from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.maps.atlas_labels import AtlasLabels
+from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
+from explorer.ui.canvases.maps.lut_image import colour_table
+from explorer.ui.canvases.maps.svg_images import draw_picture
+from explorer.ui.canvases.maps.thumbnails import Sheet, SheetPlan
+from explorer.ui.canvases.opaque import cover, fill, painter_of
+from explorer.ui.look.theme import Theme, unit
+from explorer.ui.threads.worker import Worker
+
+_AT_ONCE = 1 << 17  # cells of thumbnails that are drawn in the window's thread: a few milliseconds
+_MOVES = {
+    Qt.Key.Key_Left: (0, -1),
+    Qt.Key.Key_Right: (0, 1),
+    Qt.Key.Key_Up: (-1, 0),
+    Qt.Key.Key_Down: (1, 0),
+    Qt.Key.Key_PageUp: (-5, 0),
+    Qt.Key.Key_PageDown: (5, 0),
+    Qt.Key.Key_Home: (0, -1000),
+    Qt.Key.Key_End: (0, 1000),
+}
+
+
+class AtlasView(QAbstractScrollArea):
+    """Shows thumbnails; reports which head is hovered and which is picked."""
+
+    hovered = Signal(object)  # (layer, head) or None
+    picked = Signal(int, int)  # layer, head
+
+    def __init__(
+        self,
+        theme: Theme,
+        read: Callable[[int, int], str] | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        """`read` puts one head into words, for tips and screen readers."""
+        super().__init__(parent)
+        describe(self)
+        self.setAccessibleName(self.tr("All heads of all layers"))
+        self.setProperty(KEEPS_ARROWS, True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)
+        cover(self.viewport())
+        self._theme = theme
+        self._read = read or (lambda layer, head: f"{layer} {head}")
+        self._atlas: Atlas | None = None
+        self._colours = "viridis"
+        self._scale: Scale = "fixed"
+        self._order: Sequence[tuple[int, int]] | None = None
+        self._selected: tuple[int, int] | None = None
+        self._over: tuple[int, int] | None = None
+        self._sheet: Sheet | None = None  # the thumbnails as they are shown
+        self._asked: tuple[SheetPlan, Atlas] | None = None  # of the one that is being made
+        self._worker = Worker(self)
+        self._numbers: tuple[object, QPixmap] | None = None
+        self._layout = AtlasLayout()
+        self._note, self._doing = "", ""
+
+    def summary(self) -> str:
+        """What a screen reader says before anything is looked at: the selected head."""
+        if self._atlas is None or self._selected is None:
+            return self._note
+        return self._read(*self._selected)
+
+    # -- what is shown
+
+    def set_atlas(self, atlas: Atlas | None, sheet: Sheet | None = None) -> None:
+        """Show other thumbnails; `sheet` is their picture by a `sheet_maker`, if there is one."""
+        self._atlas, self._note = atlas, ""
+        self._lay_out()
+        self._sheet = sheet
+
+    def set_note(self, sentence: str) -> None:
+        """Show a sentence in place of thumbnails."""
+        self.set_atlas(None)
+        self._note = sentence
+
+    def set_doing(self, words: str) -> None:
+        """Say in the corner what is being worked out; empty = nothing."""
+        self._doing = words
+        self.viewport().update()
+
+    def set_order(self, order: Sequence[tuple[int, int]] | None) -> None:
+        """Put heads in this order, row by row; None = layers down, heads across."""
+        if order is not self._order:
+            self._order, self._numbers = order, None
+            self._lay_out()
+
+    def to_top(self) -> None:
+        """Bring the first head into view."""
+        self.verticalScrollBar().setValue(0)
+        self.horizontalScrollBar().setValue(0)
+
+    def set_selected(self, layer: int, head: int) -> None:
+        """Mark the head that is looked at."""
+        if (layer, head) != self._selected:
+            self._selected = (layer, head)
+            self._show_cell(layer, head)
+            self.viewport().update()
+
+    def set_colours(self, name: str, scale: Scale) -> None:
+        """Another colour map or scale; the maximum of "max" is each head's own."""
+        self._colours, self._scale = name, scale
+        self._redraw()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._redraw()
+
+    # -- geometry
+
+    def sizeHint(self) -> QSize:
+        return QSize(round(300 * unit(self)), round(420 * unit(self)))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(130 * unit(self)), round(110 * unit(self)))
+
+    def _lay_out(self) -> None:
+        layers, heads = (0, 0) if self._atlas is None else self._atlas.levels.shape[:2]
+        place = self._layout
+        place.set_heads(layers, heads, self._order)
+        u = unit(self)
+        self._small = QFont(self.font())
+        self._small.setPixelSize(max(8, round(10.5 * u)))
+        metrics = QFontMetricsF(self._small)
+        self._line = metrics.height()
+        widest = "00" if self._order is None else str(len(self._order))
+        place.left = round(metrics.horizontalAdvance(widest) + 8 * u)
+        place.top = round(2 * self._line + 4 * u)
+        place.set_space(self.viewport().size(), u, self.devicePixelRatioF())
+        for bar, length, room in (
+            (self.horizontalScrollBar(), place.whole.width(), self.viewport().width()),
+            (self.verticalScrollBar(), place.whole.height(), self.viewport().height()),
+        ):
+            bar.setRange(0, max(0, ceil(length) - room))
+            bar.setPageStep(room)
+            bar.setSingleStep(round(place.cell.height()))
+        self._redraw()
+
+    def _offset(self) -> QPointF:
+        return QPointF(
+            self._layout.left - self.horizontalScrollBar().value(),
+            self._layout.top - self.verticalScrollBar().value(),
+        )
+
+    def _rect(self, row: int, column: int) -> QRectF:
+        return self._layout.rect(row, column, self._offset())
+
+    def _head_of(self, row: int, column: int) -> tuple[int, int] | None:
+        return self._layout.head_of(row, column)
+
+    def _head_at(self, point: QPointF) -> tuple[int, int] | None:
+        return self._layout.head_at(point, self._offset())
+
+    # -- painting
+
+    def _redraw(self) -> None:
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_of(self.viewport())
+        fill(painter, event.rect(), self._theme)
+        if self._atlas is None or not all(self._layout.shape):
+            painter.setPen(QColor(self._theme.muted))
+            words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(self.viewport().rect().adjusted(4, 4, -4, -4), words, self._note)
+            return
+        inside = QRectF(self.viewport().rect()).adjusted(self._layout.left, self._layout.top, 0, 0)
+        painter.setClipRect(inside)
+        ratio = self.devicePixelRatioF()
+        plan = self._plan(self._atlas.signed)
+        document = abs(painter.deviceTransform().m11() - ratio) >= 1e-3
+        sheet = self._pictured(plan, self._atlas, document)
+        if sheet is not None and sheet.plan == plan:
+            draw_picture(painter, self._offset(), sheet.image)
+        elif sheet is not None:  # an older one, stretched to where the new one comes
+            painter.drawImage(QRectF(self._offset(), self._layout.sheet), sheet.image)
+        if self._order is None:
+            self._paint_absent(painter)
+        painter.setClipping(False)
+        if document:  # text stays text
+            self._paint_labels(painter)
+        else:
+            painter.drawPixmap(0, 0, self._numbers_picture(ratio))
+        painter.setClipRect(inside.adjusted(-3, -3, 0, 0))
+        self._paint_marks(painter)
+
+    def _pictured(self, plan: SheetPlan, atlas: Atlas, document: bool) -> Sheet | None:
+        """The newest picture; an older one, or none, while a large one is being made."""
+        if self._sheet is not None and self._sheet.plan == plan:
+            return self._sheet
+        if atlas.levels.size <= _AT_ONCE or document or not self.isVisible():
+            self._sheet = plan.sheet(atlas)
+        elif self._asked is None or self._asked[0] != plan or self._asked[1] is not atlas:
+            self._asked = plan, atlas
+            have = partial(self._have, atlas)
+            self._worker.ask("sheet", partial(plan.sheet, atlas), have, urgent=True)
+        return self._sheet
+
+    def _have(self, atlas: Atlas, sheet: Sheet) -> None:
+        self._asked = None
+        if atlas is self._atlas:
+            self._sheet = sheet
+            self.viewport().update()
+
+    def sheet_maker(self) -> Callable[[Atlas], Sheet | None]:
+        """Makes, in any thread, the picture of an atlas as it would be shown now, for `set_atlas`.
+
+        None where the places would be others; what does not fit any more is not used.
+        """
+        places = (self._layout.layers, self._layout.heads)
+        plans = {signed: self._plan(signed) for signed in (False, True)}
+
+        def make(atlas: Atlas) -> Sheet | None:
+            return plans[atlas.signed].sheet(atlas) if atlas.levels.shape[:2] == places else None
+
+        return make
+
+    def _plan(self, signed: bool) -> SheetPlan:
+        ratio = self.devicePixelRatioF()
+        step = (self._layout.cell * ratio).toSize()
+        size = step - QSize(1, 1) * round(self._layout.gap * ratio)
+        colours = difference(self._theme.dark) if signed else self._colours
+        return SheetPlan(
+            size=(size.height(), size.width()),
+            step=(step.height(), step.width()),
+            shape=self._layout.shape,
+            order=self._order,
+            scale=self._scale,
+            table=tuple(colour_table(self._theme, colours)),
+            ratio=ratio,
+        )
+
+    def _paint_absent(self, painter: QPainter) -> None:
+        assert self._atlas is not None
+        _, most = self._layout.shape
+        hatch = QBrush(QColor(self._theme.hatch), Qt.BrushStyle.BDiagPattern)
+        painter.setFont(self._small)
+        for layer, heads in enumerate(self._atlas.heads):
+            if heads == most:
+                continue
+            area = self._rect(layer, heads) | self._rect(layer, most - 1)
+            painter.fillRect(area, QColor(self._theme.absent))
+            painter.fillRect(area, hatch)
+            reason = self._atlas.reasons[layer]
+            if reason and self._line <= self._layout.cell.height():
+                right = Qt.TextElideMode.ElideRight
+                text = painter.fontMetrics().elidedText(reason, right, int(area.width() - 8))
+                box = QRectF(painter.boundingRect(area, Qt.AlignmentFlag.AlignCenter, text))
+                painter.fillRect(box.adjusted(-4, 0, 4, 0), QColor(self._theme.card))
+                painter.setPen(QColor(self._theme.muted))
+                painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
+
+    def _numbers_picture(self, ratio: float) -> QPixmap:
+        """The labels, which stay as they are while thumbnails change with every step."""
+        place, size = self._layout, self.viewport().size()
+        shape = (place.shape, place.cell.width(), place.cell.height(), place.left, place.top)
+        look = (self._theme.name, self._small.toString(), self._order is None, self._doing, ratio)
+        marked = self._over or self._selected
+        key = (size.width(), size.height(), self._offset().toTuple(), shape, look, marked)
+        if self._numbers is None or self._numbers[0] != key:
+            picture = QPixmap(size * ratio)
+            picture.setDevicePixelRatio(ratio)
+            picture.fill(Qt.GlobalColor.transparent)
+            painter = painter_of(picture)
+            self._paint_labels(painter)
+            painter.end()
+            self._numbers = (key, picture)
+        return self._numbers[1]
+
+    def _paint_labels(self, painter: QPainter) -> None:
+        painter.setFont(self._small)
+        marked = self._over or self._selected
+        AtlasLabels(self._layout, self._offset(), self._line, self._theme).paint(
+            painter, marked, self._doing
+        )
+
+    def _paint_marks(self, painter: QPainter) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        for cell, colour, width in (
+            (self._over, self._theme.text, 1.5),
+            (self._selected, self._theme.accent, 2.5),
+        ):
+            place = None if cell is None else self._layout.place_of(*cell)
+            if place is not None:
+                painter.setPen(QPen(QColor(colour), width))
+                painter.drawRoundedRect(self._rect(*place).adjusted(-1, -1, 1, 1), 2, 2)
+
+    # -- mouse and keys
+
+    def _set_over(self, cell: tuple[int, int] | None, aloud: bool = False) -> None:
+        if cell != self._over:
+            self._over = cell
+            if cell is not None:
+                say(self, self._read(*cell), aloud)
+            self.hovered.emit(cell)
+            self.viewport().update()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            cell = self._head_at(QPointF(event.pos()))
+            text = "" if cell is None else self._read(*cell)
+            tips.show(event, text, self)
+            return True
+        if event.type() == QEvent.Type.Leave:
+            self._set_over(None)
+        return super().viewportEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._set_over(self._head_at(event.position()))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        cell = self._head_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and cell is not None:
+            self._pick(cell)
+
+    def _pick(self, cell: tuple[int, int]) -> None:
+        assert self._atlas is not None
+        layer, head = cell
+        if head < self._atlas.heads[layer]:
+            self.picked.emit(layer, head)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()  # the press has said it all
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        layers, heads = self._layout.shape
+        move = _MOVES.get(Qt.Key(event.key()))
+        if move is None or not heads:
+            super().keyPressEvent(event)
+            return
+        row, column = self._layout.place_of(*(self._selected or (0, 0))) or (0, 0)
+        row = min(max(row + move[0], 0), layers - 1)
+        column = min(max(column + move[1], 0), heads - 1)
+        found = self._head_of(row, column)
+        if found is None:
+            return
+        layer, head = found
+        self._show_cell(layer, head)
+        say(self, self._read(layer, head), aloud=True)
+        self._pick((layer, head))
+
+    def _show_cell(self, layer: int, head: int) -> None:
+        place = self._layout.place_of(layer, head)
+        if place is None:
+            return
+        down, across = self.verticalScrollBar(), self.horizontalScrollBar()
+        cell, space, layout = self._layout.cell, self.viewport().size(), self._layout
+        for bar, at, size, room in (
+            (across, place[1], cell.width(), space.width() - layout.left),
+            (down, place[0], cell.height(), space.height() - layout.top),
+        ):
+            if at * size < bar.value():
+                bar.setValue(int(at * size))
+            elif (at + 1) * size > bar.value() + room:
+                bar.setValue(ceil((at + 1) * size - room))
+
+    # -- changes from outside
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        self.viewport().update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._lay_out()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._lay_out()
+            self.updateGeometry()

@@ -1,0 +1,96 @@
+"""The key beside a map: which colour is how much, and what is no weight at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPen
+
+from explorer.ui.canvases.maps.lut_image import (
+    FIRST_LEVEL,
+    absent_brush,
+    colour_table,
+    masked_brush,
+    padding_brush,
+    picture,
+)
+from explorer.ui.look.theme import Theme
+
+_WORDS = (
+    ("masked", QT_TRANSLATE_NOOP("ColourKey", "masked")),
+    ("absent", QT_TRANSLATE_NOOP("ColourKey", "not seen")),
+    ("padding", QT_TRANSLATE_NOOP("ColourKey", "padding")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColourKey:
+    """What a scale of colours says: its name, its ends, and ticks by their share of it."""
+
+    name: str = ""
+    low: str = "0 %"
+    high: str = "100 %"
+    ticks: tuple[tuple[float, str], ...] = ()
+
+
+def key_width(metrics: QFontMetricsF, key: ColourKey) -> float:
+    """Room that the key takes, with this font."""
+    beside = (*(_tr(text) for _, text in _WORDS), key.low, key.high, "0.0001 %")
+    wide = metrics.height() * 1.3 + max(metrics.horizontalAdvance(word) for word in beside)
+    return max(wide, metrics.horizontalAdvance(key.name) + 2)
+
+
+def paint_key(
+    painter: QPainter, area: QRectF, theme: Theme, map_name: str, key: ColourKey, padding: bool
+) -> None:
+    """Draw the scale, named, and the swatches into `area`, with the painter's font."""
+    line = painter.fontMetrics().height()
+    painter.setPen(QColor(theme.muted))
+    begin = area.top()
+    if key.name:
+        painter.drawText(QPointF(area.left(), begin + line * 0.75), key.name)
+        begin += line * 1.15
+    high = min((area.bottom() - begin) * 0.4, 9 * line)
+    bar = QRectF(area.left(), begin, round(line * 0.8), high)
+    levels = np.linspace(255, FIRST_LEVEL, max(1, round(bar.height()))).astype(np.uint8)
+    painter.drawImage(bar, picture(levels[:, None], colour_table(theme, map_name)))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(QColor(theme.border), 1))
+    painter.drawRect(bar)
+    painter.setPen(QColor(theme.muted))
+    beside = bar.right() + line * 0.35
+    painter.drawText(QPointF(beside, bar.top() + line * 0.75), key.high)
+    painter.drawText(QPointF(beside, bar.bottom()), key.low)
+    if key.ticks and bar.height() > (len(key.ticks) + 2) * line:
+        for share, words in key.ticks:
+            y = bar.bottom() - share * bar.height()
+            painter.drawText(QPointF(beside, y + line * 0.35), words)
+    y = bar.bottom() + line * 0.8
+    for brush, words in swatches(theme, painter.device().devicePixelRatioF(), padding):
+        if y + line > area.bottom():
+            break
+        swatch = QRectF(bar.left(), y, bar.width(), line * 0.8)
+        painter.setBrushOrigin(swatch.topLeft())
+        painter.fillRect(swatch, brush)
+        painter.setPen(QPen(QColor(theme.strong_border), 1))
+        painter.drawRect(swatch)
+        painter.setPen(QColor(theme.muted))
+        painter.drawText(QPointF(beside, y + line * 0.7), words)
+        y += line * 1.25
+    painter.setBrushOrigin(QPointF())
+
+
+def swatches(theme: Theme, ratio: float, padding: bool) -> list[tuple[QBrush, str]]:
+    """What is no weight, with its word; padding only where there is some."""
+    brushes = {
+        "masked": masked_brush(theme, ratio),
+        "absent": absent_brush(theme, ratio),
+        "padding": padding_brush(theme),
+    }
+    return [(brushes[kind], _tr(text)) for kind, text in _WORDS if padding or kind != "padding"]
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("ColourKey", text)

@@ -1,0 +1,132 @@
+"""The key under maps that stand side by side: one scale for two runs, one for their difference."""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer.figures.drawing.colormaps import difference
+from explorer.ui.canvases.maps.colour_key import ColourKey, swatches
+from explorer.ui.canvases.maps.lut_image import FIRST_LEVEL, colour_table, picture
+from explorer.ui.canvases.opaque import painter_of
+from explorer.ui.look.theme import Theme, unit
+
+_BAR, _ROW = 80, 18  # pixels at a zoom of 1
+
+
+class KeyLine(QWidget):
+    """0 to the top of the scale, -top to +top of the difference, and what has no weight."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._colours = "viridis"
+        self._keys = (ColourKey(), ColourKey(low="−100 %", high="+100 %"))
+        self._padding = False
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the maps
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_key(self, colours: str, keys: tuple[ColourKey, ColourKey], padding: bool) -> None:
+        """Colour map and scale of the maps, and the scale of their difference."""
+        self._colours, self._keys, self._padding = colours, keys, padding
+        self.update()
+
+    def set_colours(self, colours: str) -> None:
+        self._colours = colours
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(round(300 * unit(self)), self.row_height())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(10, self.row_height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = painter_of(self)
+        small = QFont(self.font())
+        small.setPixelSize(max(8, round(11 * unit(self))))
+        painter.setFont(small)
+        metrics = QFontMetricsF(small)
+        plain, change = self._keys
+        named = f"{plain.high} · {plain.name}" if plain.name else plain.high
+        shown = np.arange(FIRST_LEVEL, 256, dtype=np.uint8)
+        signed = np.arange(FIRST_LEVEL, 255, dtype=np.uint8)
+        name = difference(self._theme.dark)
+        pieces = [
+            lambda at: self._scale(painter, metrics, at, plain.low, named, shown, self._colours),
+            lambda at: self._scale(painter, metrics, at, change.low, change.high, signed, name),
+        ]
+        for brush, words in swatches(self._theme, self.devicePixelRatioF(), self._padding):
+            pieces.append(lambda at, b=brush, w=words: self._swatch(painter, metrics, at, b, w))
+        at = QPointF(2, 0)
+        for piece in pieces:
+            end = piece(at)
+            if end > self.width() and at.x() > 2:  # the next row, if there is one
+                at = QPointF(2, at.y() + self.row_height())
+                end = piece(at)
+            at.setX(end + 14 * unit(self))
+            if at.y() + self.row_height() > self.height() + 1:
+                break
+
+    def row_height(self) -> int:
+        """Pixels of one row of the key."""
+        return round(_ROW * unit(self))
+
+    def _scale(
+        self,
+        painter: QPainter,
+        metrics: QFontMetricsF,
+        at: QPointF,
+        low: str,
+        high: str,
+        shown: np.ndarray,
+        name: str,
+    ) -> float:
+        """Draw a scale and return where it ends; nothing if it does not fit."""
+        u, line = unit(self), metrics.height()
+        before = metrics.horizontalAdvance(low) + 4 * u
+        words = before + 4 * u + metrics.horizontalAdvance(high)
+        long = _BAR * u
+        if at.x() <= 2:  # alone in its row: shorter if it must be
+            long = max(min(long, self.width() - at.x() - words), 10 * u)
+        end = at.x() + words + long
+        if end > self.width() and at.x() > 2:
+            return end
+        self._words(painter, at, low)
+        bar = QRectF(round(at.x() + before), self._middle(at, line), long, line * 0.7)
+        painter.drawImage(bar, picture(shown[None, :], colour_table(self._theme, name)))
+        painter.setPen(QPen(QColor(self._theme.border), 1))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(bar)
+        self._words(painter, QPointF(bar.right() + 4 * u, at.y()), high)
+        return end
+
+    def _swatch(
+        self, painter: QPainter, metrics: QFontMetricsF, at: QPointF, brush: QBrush, words: str
+    ) -> float:
+        """The same for a swatch with its word."""
+        u, line = unit(self), metrics.height()
+        end = at.x() + line * 0.9 + 4 * u + metrics.horizontalAdvance(words)
+        if end > self.width() and at.x() > 2:
+            return end
+        box = QRectF(round(at.x()), self._middle(at, line), line * 0.9, line * 0.7)
+        painter.fillRect(box, brush)
+        painter.setPen(QPen(QColor(self._theme.strong_border), 1))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(box)
+        self._words(painter, QPointF(box.right() + 4 * u, at.y()), words)
+        return end
+
+    def _middle(self, at: QPointF, line: float) -> float:
+        return round(at.y() + (self.row_height() - line * 0.7) / 2)
+
+    def _words(self, painter: QPainter, at: QPointF, words: str) -> None:
+        painter.setPen(QColor(self._theme.muted))
+        box = QRectF(at.x(), at.y(), 400, self.row_height())
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)

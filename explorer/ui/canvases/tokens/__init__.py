@@ -1,0 +1,1 @@
+"""Tokens as boxes, bars, grids and trees."""

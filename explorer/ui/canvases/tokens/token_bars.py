@@ -1,0 +1,335 @@
+"""Horizontal bars, one row a token: a click picks the row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetrics,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from explorer.ui.access import tips
+from explorer.ui.access.accessible import describe, say
+from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.opaque import cover, fill, painter_of
+from explorer.ui.look.theme import Ink, Theme, unit
+from explorer.wording import round_percent
+
+CEILINGS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
+_ROW = 21  # pixels at a zoom of 1
+_AXIS = 17
+_BAR_LEAST = 20  # pixels at a zoom of 1; bars that would be shorter are left out
+_LABEL_LEAST, _LABEL_SHARE = 76, 0.32  # pixels at a zoom of 1; at most this share of the width
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one row shows; `second` is drawn under `first`, None = one bar only."""
+
+    key: int
+    label: str
+    first: float
+    first_text: str
+    second: float | None = None
+    second_text: str = ""
+    muted: bool = False
+    mark: Ink | None = None  # the row that was picked, and in what colours
+    rest: bool = False  # not one thing but all others together; can't be clicked
+    tip: str = ""
+
+
+class Bars(QWidget):
+    """Draws as many rows as fit; `rows_that_fit` says how many to bring."""
+
+    clicked = Signal(int)  # key
+    hovered = Signal(object)  # key or None
+    capacityChanged = Signal(int)
+
+    def __init__(self, theme: Theme, heads: tuple[str, str], parent: QWidget | None = None) -> None:
+        """`heads` names the two columns of figures."""
+        super().__init__(parent)
+        self._heads = heads
+        self._theme = theme
+        self._rows: Sequence[Row] = ()
+        self._ceiling = 1.0
+        self._over: int | None = None  # row index under mouse or key cursor
+        self._capacity = 0
+        self._unit = 1.0
+        describe(self)
+        cover(self)
+        self.setProperty(KEEPS_ARROWS, True)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def summary(self) -> str:
+        """What a screen reader says before anything is looked at."""
+        shown = min(len(self._rows), self._capacity)
+        return "" if not shown else self.tr("{0} bars; first: {1}").format(shown, self._words(0))
+
+    def _words(self, index: int) -> str:
+        row = self._rows[index]
+        figures = ", ".join(filter(None, (row.first_text, row.second_text)))
+        return f"{row.label}: {row.tip or figures}"
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Draw other rows; the axis ends at the smallest round share that holds every named one.
+
+        The rest may reach further: its bar is then cut, visibly.
+        """
+        self._rows = rows
+        named = [row for row in rows if not row.rest] or rows
+        longest = max((max(r.first, r.second or 0.0) for r in named), default=1.0)
+        self._ceiling = next((c for c in CEILINGS if longest <= c), 1.0)
+        if self._over is not None and self._over >= len(rows):
+            self._over = None
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def rows_that_fit(self) -> int:
+        """Rows that the height has room for, one at least."""
+        u = unit(self)
+        return max(1, int((self.height() - _AXIS * u) / (_ROW * u)))
+
+    def light(self, key: int | None) -> None:
+        """Light up the row of this key, as if the mouse were on it, without telling anyone."""
+        found = next((i for i, row in enumerate(self._rows) if row.key == key), None)
+        if key is not None and found != self._over:
+            self._over = found
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        u = unit(self)
+        return QSize(round(340 * u), round((_AXIS + 8 * _ROW) * u))
+
+    def minimumSizeHint(self) -> QSize:
+        u = unit(self)
+        return QSize(round(260 * u), round((_AXIS + 3 * _ROW) * u))
+
+    # -- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        self._unit = unit(self)  # asked for once: it is not cheap
+        painter = painter_of(self)
+        fill(painter, event.rect(), self._theme)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._check_capacity()
+        places = self._columns(painter.fontMetrics())
+        self._paint_axis(painter, *places)
+        for i, row in enumerate(self._rows[: self._capacity]):
+            self._paint_row(painter, self._row_rect(i), *places, row, i == self._over)
+
+    def _check_capacity(self) -> None:
+        fits = self.rows_that_fit()
+        if fits != self._capacity:
+            self._capacity = fits
+            self.capacityChanged.emit(fits)
+
+    def _columns(self, metrics: QFontMetrics) -> tuple[QRectF, float, float]:
+        """Where the bars are, and the right edges of the two columns of figures."""
+        u = self._unit
+        gap = 10 * u
+        texts = [[r.first_text for r in self._rows], [r.second_text for r in self._rows]]
+        heads = [self._heads[0], self._heads[1] if any(texts[1]) else ""]
+        widths = [
+            max((metrics.horizontalAdvance(t) for t in (*column, head)), default=0) + gap
+            for column, head in zip(texts, heads, strict=True)
+        ]
+        if not heads[1]:
+            widths[1] = 0
+        left = self._label_width(metrics)
+        second = self.width() - 4 * u
+        first = second - widths[1]
+        width = first - widths[0] - left
+        width = width if width >= _BAR_LEAST * u else 0.0  # figures before bars
+        return QRectF(left, _AXIS * u, width, self.height() - _AXIS * u), first, second
+
+    def _label_width(self, metrics: QFontMetrics) -> float:
+        u = self._unit
+        widest = max((metrics.horizontalAdvance(row.label) for row in self._rows), default=0)
+        return min(max(widest * 1.1 + 22 * u, _LABEL_LEAST * u), _LABEL_SHARE * self.width())
+
+    def _row_rect(self, index: int) -> QRectF:
+        u = self._unit
+        return QRectF(0, (_AXIS + index * _ROW) * u, self.width(), _ROW * u)
+
+    def _paint_axis(self, painter: QPainter, area: QRectF, first: float, second: float) -> None:
+        theme = self._theme
+        bottom = self._row_rect(min(len(self._rows), self._capacity)).top()
+        small = QFont(self.font())
+        small.setPixelSize(max(8, round(11 * self._unit)))
+        painter.setFont(small)
+        heads_from = first - painter.fontMetrics().horizontalAdvance(self._heads[0]) - 4
+        for part in (0.0, 0.5, 1.0) if area.width() else ():
+            x = round(area.left() + part * area.width())
+            painter.setPen(QPen(QColor(theme.grid), 1))
+            painter.drawLine(x, round(area.top()), x, round(bottom))
+            painter.setPen(QColor(theme.muted))
+            if part == 0.5 and area.width() < 120 * self._unit:
+                continue  # no room for three figures
+            if part == 0.0 and area.width() < 45 * self._unit:
+                continue  # nor for two
+            box = QRectF(x - 40, 0, 80, area.top())
+            text = round_percent(part * self._ceiling) if part else "0"
+            half = painter.fontMetrics().horizontalAdvance(text) / 2
+            if x + half < heads_from:  # else the heads of the columns stand there
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+        painter.setFont(self.font())
+        for right, head, colour in (
+            (first, self._heads[0], theme.raw),
+            (second, self._heads[1] if first < second - 5 * self._unit else "", theme.final),
+        ):
+            self._paint_head(painter, right, head, colour)
+
+    def _paint_head(self, painter: QPainter, right: float, head: str, colour: str) -> None:
+        if not head:
+            return
+        u = self._unit
+        width = painter.fontMetrics().horizontalAdvance(head)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colour))
+        painter.drawRect(QRectF(right - width, (_AXIS - 3) * u, width, 2 * u))
+        painter.setPen(QColor(self._theme.muted))
+        painter.drawText(QRectF(right - width, 0, width, (_AXIS - 3) * u), _RIGHT, head)
+
+    def _paint_row(
+        self,
+        painter: QPainter,
+        rect: QRectF,
+        area: QRectF,
+        first: float,
+        second: float,
+        row: Row,
+        lit: bool,
+    ) -> None:
+        theme, u = self._theme, self._unit
+        if lit and not row.rest:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(theme.hover))
+            painter.drawRoundedRect(rect.adjusted(0, 0.5, 0, -0.5), 4, 4)
+        self._paint_label(painter, rect, area.left(), row)
+        pad = 3.5 * u
+        top, height = rect.top() + pad, rect.height() - 2 * pad
+        raw = theme.rest if row.rest else theme.raw
+        if row.second is None:
+            self._paint_bar(painter, area, top, height, row.first, raw)
+        else:
+            half = height / 2 - 0.5
+            self._paint_bar(painter, area, top, half, row.first, raw)
+            self._paint_bar(painter, area, top + half + 1, half, row.second, theme.final)
+        column = QRectF(0, rect.top(), first, rect.height())
+        painter.setPen(QColor(theme.text))
+        painter.drawText(column, _RIGHT, row.first_text)
+        painter.setPen(QColor(theme.muted if row.muted else theme.text))
+        painter.drawText(column.adjusted(0, 0, second - first, 0), _RIGHT, row.second_text)
+
+    def _paint_bar(
+        self, painter: QPainter, area: QRectF, top: float, height: float, value: float, colour: str
+    ) -> None:
+        if not area.width():
+            return
+        width = area.width() * min(value / self._ceiling, 1.0)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colour))
+        # A hair's breadth for everything above 0, so that nothing possible looks impossible.
+        painter.drawRect(QRectF(area.left(), top, max(width, 1.0 if value > 0 else 0.0), height))
+        if value > self._ceiling:
+            painter.setPen(QPen(QColor(self._theme.card), 2))
+            for back in (8, 13):
+                x = area.right() - back
+                painter.drawLine(QPointF(x - 2, top + height + 1), QPointF(x + 2, top - 1))
+
+    def _paint_label(self, painter: QPainter, rect: QRectF, width: float, row: Row) -> None:
+        theme, u = self._theme, self._unit
+        box = QRectF(2, rect.top() + 2 * u, width - 8 * u, rect.height() - 4 * u)
+        font = QFont(self.font())
+        if row.mark is not None:
+            painter.setPen(QPen(QColor(row.mark.edge), 1.5))
+            painter.setBrush(QColor(row.mark.fill))
+            painter.drawRoundedRect(box, 4, 4)
+            painter.setPen(QColor(row.mark.text))
+            font.setBold(True)
+        else:
+            painter.setPen(QColor(theme.muted if row.muted or row.rest else theme.text))
+        painter.setFont(font)
+        inner = box.adjusted(6 * u, 0, -4 * u, 0)
+        text = painter.fontMetrics().elidedText(row.label, _ELIDE, int(inner.width()))
+        painter.drawText(inner, _LEFT, text)
+        painter.setFont(self.font())
+
+    # -- mouse and keys
+
+    def _index_at(self, point: QPoint) -> int | None:
+        u = self._unit
+        index = int((point.y() - _AXIS * u) // (_ROW * u))
+        return index if 0 <= index < min(len(self._rows), self._capacity) else None
+
+    def _set_over(self, index: int | None, aloud: bool = False) -> None:
+        if index == self._over:
+            return
+        self._over = index
+        row = None if index is None else self._rows[index]
+        can_click = row is not None and not row.rest
+        self.setCursor(
+            Qt.CursorShape.PointingHandCursor if can_click else Qt.CursorShape.ArrowCursor
+        )
+        say(self, "" if index is None else self._words(index), aloud)
+        self.hovered.emit(row.key if row is not None and can_click else None)
+        self.update()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._set_over(self._index_at(event.position().toPoint()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._set_over(None)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        index = self._index_at(event.position().toPoint())
+        if event.button() == Qt.MouseButton.LeftButton and index is not None:
+            self._click(index)
+
+    def _click(self, index: int) -> None:
+        if not self._rows[index].rest:
+            self.clicked.emit(self._rows[index].key)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        shown = min(len(self._rows), self._capacity)
+        move = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
+        if move is not None and shown:
+            start = self._over if self._over is not None else (-1 if move > 0 else shown)
+            self._set_over(min(max(start + move, 0), shown - 1), aloud=True)
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
+            self._click(self._over)
+        else:
+            super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            index = self._index_at(event.pos())
+            tip = "" if index is None else self._rows[index].tip
+            tips.show(event, tip, self)
+            return True
+        return super().event(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._check_capacity()
+
+
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_ELIDE = Qt.TextElideMode.ElideRight

@@ -1,0 +1,132 @@
+"""One token as a box; its origin shows in form as well as in colour."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+
+from explorer.figures.drawing.colormaps import lut
+from explorer.figures.text.sentences import fitting
+from explorer.figures.text.tokens import Label
+from explorer.trace.chat import Part
+from explorer.trace.step import Token
+from explorer.ui.look.theme import Ink, Theme, contrast
+
+
+def paint_box(
+    painter: QPainter,
+    rect: QRectF,
+    radius: float,
+    token: Token,
+    text: str,
+    theme: Theme,
+    unit: float,
+    part: Part = "message",
+    level: float | None = None,
+    faint: bool = False,
+) -> None:
+    """Prompt: a plain box; generated: a bar below; forced: a corner as well; padding: hatched.
+
+    What a chat template put there has the accent's colour and a bar above.  A `level` of 0..1 fills
+    the box with its colour.  `faint`: no surface of its own, a dotted edge and grey text.
+    """
+    ink = theme.origin(token.origin)
+    if level is not None:
+        ink = level_ink(level, ink, 7.0 if theme.name == "high_contrast" else 4.5)
+    elif part != "message":
+        ink = Ink(theme.selection, theme.accent, theme.on_selection)
+    if faint:
+        ink = Ink(theme.card, ink.edge, theme.muted)
+    padding = token.origin == "padding"
+    inner = rect.adjusted(0.5, 0.5, -0.5, -0.5)
+    line = Qt.PenStyle.DashLine if padding else Qt.PenStyle.SolidLine
+    line = Qt.PenStyle.DotLine if faint else line
+    painter.setPen(QPen(QColor(ink.edge), 1, line))
+    painter.setBrush(QColor(ink.fill))
+    painter.drawRoundedRect(inner, radius, radius)
+    painter.setPen(Qt.PenStyle.NoPen)
+    if padding:
+        hatch = QColor(theme.hatch)
+        hatch.setAlphaF(0.5)
+        painter.setBrush(QBrush(hatch, Qt.BrushStyle.BDiagPattern))
+        painter.drawRoundedRect(inner, radius, radius)
+    painter.setBrush(QColor(ink.edge))
+    if part != "message":
+        wide = max(rect.width() - 2 * radius, 1)
+        painter.drawRect(QRectF(rect.left() + radius, rect.top(), wide, 2 * unit))
+    if token.origin in ("generated", "forced"):
+        high = 2.5 * unit
+        wide = max(rect.width() - 2 * radius, 1)
+        painter.drawRect(QRectF(rect.left() + radius, rect.bottom() - high, wide, high))
+    if token.origin == "forced":
+        corner, size = rect.topRight(), 6.5 * unit
+        left, below = corner - QPointF(size, 0), corner + QPointF(0, size)
+        painter.drawPolygon(QPolygonF([corner, left, below]))
+    painter.setPen(QColor(ink.text))
+    # Bytes before their character, also where it is of a script that runs the other way.
+    painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+    space = rect.adjusted(2, 0, -2, 0 if token.origin == "prompt" else -unit)
+    painter.drawText(space, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def level_ink(level: float, ink: Ink, least: float = 4.5) -> Ink:
+    """The colour of a level, with text that can be read on it; the edge stays.
+
+    Where neither black nor white reaches the contrast `least`, the colour gives way.
+    """
+    fill = QColor(*(int(c) for c in lut("viridis")[round(255 * level)]))
+    black, white = (contrast(fill.name(), text) for text in ("#000000", "#ffffff"))
+    text = "#000000" if black > white else "#ffffff"
+    while contrast(fill.name(), text) < least:
+        fill = fill.lighter(104) if black > white else fill.darker(104)
+    return Ink(fill.name(), ink.edge, text)
+
+
+def paint_joint(
+    painter: QPainter, rect: QRectF, ends: tuple[bool, bool], edge: str, unit: float
+) -> None:
+    """A line above the tokens that spell a character together; `ends`: the first, the last."""
+    left = rect.left() + (2 * unit if ends[0] else 0)
+    right = rect.right() - (2 * unit if ends[1] else 0)
+    painter.fillRect(QRectF(left, rect.top() - 2 * unit, right - left, 1.5 * unit), QColor(edge))
+
+
+def paint_boundary(painter: QPainter, rect: QRectF, theme: Theme, unit: float) -> None:
+    """A line before the box at which the template opens the answer."""
+    x = rect.left() - 2 * unit
+    painter.fillRect(
+        QRectF(x, rect.top() - 2 * unit, 2 * unit, rect.height() + 4 * unit), QColor(theme.warning)
+    )
+
+
+def in_words(
+    slot: int, token: Token, label: Label, read: bool, part: Part | None = None, more: str = ""
+) -> str:
+    """One slot in words: its text, id, bytes and origin, and what it spells with others; `more`."""
+    origins = {
+        "prompt": _tr("from the prompt"),
+        "generated": _tr("generated"),
+        "forced": _tr("chosen by you"),
+        "padding": _tr("padding"),
+    }
+    parts = {
+        "template": _tr("put there by the chat template"),
+        "message": _tr("of your message"),
+        "opening": _tr("with which the chat template opens the answer"),
+    }
+    spells = _tr("tokens {0} to {1} spell {2}").format(label.first, label.last, label.whole)
+    said = [
+        _tr("token {0} {1}").format(slot, label.quoted),
+        _tr("special token") if token.special else "",
+        _tr("id {0}").format(token.id),
+        _tr("bytes {0}").format(token.raw.hex(" ").upper()) if token.raw else "",
+        origins[token.origin],
+        parts[part] if part else "",
+        spells if label.whole else "",
+        "" if read else _tr("not read yet at this step"),
+    ]
+    return fitting("; ".join(filter(None, (", ".join(filter(None, said)), more))))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("TokenStrip", text)

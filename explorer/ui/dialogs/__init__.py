@@ -1,0 +1,1 @@
+"""Windows of their own: models, the Hub, remote code, help."""

@@ -1,0 +1,245 @@
+"""The models on this computer: found, filtered, weighed against the memory, opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures.cost.cache import short_bytes
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.found_models import FoundModel, Library
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.dialogs import loading_words
+from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
+from explorer.ui.kit.names import literal
+from explorer.ui.kit.screen_fit import Dialog
+from explorer.ui.kit.sentence import SentenceLabel
+
+
+class ModelPicker(Dialog):
+    """Stays open beside the window; what it shows is the session's library."""
+
+    chosen = Signal(str, str)  # what to open, dtype
+    download = Signal()
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._unsubscribe: Callable[[], None] | None = None
+        self._library = Library()
+        self.setWindowTitle(self.tr("Models on this computer"))
+        self.resize(1000, 520)
+        self.table = ModelTable(self)
+        self.rows = ModelFilter(self.table, self)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText(self.tr("Filter by name, architecture or folder"))
+        self.filter.setAccessibleName(self.tr("Filter"))
+        self.filter.setClearButtonEnabled(True)
+        self.filter.textChanged.connect(self._narrow)
+        self.filter.installEventFilter(self)
+        self.view = self._build_view()
+        self.note = self._label("muted")
+        self.needs = self._label("")
+        self.dtype = ComboBox()
+        self.dtype.addItems(list(loading_words.DTYPES))
+        self.dtype.setAccessibleName(self.tr("Open as dtype"))
+        self.dtype.currentIndexChanged.connect(self._weigh)
+        self._conversions = self._label("small")
+        self._build_buttons()
+        self._lay_out()
+
+    def _label(self, look: str) -> QLabel:
+        return SentenceLabel(look=look)
+
+    def _build_view(self) -> QTableView:
+        view = QTableView()
+        view.setModel(self.rows)
+        view.setAccessibleName(self.tr("Models"))
+        view.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
+        view.setSelectionMode(QTableView.SelectionMode.SingleSelection)
+        view.setSortingEnabled(True)
+        self.rows.sort(-1)
+        view.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        view.setShowGrid(False)
+        view.setTabKeyNavigation(False)
+        view.setWordWrap(False)
+        view.setTextElideMode(Qt.TextElideMode.ElideMiddle)  # what tells files apart ends a name
+        view.verticalHeader().hide()
+        view.horizontalHeader().setHighlightSections(False)
+        view.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        view.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        view.setStyleSheet("QTableView::item { padding: 0 8px; }")
+        view.activated.connect(self._open)
+        view.selectionModel().currentRowChanged.connect(self._weigh)
+        return view
+
+    def _build_buttons(self) -> None:
+        self.add = QPushButton(self.tr("Add folder…"))
+        self.add.clicked.connect(self._ask_folder)
+        self.folders = QPushButton(self.tr("Folders"))
+        self.folders.setToolTip(self.tr("Folders you added; a click looks there no longer"))
+        self._folder_menu = QMenu(self.folders)
+        self.folders.setMenu(self._folder_menu)
+        self.again = QPushButton(self.tr("Look again"))
+        self.again.clicked.connect(lambda: self._session.find_models())
+        self.hub = QPushButton(self.tr("Download from the Hub…"))
+        self.hub.clicked.connect(self.download)
+        self.clear = QPushButton(self.tr("Clear"))
+        self.clear.setAccessibleName(self.tr("Clear converted GGUF files"))
+        self.clear.clicked.connect(lambda: self._session.find_models(clear_conversions=True))
+        self.open = QPushButton(self.tr("Open"))
+        self.open.setProperty("look", "primary")
+        self.open.clicked.connect(self._open)
+        self.close_button = QPushButton(self.tr("Close"))
+        self.close_button.clicked.connect(self.close)
+        for button in self.findChildren(QPushButton):
+            button.setAutoDefault(False)
+
+    def _lay_out(self) -> None:
+        top, middle, bottom = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
+        top.addWidget(self.filter, 1)
+        for button in (self.add, self.folders, self.again, self.hub):
+            top.addWidget(button)
+        middle.addWidget(self.needs, 1)
+        middle.addWidget(QLabel(self.tr("Open as")))
+        middle.addWidget(self.dtype)
+        bottom.addWidget(self._conversions)
+        bottom.addWidget(self.clear)
+        bottom.addStretch(1)
+        bottom.addWidget(self.close_button)
+        bottom.addWidget(self.open)
+        self.view.setMinimumHeight(60)
+        column = QVBoxLayout()
+        column.addLayout(top)
+        column.addWidget(self.view, 1)
+        column.addWidget(self.note)
+        column.addLayout(middle)
+        self.lay_out(column, bottom)
+
+    # -- what is shown
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._unsubscribe is None:
+            self._unsubscribe = self._session.subscribe(self._follow)
+            state = self._session.state
+            self.dtype.setCurrentText(state.request.dtype)
+            self._show(state)
+            self._session.find_models()
+        self.filter.setFocus()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _follow(self, old: State, new: State) -> None:
+        if (old.library, old.finding, old.library_problem) != (
+            new.library, new.finding, new.library_problem
+        ):  # fmt: skip
+            self._show(new)
+
+    def _show(self, state: State) -> None:
+        kept = self.current()
+        self._library = state.library or Library()
+        self.table.set_models(self._library.models)
+        self._select(kept)
+        looking = self.tr("Looking for models…") if state.finding else ""
+        nothing = self.tr(
+            "No models were found: add the folder that holds yours, or download one from the Hub."
+        )
+        empty = "" if self.table.models or state.library is None else nothing
+        self.note.setText(state.library_problem or looking or empty)
+        self.note.setVisible(bool(self.note.text()))
+        self.again.setEnabled(not state.finding)
+        self.hub.setEnabled(not self._library.offline)
+        self.hub.setToolTip(self._library.offline)
+        self._show_places()
+        self._weigh()
+
+    def _show_places(self) -> None:
+        self._folder_menu.clear()
+        for folder in self._library.folders:
+            self._folder_menu.addAction(
+                self.tr("Stop looking in {0}").format(literal(folder)),
+                lambda f=folder: self._session.find_models(remove_folder=f),
+            )
+        self.folders.setVisible(bool(self._library.folders))
+        size = self._library.conversions_bytes
+        self._conversions.setText(
+            self.tr("Converted GGUF files take {0} on the disk").format(short_bytes(size))
+        )
+        self._conversions.setVisible(bool(size))
+        self.clear.setVisible(bool(size))
+
+    def current(self) -> FoundModel | None:
+        """The model of the selected row."""
+        return self.rows.found(self.view.currentIndex())
+
+    def _select(self, wanted: FoundModel | None) -> None:
+        """The row that was selected before, else the first."""
+        shown = [self.rows.index(row, 0) for row in range(self.rows.rowCount())]
+        same = (i for i in shown if wanted and self.rows.found(i).path == wanted.path)  # type: ignore[union-attr]
+        at = next(same, shown[0] if shown else QModelIndex())
+        self.view.setCurrentIndex(at)
+
+    def _narrow(self, text: str) -> None:
+        kept = self.current()
+        self.rows.set_words(text)
+        self._select(kept)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        found = self.current()
+        self.open.setEnabled(found is not None and not found.incomplete)
+        if found is None:
+            self.needs.setText("")
+            return
+        dtype, available = self.dtype.currentText(), self._library.available_bytes
+        needs = loading_words.needs(found, dtype, available, self.tr)
+        self.needs.setText(f"{needs} {loading_words.cautions(found, self.tr)}".strip())
+        look = "" if loading_words.fits(found, dtype, available) else "error"
+        if self.needs.property("look") != look:
+            self.needs.setProperty("look", look)
+            self.needs.style().polish(self.needs)
+
+    # -- wishes
+
+    def _open(self) -> None:
+        found = self.current()
+        if found is not None and not found.incomplete:
+            self.chosen.emit(loading_words.target(found), self.dtype.currentText())
+            self.close()
+
+    def _ask_folder(self) -> None:
+        folder = QFileDialog.getExistingDirectory(self, self.tr("Look for models in this folder"))
+        if folder:
+            self._session.find_models(add_folder=folder)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """In the filter, up and down move in the list, and Enter opens."""
+        if watched is self.filter and isinstance(event, QKeyEvent):
+            pressed = event.type() == QEvent.Type.KeyPress
+            if pressed and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self._open()
+                return True
+            if pressed and event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+                self.view.keyPressEvent(event)
+                return True
+        return super().eventFilter(watched, event)

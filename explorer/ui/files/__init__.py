@@ -1,0 +1,1 @@
+"""Opening, saving, exporting, dropping and copying."""

@@ -1,0 +1,67 @@
+"""The line under an exported picture: what it shows, model, prompt and program version."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication, QRect, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QWidget
+
+from explorer import __version__
+from explorer.figures.text.characters import printable
+from explorer.figures.text.sentences import name
+from explorer.ui.look.theme import unit
+
+_PROMPT = 60  # letters of its beginning
+_MARGIN = 6  # pixels at a zoom of 1
+_WRAPPED = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft)
+
+
+def words(model: str, shown: list[str], step: int | None, prompt: str) -> str:
+    """One line of plain text; what is empty or None is left out."""
+    beginning = printable(" ".join(prompt[: 4 * _PROMPT].split()))
+    if len(beginning) > _PROMPT:
+        beginning = beginning[:_PROMPT].rstrip() + "…"
+    return " · ".join(
+        filter(
+            None,
+            [
+                name(model),
+                *shown,
+                "" if step is None else _tr("step {0}").format(step),
+                _tr("“{0}”").format(beginning) if beginning else "",
+                _tr("Decoder Explorer {0}").format(__version__),
+            ],
+        )
+    )
+
+
+def height(widget: QWidget, caption: str) -> int:
+    """Pixels that the caption takes under the widget; 0 for none."""
+    if not caption:
+        return 0
+    lines = QFontMetrics(_font(widget)).boundingRect(_room(widget), _WRAPPED, caption)
+    return lines.height() + round(_MARGIN * unit(widget))
+
+
+def draw(painter: QPainter, widget: QWidget, caption: str) -> None:
+    """Write it under the widget's own height, in the widget's colours."""
+    if not caption:
+        return
+    painter.setFont(_font(widget))
+    painter.setPen(widget.palette().windowText().color())
+    painter.drawText(_room(widget).translated(0, widget.height()), _WRAPPED, caption)
+
+
+def _font(widget: QWidget) -> QFont:
+    font = QFont(widget.font())
+    font.setPixelSize(max(8, round(11 * unit(widget))))
+    return font
+
+
+def _room(widget: QWidget) -> QRect:
+    margin = round(_MARGIN * unit(widget))
+    return QRect(margin, 0, max(widget.width() - 2 * margin, 60), 10_000)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("Caption", text)

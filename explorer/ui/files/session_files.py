@@ -1,0 +1,205 @@
+"""Opening and saving: dialogs, recent files, what is dropped on the window, the clipboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QMimeData, QObject, QStandardPaths, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from explorer import disk, places
+from explorer.session.saving import recovery
+from explorer.session.session import Session
+from explorer.ui.files import save_dialog
+from explorer.ui.files.dropped_files import local_files
+from explorer.ui.files.unsaved_question import Unsaved
+from explorer.ui.settings.settings import LastSession, Memory
+
+MOST_PROMPT_BYTES = 1 << 20  # a quarter of a million tokens; the field stays quick to type in
+BUNDLED = ("smollm2", "copycat")
+
+
+class Files(QObject):
+    """Tells the session what to open; remembers what was."""
+
+    recentChanged = Signal()
+    saved = Signal(str)  # the name of a file
+    copied = Signal()
+    dealtWith = Signal(str)  # the path of a kept session that was opened or deleted
+
+    def __init__(self, session: Session, memory: Memory, window: QWidget) -> None:
+        super().__init__(window)
+        self._session = session
+        self._memory = memory
+        self._window = window
+        self.unsaved = Unsaved(session, self._save_changes, window)
+
+    def open(
+        self, target: str, dtype: str | None = None, then: Callable[[], object] | None = None
+    ) -> None:
+        """A bundled name, a model folder, a .gguf or a .dxt file; `dtype` None = as before.
+
+        Over an unsaved run the user is asked first; `then` follows once it is being opened.
+        """
+
+        def act() -> None:
+            self._open(target, dtype)
+            if then is not None:
+                then()
+
+        self.unsaved.before(act)
+
+    def _open(self, target: str, dtype: str | None) -> None:
+        if target.lower().endswith(".dxt"):
+            self._session.open_trace(target)
+        else:
+            self._session.open_model(target, dtype)
+        if target not in BUNDLED:
+            self._memory.add_recent(target)
+            self.recentChanged.emit()
+
+    def ask_file(self) -> None:
+        kinds = self.tr("Sessions and models (*.dxt *.gguf)")
+        chosen, _ = QFileDialog.getOpenFileName(
+            self._window, self.tr("Open file"), self._folder(), kinds
+        )
+        if chosen:
+            self._took(chosen)
+
+    def ask_folder(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(
+            self._window, self.tr("Open model folder"), self._folder()
+        )
+        if chosen:
+            self._took(chosen)
+
+    def ask_save(self, then: Callable[[], object] | None = None) -> None:
+        """Ask for a name and save; `then` follows once it is written."""
+        known = self._session.state.file
+        start = Path(known) if known else Path(self._folder()) / "session.dxt"
+        save_dialog.ask(
+            self._window,
+            self.tr("Save session"),
+            start,
+            self.tr("Session (*.dxt)"),
+            lambda path: self._save(path, then),
+        )
+
+    def _save_changes(self, then: Callable[[], object]) -> None:
+        """To the file that was just named to the user, else to one that is asked for."""
+        known = self._session.state.file
+        if known:
+            self._save(Path(known), then)
+        else:
+            self.ask_save(then)
+
+    def _save(self, path: Path, then: Callable[[], object] | None) -> None:
+        self._memory.put("folder", str(path.parent))
+
+        def saved() -> None:
+            self._memory.add_recent(str(path))
+            self.recentChanged.emit()
+            self.saved.emit(path.name)
+            if then is not None:
+                then()
+
+        self._session.save_trace(path, saved)
+
+    def recover(self, path: str) -> None:
+        """Open a session that a crash left."""
+
+        def act() -> None:
+            self._session.open_trace(path, own=True, then=lambda: self.dealtWith.emit(path))
+
+        self.unsaved.before(act)
+
+    def discard_kept(self, path: str) -> None:
+        """Delete a session that a crash left."""
+        recovery.discard(Path(path))
+        self.dealtWith.emit(path)
+
+    def keep_last(self) -> None:
+        """Remember what is on screen for `reopen_last`."""
+        file = self._session.keep(self._memory.last_run)
+        self._memory.remember_session(self._session.state, file)
+
+    def reopen_last(self) -> None:
+        """Model, prompt, settings and run of the last session."""
+        last = self._memory.last_session()
+        if last is not None and last.request.model:
+            self.unsaved.before(lambda: self._reopen(last))
+
+    def _reopen(self, last: LastSession) -> None:
+        request = last.request
+        self._session.open_model(request.model, request.dtype, request.device, request.mode)
+        self._set(last)
+        if last.file and Path(last.file).is_file():
+            own = Path(last.file) == self._memory.last_run
+            # What was set may be newer than the run.
+            self._session.open_trace(last.file, own, lambda: self._set(last))
+
+    def _set(self, last: LastSession) -> None:
+        request, session = last.request, self._session
+        session.set_prompt(request.prompt)
+        session.set_chat(request.chat)
+        session.set_special_as_text(request.special_as_text)
+        session.set_causal_mask(request.causal_mask)
+        session.set_cache(request.cache)
+        session.set_padding(request.padding, request.pad)
+        session.set_sampling(last.sampling)
+
+    def open_first(self, target: str | None) -> None:
+        """At the start: what was asked for, else a bundled model that is there."""
+        if target is None:
+            there = (places.models_folder() / "smollm2").is_dir()
+            target = "smollm2" if there else "copycat"
+        self.open(target)
+
+    def copy_generated(self) -> None:
+        """The generated tokens as text; half characters at the end are left out."""
+        trace = self._session.state.trace
+        if trace is not None:
+            data = b"".join(token.raw for token in trace.chosen if not token.special)
+            QGuiApplication.clipboard().setText(data.decode("utf-8", "ignore"))
+            self.copied.emit()
+
+    @staticmethod
+    def droppable(data: QMimeData) -> str:
+        """The local path that was dropped if it can be opened; else ""."""
+        files = local_files(data)
+        if len(files) != 1:
+            return ""
+        path = Path(files[0])
+        return str(path) if path.is_dir() or path.suffix.lower() in (".dxt", ".gguf") else ""
+
+    def take(self, data: QMimeData) -> str:
+        """Open what was dropped, or put its text in the prompt; else a sentence why not."""
+        path = self.droppable(data)
+        if path:
+            self.open(path)
+            return ""
+        files = local_files(data)
+        if len(files) != 1:
+            return self.tr("Drop one file or folder of this computer at a time.")
+        if Path(files[0]).suffix.lower() != ".txt":
+            return self.tr(
+                "{0} can't be opened here. Drop a model folder, a .gguf file, a saved session "
+                "(.dxt) or a text file (.txt) for the prompt."
+            ).format(Path(files[0]).name)
+        try:
+            self._session.set_prompt(disk.read_text(files[0], MOST_PROMPT_BYTES))
+        except disk.TextError as error:
+            return str(error)
+        return ""
+
+    def _took(self, chosen: str) -> None:
+        self._memory.put("folder", str(Path(chosen).parent))
+        self.open(chosen)
+
+    def _folder(self) -> str:
+        remembered = self._memory.text("folder")
+        if remembered and Path(remembered).is_dir():
+            return remembered
+        return QStandardPaths.writableLocation(QStandardPaths.StandardLocation.HomeLocation)

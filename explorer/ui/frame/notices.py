@@ -1,0 +1,404 @@
+"""Bars at the top of the window: an error, a lost engine, what a model just opened warns of, …"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QPoint, Qt, Signal, SignalInstance
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures.cost.cache import short_bytes
+from explorer.figures.cost.run_cost import seconds_text
+from explorer.figures.text import tokens
+from explorer.figures.text.sentences import fitting
+from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
+from explorer.session.state import Drift, State
+from explorer.trace.run_cost import Plan
+from explorer.ui.access.accessible import announce
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.forms import keep_place
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.wording import percent
+
+Act = Callable[[], object] | SignalInstance
+THINNED = 4  # the choice of a thinner record: every fourth layer
+
+
+class Notice(QWidget):
+    """One line with at most three buttons, and all of a sentence that is longer on request.
+
+    It says whether it has something to say; `Notices` shows one at a time.
+    """
+
+    dismissed = Signal()
+    said = Signal()  # another sentence, or none any more
+
+    def __init__(self, look: str, closable: bool = False, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._closed = ""  # the sentence that was closed by hand: it is not said again
+        self.setProperty("look", look)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._label = ElidedLabel()
+        self._label.cutChanged.connect(self._offer_rest)
+        self._label.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        copy = QAction(self.tr("Copy text"), self._label)
+        copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(self.text))
+        self._label.addAction(copy)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(10, 1, 4, 1)
+        self._row.addWidget(self._label, 1)
+        close = self._flat("✕", self.tr("Dismiss"), self.dismissed) if closable else None
+        self._rest = self._flat("…", self.tr("Show the whole notice"), self._show_rest)
+        self._row.addWidget(self._rest)
+        if close is not None:
+            self._row.addWidget(close)
+        keep_place(self._rest)  # so that its coming does not cut off more
+        self._rest.hide()
+        self.hide()
+
+    def _flat(
+        self, text: str, name: str, act: Callable[[], object] | SignalInstance
+    ) -> QToolButton:
+        button = QToolButton(self)
+        button.setText(text)
+        button.setProperty("look", "flat")
+        button.setAccessibleName(name)
+        button.setToolTip(name)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.clicked.connect(act)
+        return button
+
+    def add_button(self, text: str, act: Callable[[], object], primary: bool = False) -> None:
+        button = QPushButton(text)
+        if primary:
+            button.setProperty("look", "primary")
+        # The mouse must not leave the focus here: it would go astray when the bar is hidden.
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.clicked.connect(act)
+        after = self._row.indexOf(self._rest) + 1
+        buttons = self.findChildren(QPushButton, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        self._row.insertWidget(after + len(buttons), button)
+
+    def close_by_hand(self) -> None:
+        """Hide this sentence until there is another."""
+        closed = self.text
+        self.say("")
+        self._closed = closed
+
+    def say(self, text: str) -> None:
+        """Have a sentence to show; with an empty one the bar goes."""
+        text = fitting(text)
+        if text and text == self._closed:
+            return
+        self._closed = ""
+        if text == self.text:
+            return
+        self._label.setText(text)
+        self.setAccessibleName(text)
+        focused = self.window().focusWidget()
+        if not text and focused is not None and self.isAncestorOf(focused):
+            self.window().setFocus()
+        self.said.emit()
+        announce(self, text, urgent=self.property("look") == "error-card")
+
+    @property
+    def text(self) -> str:
+        return self._label.text()
+
+    def _offer_rest(self, cut: bool) -> None:
+        self._rest.setVisible(cut)
+
+    def _show_rest(self) -> None:
+        """The whole sentence under the line, until Esc or a click elsewhere."""
+        whole = WholeText(self.text, self.width(), self)
+        whole.move(self.mapToGlobal(QPoint(0, self.height())))
+        whole.show()
+
+
+class WholeText(QFrame):
+    """A sentence in full, to select and copy from; Esc or a click elsewhere closes it."""
+
+    def __init__(self, text: str, width: int, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setProperty("look", "card")
+        label = SentenceLabel(text)
+        label.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 6, 10, 6)
+        column.addWidget(label)
+        self.setFixedWidth(width)
+        self.setFixedHeight(column.heightForWidth(width))
+        label.setFocus()
+
+
+class Notices(QWidget):
+    """All notices on one line: one is seen, and a button goes through those that wait."""
+
+    openLog = Signal()
+    dismissError = Signal()
+    restartEngine = Signal()
+    maskOn = Signal()
+    goOn = Signal(int)  # the planned run, recording attention of every n-th layer
+    dropPlan = Signal()
+    runAgain = Signal()
+    lookOnly = Signal()
+    undo = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.lost = Notice("error-card")
+        self.lost.add_button(
+            self.tr("Start the engine again"), self.restartEngine.emit, primary=True
+        )
+        self.lost.add_button(self.tr("Open log"), self.openLog.emit)
+        self.error = Notice("error-card", closable=True)
+        self.error.add_button(self.tr("Open log"), self.openLog.emit)
+        self.error.dismissed.connect(self.dismissError)
+        self.mask = Notice("warning-card", closable=True)
+        self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
+        self.stale = Notice("warning-card", closable=True)
+        for bar in (self.mask, self.stale):  # they last
+            bar.dismissed.connect(bar.close_by_hand)
+        self.dropped = Notice("warning-card", closable=True)
+        self.dropped.dismissed.connect(self.dropped.close_by_hand)
+        self.taken = Notice("warning-card", closable=True)
+        self.taken.add_button(self.tr("Undo"), self.undo.emit)
+        self.taken.dismissed.connect(self.taken.close_by_hand)
+        self.plan = Notice("warning-card")
+        self.plan.add_button(self.tr("Run it"), lambda: self.goOn.emit(1), primary=True)
+        self.plan.add_button(
+            self.tr("Record every {0}th layer only").format(THINNED),
+            lambda: self.goOn.emit(THINNED),
+        )
+        self.plan.add_button(self.tr("Cancel"), self.dropPlan.emit)
+        self.drift = Notice("warning-card")
+        self.drift.add_button(self.tr("Look only"), self.lookOnly.emit)
+        self.drift.add_button(self.tr("Run again as a branch"), self.runAgain.emit, primary=True)
+        self.model = Notice("warning-card", closable=True)
+        self.model.dismissed.connect(lambda: self.model.say(""))
+        self._bars: list[Notice] = []
+        self._shown: Notice | None = None
+        self._next = QToolButton()
+        self._next.setProperty("look", "flat")
+        self._next.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._next.clicked.connect(self._show_next)
+        self._next.hide()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 8, 0)
+        row.setSpacing(4)
+        row.addWidget(self._next)
+        for notice in (
+            self.lost, self.error, self.plan, self.drift, self.dropped, self.taken, self.model,
+            self.mask, self.stale,
+        ):  # fmt: skip
+            self._insert(len(self._bars), notice)
+        self._measure()
+
+    def add(self, notice: Notice) -> None:
+        """One more bar, above those about the run."""
+        self._insert(self._bars.index(self.model), notice)
+        self._measure()
+
+    def _insert(self, at: int, notice: Notice) -> None:
+        row = self.layout()
+        assert isinstance(row, QHBoxLayout)
+        self._bars.insert(at, notice)
+        row.insertWidget(at, notice, 1)
+        notice.said.connect(lambda: self._on_said(notice))
+
+    def _measure(self) -> None:
+        """Room for one line, whether or not there is one: nothing moves when a notice comes."""
+        for bar in self._bars:
+            bar.ensurePolished()
+        self.setFixedHeight(max(bar.sizeHint().height() for bar in self._bars))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._measure()
+
+    # -- one at a time
+
+    @property
+    def waiting(self) -> list[Notice]:
+        """All that have something to say, the most urgent first."""
+        return [bar for bar in self._bars if bar.text]
+
+    @property
+    def shown(self) -> Notice | None:
+        """The one that is seen."""
+        return self._shown
+
+    def _on_said(self, notice: Notice) -> None:
+        """The newest is seen, but none that only informs in place of an urgent one."""
+        shown = self._shown
+        if notice.text:
+            gives_way = shown is None or notice is shown or notice in self._urgent
+            self._show(notice if gives_way or shown not in self._urgent else shown)
+        elif notice is shown or shown is None:
+            self._show(next(iter(self.waiting), None))
+        else:
+            self._show(shown)
+
+    @property
+    def _urgent(self) -> tuple[Notice, ...]:
+        """Those that tell of a failure or ask for a choice."""
+        return self.lost, self.error, self.plan, self.drift
+
+    def _show_next(self) -> None:
+        waiting = self.waiting
+        at = waiting.index(self._shown) if self._shown in waiting else -1
+        self._show(waiting[(at + 1) % len(waiting)])
+        announce(self, waiting[(at + 1) % len(waiting)].text)
+
+    def _show(self, notice: Notice | None) -> None:
+        self._shown = notice
+        for bar in self._bars:
+            bar.setVisible(bar is notice)
+        waiting = self.waiting
+        if len(waiting) < 2 or notice is None:
+            if self._next.hasFocus():
+                self.window().setFocus()
+            self._next.hide()
+            return
+        place = self.tr("{0} of {1}").format(waiting.index(notice) + 1, len(waiting))
+        self._next.setText(f"{place} ›")
+        self._next.setAccessibleName(self.tr("Notice {0}: show the next").format(place))
+        self._next.setToolTip(self.tr("Show the next notice"))
+        self._next.show()
+
+    def show_state(self, old: State | None, new: State) -> None:
+        lost = new.status.activity == "lost"
+        self.lost.say(new.status.text if lost else "")
+        self.error.say("" if lost and new.error == new.status.text else new.error)
+        if old is None or old.plan is not new.plan:
+            self.plan.say("" if new.plan is None else self._plan_words(new.plan))
+        if old is None or old.drift is not new.drift or old.trace is not new.trace:
+            told = new.drift is not None and new.drift.fits(new.trace)
+            self.drift.say(self._drift_words(new.drift) if told and new.drift is not None else "")
+        if old is None or old.card is not new.card:
+            self.model.say(" ".join(new.card.warnings) if new.card is not None else "")
+        if old is None or new.branches.let_go != old.branches.let_go:
+            self.dropped.say(self._dropped_words(new.branches.let_go))
+        self.taken.say(self._taken_words() if new.undo_kind == "batch prompt" else "")
+        told = ("trace", "request", "card")
+        if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
+            stale = self._stale_words(new)
+            if new.request.causal_mask:
+                self.mask.say("")
+                self.stale.say(stale)
+            else:  # one bar for both: of two only one would be seen
+                self.mask.say(f"{self._mask_words()} {stale}".rstrip())
+                self.stale.say("")
+
+    def _dropped_words(self, count: int) -> str:
+        if not count:
+            return ""
+        text = self.tr(
+            "{0} dropped to stay within {1} and {2} branches. Save the session to keep the rest."
+        )
+        many = self.tr("1 old branch was") if count == 1 else self.tr("{0} old branches were")
+        return text.format(many.format(count), short_bytes(LIMIT_BYTES), LIMIT_BRANCHES)
+
+    def _taken_words(self) -> str:
+        return self.tr(
+            "The main run is now this prompt of the batch, with its padding. Undo brings the "
+            "earlier prompt and run back."
+        )
+
+    def _mask_words(self) -> str:
+        return self.tr("Causal mask off: tokens also attend to later ones. No KV cache is used.")
+
+    def _stale_words(self, state: State) -> str:
+        """What else made the run on screen than what the controls say now."""
+        trace, request = state.trace, state.request
+        if trace is None or trace.request == request:
+            return ""
+        made = trace.request
+        if made.model != request.model:
+            name = request.model if state.card is None else state.card.name
+            text = self.tr("This is still the {0} run. Press Step to start over with {1}.")
+            return text.format(trace.card.name, name)
+        if made.mode != request.mode:
+            text = self.tr("This run was made in mode {0}. Press Step to run again in mode {1}.")
+            return text.format(made.mode, request.mode)
+        if made.causal_mask != request.causal_mask:
+            if request.causal_mask:
+                return self.tr("This run used no causal mask. Press Step to run again with it.")
+            return self.tr("This run used the mask. Press Step to run again without it.")
+        if made.chat != request.chat:
+            if request.chat:
+                return self.tr(
+                    "This run read the prompt as raw text. Press Step to read it as a chat."
+                )
+            return self.tr("This run read the prompt as a chat. Press Step to read it as raw text.")
+        if made.prompt != request.prompt:
+            return self.tr(
+                "This run used another prompt. Press Step to start over with the new one."
+            )
+        if made.special_as_text != request.special_as_text:
+            return self.tr("This run read the control tokens differently. Press Step to run again.")
+        if made.uses_cache != request.uses_cache:
+            if request.uses_cache:
+                return self.tr("This run used no KV cache. Press Step to run again with it.")
+            return self.tr("This run used the KV cache. Press Step to run again without it.")
+        if (made.padding, made.pad) != (request.padding, request.pad):
+            return self.tr("This run used different padding. Press Step to run again.")
+        return self.tr("This run used other settings. Press Step to run again.")
+
+    def _drift_words(self, drift: Drift) -> str:
+        """What was found, how large it is, and what holds."""
+        name = drift.card.name
+        if drift.same_files:
+            text = self.tr("{0} no longer gives the numbers of this run.").format(name)
+        else:
+            text = self.tr("The files of {0} have changed since this run was made.").format(name)
+        text += " " + self.tr("You can look at this run, but not continue it.")
+        if math.isfinite(drift.apart):
+            text += " " + self.tr(
+                "Computed again, the logits of its last step differ by up to {0} (rounding: {1}); "
+                "the probability of {2} was {3} and is now {4}."
+            ).format(
+                f"{drift.apart:.2g}",
+                f"{drift.limit:.1g}",
+                tokens.written(drift.token),
+                percent(drift.probability),
+                percent(drift.probability_now),
+            )
+        else:
+            text += " " + self.tr("It splits the text into other tokens or has another vocabulary.")
+        return text
+
+    def _plan_words(self, plan: Plan) -> str:
+        """What is needed to choose first, then what it is made of."""
+        text = self.tr("Large run ({0} tokens): up to {1} of memory.").format(
+            f"{plan.tokens:,}", short_bytes(plan.total_bytes)
+        )
+        if plan.estimated_seconds is not None:
+            about = seconds_text(plan.estimated_seconds)
+            text += " " + self.tr("It will take about {0}, by estimate.").format(about)
+        if not plan.fits and plan.available_bytes is not None:
+            free = short_bytes(plan.available_bytes)
+            text += " " + self.tr("Only {0} are free.").format(free)
+        made_of = self.tr(
+            "It comes on top of {0} of weights: cache {1}, recorded attention {2} × {3}."
+        ).format(
+            short_bytes(plan.weights_bytes),
+            short_bytes(plan.cache_bytes),
+            plan.copies,
+            short_bytes(plan.capture_bytes),
+        )
+        return f"{text} {made_of}"

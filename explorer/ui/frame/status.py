@@ -1,0 +1,307 @@
+"""The status bar: what the engine does, how far, a way to stop it, and the self-check light."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QHBoxLayout,
+    QProgressBar,
+    QPushButton,
+    QWhatsThis,
+    QWidget,
+)
+
+from explorer.figures.text import sentences, tokens
+from explorer.session.state import State
+from explorer.trace.card import ModelCard, SelfCheck
+from explorer.ui.access.accessible import announce
+from explorer.ui.access.tips import tip
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme, unit
+
+_SAID_MS = 8000  # long enough to be read after a look elsewhere
+
+
+_ENDS = ("end token", "stop string", "length", "context")  # of a run, told in words
+
+
+class CheckLight(QAbstractButton):
+    """Grey until checked, green or red after; the figures on hover and click."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._passed: bool | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.clicked.connect(self._show_figures)
+
+    @property
+    def failed(self) -> bool:
+        """True if a check found something wrong."""
+        return self._passed is False
+
+    def show_check(self, check: SelfCheck, running: bool, possible: bool) -> None:
+        self._passed = check.passed
+        self.setText(self._words(check, running, possible))
+        self.setToolTip(tip(figures(check)) or self.tr("Nothing has been checked yet."))
+        self.setAccessibleName(self.text())
+        self.setAccessibleDescription(self.toolTip())
+        self.updateGeometry()
+        self.update()
+
+    def _words(self, check: SelfCheck, running: bool, possible: bool) -> str:
+        if check.passed:
+            return self.tr("Self-check passed")
+        if check.passed is False:
+            broken = [c.name for c in check.checks if not c.passed]
+            return self.tr("Self-check failed: {0}").format(sentences.name(", ".join(broken), 28))
+        if running:
+            return self.tr("Self-check running…")
+        return self.tr("Not checked yet") if possible else self.tr("Nothing to check yet")
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        metrics, u = self.fontMetrics(), unit(self)
+        return QSize(
+            round(metrics.horizontalAdvance(self.text()) + 30 * u),
+            round(metrics.height() + 4 * u),
+        )
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, u = self._theme, unit(self)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = {None: theme.muted, True: theme.good, False: theme.danger}[self._passed]
+        size = round(11 * u)
+        top = (self.height() - size) // 2
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(colour))
+        painter.drawEllipse(round(4 * u), top, size, size)
+        # Colour is never the only sign: a tick or a cross inside.
+        painter.setPen(QColor(theme.window))
+        mark = {None: "", True: "✓", False: "✕"}[self._passed]
+        painter.drawText(round(4 * u), top, size, size, int(Qt.AlignmentFlag.AlignCenter), mark)
+        painter.setPen(QColor(theme.text))
+        area = self.rect().adjusted(round(20 * u), 0, 0, 0)
+        painter.drawText(area, int(Qt.AlignmentFlag.AlignVCenter), self.text())
+
+    def _show_figures(self) -> None:
+        # Unlike a tip, this can't be told to take its text as it is.
+        words = f"<p>{escape(self.toolTip())}</p>".replace("\n", "<br>")
+        QWhatsThis.showText(self.mapToGlobal(QPoint(0, 0)), words, self)
+
+
+def figures(check: SelfCheck) -> str:
+    """Each check with what was measured and what was allowed, one a line."""
+    return "\n".join(
+        f"{'✓' if c.passed else '✕'} {c.name}: {c.measured:.3g} (at most {c.tolerance:.3g})"
+        + (f". {c.note}" if c.note else "")
+        for c in check.checks
+    )
+
+
+class StatusBar(QWidget):
+    """Fixed height, so that nothing jumps when a job begins or ends."""
+
+    cancel = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = ElidedLabel()
+        self._progress = QProgressBar()
+        self._progress.setTextVisible(False)
+        self._progress.setFixedWidth(140)
+        self._progress.setAccessibleName(self.tr("Progress"))
+        self._cancel = QPushButton(self.tr("Cancel"))
+        self._cancel.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._cancel.setProperty("look", "flat")
+        self._cancel.clicked.connect(self.cancel)
+        self._model = ElidedLabel()
+        self._model.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._model.setProperty("look", "muted")
+        self.light = CheckLight(theme)
+        for widget in (self._progress, self._cancel):
+            policy = widget.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            widget.setSizePolicy(policy)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 0, 8, 2)
+        row.setSpacing(10)
+        row.addWidget(self._text, 1)
+        row.addWidget(self._model, 1)
+        row.addWidget(self.light)
+        # Last, where nothing that changes its words can push them about.
+        row.addWidget(self._progress)
+        row.addWidget(self._cancel)
+        self._said = ""
+        self._until = QTimer(self)
+        self._until.setSingleShot(True)
+        self._until.setInterval(_SAID_MS)
+        self._until.timeout.connect(self._end_said)
+        self._state: State | None = None
+
+    def say(self, words: str) -> None:
+        """Confirm something, for a while, in place of what to do next."""
+        self._said = words
+        announce(self, words)
+        self._until.start()
+        if self._state is not None:
+            self._show_activity(self._state)
+
+    def _end_said(self) -> None:
+        self._said = ""
+        if self._state is not None:
+            self._show_activity(self._state)
+
+    @property
+    def waiting(self) -> bool:
+        """True while something takes long enough to have a progress bar."""
+        return not self._progress.isHidden()
+
+    def set_theme(self, theme: Theme) -> None:
+        self.light.set_theme(theme)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        self._state = new
+        told = ("status", "trace", "request", "card")
+        if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
+            self._show_activity(new)
+        if old is None or old.card is not new.card or old.trace is not new.trace:
+            self._model.setText(_model_words(new, self.tr))
+        if old is None or old.card is not new.card:
+            self._model.setToolTip("" if new.card is None else tip("\n".join(_details(new))))
+        if old is None or _light_differs(old, new):
+            self._show_light(new)
+        if old is not None and old.status.activity != new.status.activity:
+            announce(self, self._heard(old, new))
+
+    def _heard(self, old: State, new: State) -> str:
+        """What a screen reader says of a job that begins or ends; empty of all others."""
+        before, now = old.status.activity, new.status.activity
+        if now in ("running", "loading"):
+            return new.status.text
+        if before == "loading" and now != "lost":
+            return self._text.text()
+        if before == "checking" and self.light.failed:
+            return self.light.text()
+        if before != "running" or now == "lost":
+            return ""
+        step, trace = new.step_index, new.trace
+        if new.status.text or trace is None or step is None or trace.stop_reason in _ENDS:
+            return self._text.text()
+        return self.tr("Step {0}: {1}").format(step, tokens.written(trace.chosen[step]))
+
+    def _show_activity(self, state: State) -> None:
+        status = state.status
+        # The light tells of the self-check, which begins by itself; the words stay the run's.
+        checking = status.activity == "checking"
+        doing = "" if checking else status.text
+        self._text.setText(doing or self._said or self._idle_words(state))
+        busy = status.activity == "loading"
+        busy = busy or (status.activity == "starting" and bool(status.text))
+        # The steps themselves are the progress of a run: a bar that moves costs repaints.
+        busy = busy or (status.activity == "running" and status.fraction is not None)
+        self._progress.setVisible(busy)
+        if status.fraction is None:
+            self._progress.setRange(0, 0 if busy else 1)
+        else:
+            self._progress.setRange(0, 1000)
+            self._progress.setValue(round(status.fraction * 1000))
+        self._cancel.setVisible(status.activity in ("loading", "running", "checking"))
+
+    def _idle_words(self, state: State) -> str:
+        if state.trace is not None and state.request_changed:
+            return self.tr("The prompt or settings have changed. Step will start a new run.")
+        reason = "" if state.trace is None else state.trace.stop_reason
+        ended = {
+            "end token": self.tr("Stopped: the model gave an end token") + _last_token(state),
+            "stop string": self.tr("Stopped: the text holds a stop string") + _stop_string(state),
+            "length": self.tr("Stopped: the number of tokens asked for is reached"),
+            "context": self.tr("Stopped: the model's context is full"),
+        }
+        if reason in ended:
+            return ended[reason]
+        if state.card is None and state.trace is not None:
+            return self.tr("A saved session, shown without its model; Step opens the model")
+        if state.card is None:
+            return self.tr("No model open: choose one at the top left")
+        return self.tr("Ready: Space steps, R runs")
+
+    def _show_light(self, state: State) -> None:
+        check = SelfCheck() if state.trace is None else state.trace.self_check
+        running = state.status.activity == "checking"
+        self.light.show_check(check, running, state.step_index is not None)
+
+
+def _last_token(state: State) -> str:
+    """Which of the model's end tokens it was."""
+    if state.trace is None or not state.trace.chosen:
+        return ""
+    return f", {tokens.written(state.trace.chosen[-1])}"
+
+
+def _stop_string(state: State) -> str:
+    """Which of the strings ends last in what was generated."""
+    if state.trace is None:
+        return ""
+    text = b"".join(token.raw for token in state.trace.chosen)
+    ends = [
+        (text.rfind(raw) + len(raw), string)
+        for string in state.stops.strings
+        if (raw := string.encode("utf-8", "surrogatepass")) and raw in text
+    ]
+    return f", {tokens.plain(max(ends)[1])}" if ends else ""
+
+
+def _light_differs(old: State, new: State) -> bool:
+    def seen(state: State) -> tuple[object, ...]:
+        check = None if state.trace is None else state.trace.self_check
+        return check, state.status.activity == "checking", state.step_index is None
+
+    return seen(old) != seen(new)
+
+
+def _model_words(state: State, tr: Callable[[str], str]) -> str:
+    card = state.card
+    known = [] if card is None else [card.source, *_dtype_words(card, tr), card.device]
+    return " · ".join(filter(None, [*known, _mode_words(state, tr)]))
+
+
+def _dtype_words(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
+    """The dtype that runs, and the one of the files where it is another."""
+    if card.stored_dtype in ("", card.dtype):
+        return [card.dtype]
+    named = card.stored_dtype in card.source  # "from Q4_1 (dequantised)"
+    stored = [] if named else [tr("stored as {0}").format(card.stored_dtype)]
+    return [*stored, tr("run in {0}").format(card.dtype)]
+
+
+def _mode_words(state: State, tr: Callable[[str], str]) -> str:
+    """The mode of the open model, and that of the run on screen where it is another."""
+    opened = None if state.card is None else state.card.mode
+    made = opened if state.trace is None else state.trace.request.mode
+    if made != opened and {made, opened} - {"exact", None}:
+        run = tr("run made in mode {0}").format(made)
+        return run if opened is None else tr("{0}, now in mode {1}").format(run, opened)
+    return "" if opened in (None, "exact") else tr("mode {0}").format(opened)
+
+
+def _details(state: State) -> list[str]:
+    card = state.card
+    if card is None:
+        return []
+    return [
+        f"{card.name} ({card.architecture})",
+        f"{card.parameters:,} parameters, {card.layers} layers, {card.heads} heads, "
+        f"{card.kv_heads} KV heads",
+        *(c.words for c in card.capabilities if c.words),
+        *card.warnings,
+    ]

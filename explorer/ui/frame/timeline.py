@@ -1,0 +1,80 @@
+"""The slider that scrubs through the steps of a run."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.step import Phase
+from explorer.ui.access.wheel_guard import Slider
+from explorer.ui.kit.elided import ElidedLabel
+
+
+class Timeline(QWidget):
+    """At its right end it stays with the latest step as steps arrive."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.slider = Slider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName(self.tr("Selected step"))
+        self.slider.setToolTip(self.tr("Drag to look at an earlier step"))
+        self.slider.setPageStep(1)
+        self.slider.valueChanged.connect(self._select)
+        self._label = ElidedLabel()
+        self._label.setProperty("look", "muted")
+        self._label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        # A layout gives what may be ignored no room beside what stretches, whatever its minimum.
+        self._label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(QLabel(self.tr("Steps")))
+        row.addWidget(self.slider, 1)
+        row.addWidget(self._label)
+        self._last = 0
+        self._fit()
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if old is not None and old.trace is new.trace and old.step_index == new.step_index:
+            return
+        steps = 0 if new.trace is None else len(new.trace.steps)
+        index = new.step_index
+        blocked = self.slider.blockSignals(True)
+        self.slider.setMaximum(max(steps - 1, 0))
+        self.slider.setValue(index or 0)
+        self.slider.blockSignals(blocked)
+        self.slider.setEnabled(steps > 1)
+        if new.trace is None or index is None:
+            self._label.setText(self.tr("no step yet"))
+            return
+        self._last = steps - 1
+        self._fit()
+        self._label.setText(self._words(index, new.trace.steps[index].phase))
+
+    def _words(self, index: int, phase: Phase) -> str:
+        phases: dict[Phase, str] = {
+            "prefill": self.tr("prefill"),
+            "decode": self.tr("decode"),
+            "recompute": self.tr("recompute"),
+        }
+        return self.tr("step {0} of {1}, {2}").format(index, self._last, phases[phase])
+
+    def _fit(self) -> None:
+        """Room for the longest words there can be: a step that comes moves nothing."""
+        advance = self._label.fontMetrics().horizontalAdvance
+        words = [self._words(self._last, phase) for phase in ("prefill", "decode", "recompute")]
+        wide = "".join("8" if c.isdigit() else c for c in max(words, key=advance))
+        width = advance(wide) + 2
+        if width != self._label.width():
+            self._label.setFixedWidth(width)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._fit()
+
+    def _select(self, index: int) -> None:
+        latest = index == self.slider.maximum()
+        self._session.select(step=None if latest else index)

@@ -1,0 +1,141 @@
+"""The sequence on top of the panels: every token of the run, and the slider through its steps."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.session.session import Session
+from explorer.session.state import State, reading
+from explorer.trace.chat import ChatParts
+from explorer.ui.canvases.tokens.token_strip import TokenStrip
+from explorer.ui.frame.timeline import Timeline
+from explorer.ui.frame.token_colours import TokenColours
+from explorer.ui.look.theme import Theme
+
+
+class Sequence(QWidget):
+    """A click on a generated token goes to the step that made it, on another to its row."""
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setProperty("look", "card")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.strip = TokenStrip(theme)
+        self.strip.picked.connect(self._pick)
+        self.strip.hovered.connect(lambda slot: session.select(key=slot))
+        self._empty = QLabel()
+        self._empty.setTextFormat(Qt.TextFormat.PlainText)
+        self._empty.setProperty("look", "muted")
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.timeline = Timeline(session)
+        self.colours = TokenColours(session)
+        self.colours.changed.connect(lambda: self._show_colours(session.state))
+        tokens = QWidget()
+        tokens.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._pages = QStackedLayout(tokens)
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(self.strip)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 4, 10, 4)
+        column.setSpacing(2)
+        column.addWidget(tokens)
+        below = QHBoxLayout()
+        below.addWidget(self.timeline, 1)
+        below.addWidget(self.colours)
+        column.addLayout(below)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.strip.set_theme(theme)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        self.timeline.show_state(old, new)
+        self.colours.show_state(old, new)
+        if old is None or _differs(old, new):
+            self._show_tokens(new)
+        if old is None or old.trace is not new.trace or old.scores is not new.scores:
+            self._show_colours(new)
+        index = new.step_index
+        selected = None
+        if new.trace is not None and index is not None:
+            query = new.selection.query
+            selected = new.trace.steps[index].readout if query is None else query
+        self.strip.set_marks(selected, new.selection.key)
+
+    def _show_tokens(self, state: State) -> None:
+        index = state.step_index
+        if state.trace is not None and index is not None:
+            read = state.trace.read_slots(index)
+            self.strip.set_tokens(state.trace.tokens, read=read)
+        elif state.trace is not None:
+            self.strip.set_tokens(state.trace.tokens)
+        else:
+            self.strip.set_tokens(state.prompt_tokens)
+        self.strip.set_parts(chat_parts(state))
+        some = state.trace is not None or bool(state.prompt_tokens)
+        self._pages.setCurrentIndex(int(some))
+        self._empty.setText(self._words_for_none(state))
+
+    def _words_for_none(self, state: State) -> str:
+        """In place of tokens; the first opening of a model takes a while, which is told here."""
+        if state.status.activity == "loading":
+            return self.tr("{0}. You can type the prompt meanwhile.").format(
+                state.status.text.rstrip("….")
+            )
+        return self.tr("The tokens of your prompt show here as you type")
+
+    def _show_colours(self, state: State) -> None:
+        known = self.colours.known(state)
+
+        def more(slot: int) -> str:
+            return self.colours.tip(state, slot, known[slot]) if slot < len(known) else ""
+
+        self.strip.set_levels(self.colours.levels(state, known), more)
+
+    def _pick(self, slot: int) -> None:
+        trace = self._session.state.trace
+        if trace is None:
+            return
+        step = slot - len(trace.prompt)
+        if step < 0:
+            self._session.select(query=slot)
+        else:
+            last = step == len(trace.steps) - 1
+            self._session.select(step=None if last else step, query=None)
+
+
+def chat_parts(state: State) -> ChatParts | None:
+    """The parts of the chat prompt that is shown, padding counted in; None if not known of it."""
+    trace = state.trace
+    if trace is None:
+        return state.prompt_parts
+    parts = state.chat_parts.get(reading(trace.request))
+    if parts is None:
+        return None
+    before = next((i for i, t in enumerate(trace.prompt) if t.origin != "padding"), 0)
+    return ChatParts(
+        message=parts.message + before,
+        message_end=parts.message_end + before,
+        answer=parts.answer + before,
+    )
+
+
+def _differs(old: State, new: State) -> bool:
+    return (
+        old.trace is not new.trace
+        or old.step_index != new.step_index
+        or old.prompt_tokens != new.prompt_tokens
+        or old.prompt_parts != new.prompt_parts
+        or old.chat_parts is not new.chat_parts
+        or old.request is not new.request
+        or (old.status != new.status and "loading" in (old.status.activity, new.status.activity))
+    )

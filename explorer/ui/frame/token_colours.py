@@ -1,0 +1,152 @@
+"""What the tokens of the run are coloured by: their origin, or how the model foresaw them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from explorer.figures.drawing.colormaps import lut
+from explorer.figures.prediction import surprisal as figures
+from explorer.figures.prediction.surprisal import By, Foreseen
+from explorer.figures.text.tokens import written
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.request import RunRequest
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.look.theme import unit
+from explorer.wording import exact_percent
+
+_BY: tuple[By, ...] = ("surprisal", "entropy", "probability")
+
+
+class TokenColours(QWidget):
+    """A choice, and the key to its colours; a prompt that is not scored yet is asked for."""
+
+    changed = Signal()
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._asked: RunRequest | None = None  # the prompt that was asked for last
+        self.box = ComboBox()
+        self.box.addItems(
+            [self.tr("origin"), self.tr("surprisal"), self.tr("entropy"), self.tr("probability")]
+        )
+        self.box.setAccessibleName(self.tr("Colour the tokens by"))
+        self.box.setToolTip(
+            self.tr(
+                "Surprisal: -ln of the probability that the model gave to the token that stands "
+                "there. Entropy: how undecided it was. The prompt takes a pass of its own."
+            )
+        )
+        self.box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.box.currentIndexChanged.connect(self._on_chosen)
+        label = QLabel(self.tr("Colour"))
+        label.setProperty("look", "muted")
+        label.setBuddy(self.box)
+        self._low, self._high, self._ramp = QLabel(), QLabel(), _Ramp()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 0, 0)
+        row.setSpacing(4)
+        for widget in (label, self.box, self._low, self._ramp, self._high):
+            row.addWidget(widget)
+        for end in (self._low, self._high):
+            end.setProperty("look", "small")
+        self._show_key()
+
+    @property
+    def by(self) -> By | None:
+        """None = by origin."""
+        index = self.box.currentIndex()
+        return None if index <= 0 else _BY[index - 1]
+
+    def _on_chosen(self) -> None:
+        self._asked = None
+        self._ask(self._session.state)
+        self._show_key()
+        self.changed.emit()
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if old is None or old.trace is not new.trace:
+            self._show_key()
+        self._ask(new)
+
+    def _ask(self, state: State) -> None:
+        """Score the prompt on screen, once, when nothing else that was wished for runs."""
+        trace = state.trace
+        free = state.status.activity in ("idle", "checking") and state.card is not None
+        if self.by is None or trace is None or not trace.steps or not free:
+            return
+        known = state.scores is not None and state.scores.fits(trace, 0)
+        if not known and self._asked != trace.request and len(trace.prompt) > 1:
+            self._asked = trace.request
+            self._session.score_prompt()
+
+    def known(self, state: State) -> tuple[Foreseen | None, ...]:
+        """What is known of each token on screen; empty where tokens are coloured by origin."""
+        trace = state.trace
+        if self.by is None or trace is None:
+            return ()
+        fits = state.scores is not None and state.scores.fits(trace, 0)
+        return figures.foreseen(trace, state.scores.facts if fits and state.scores else None)
+
+    def levels(self, state: State, known: tuple[Foreseen | None, ...]) -> tuple[float | None, ...]:
+        """0..1 a token."""
+        by, trace = self.by, state.trace
+        if by is None or trace is None:
+            return ()
+        return figures.levels(known, by, trace.card.vocab_size)
+
+    def tip(self, state: State, slot: int, one: Foreseen | None) -> str:
+        """One token in words; what is not known is said to be not known."""
+        trace = state.trace
+        assert trace is not None
+        if one is None:
+            if trace.tokens[slot].origin == "padding":
+                return ""
+            first = next(i for i, t in enumerate(trace.tokens) if t.origin != "padding")
+            if slot == first:
+                return self.tr("nothing stands before it, so it was not foreseen")
+            return self.tr("how it was foreseen is not known: its prompt has not been scored")
+        words = "; ".join(filter(None, [one.words, self._choices(state, one)]))
+        if not trace.request.causal_mask and slot < len(trace.prompt):
+            unmasked = self.tr("(without the causal mask the model had read this token already)")
+            words = f"{words} {unmasked}"
+        return words
+
+    def _choices(self, state: State, one: Foreseen) -> str:
+        """What the model would have put there, where that travelled along and has a name."""
+        if state.names is None or not one.top:
+            return ""
+        named = [
+            f"{written(state.names.token(token_id))} {exact_percent(p)}"
+            for token_id, p in one.top
+            if 0 <= token_id < len(state.names)
+        ]
+        return self.tr("its own choices: {0}").format(", ".join(named))
+
+    def _show_key(self) -> None:
+        by, trace = self.by, self._session.state.trace
+        for part in (self._low, self._ramp, self._high):
+            part.setVisible(by is not None and trace is not None)
+        if by is not None and trace is not None:
+            low, high = figures.scale(by, trace.card.vocab_size)
+            self._low.setText(low)
+            self._high.setText(high)
+
+
+class _Ramp(QWidget):
+    """The colours from low to high."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setFixedSize(round(72 * unit(self)), round(10 * unit(self)))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        table = lut("viridis")
+        image = QImage(256, 1, QImage.Format.Format_RGB32)
+        for x in range(256):
+            image.setPixelColor(x, 0, QColor(*(int(c) for c in table[x])))
+        QPainter(self).drawImage(QRectF(self.rect()), image)

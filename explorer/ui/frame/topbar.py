@@ -1,0 +1,274 @@
+"""The bar on top: model, transport, switches of the forward pass, look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QToolButton,
+    QWidget,
+)
+
+from explorer.figures.text import sentences
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.access import mnemonics
+from explorer.ui.access.tips import tip
+from explorer.ui.access.wheel_guard import ComboBox, SpinBox
+from explorer.ui.files.session_files import BUNDLED
+from explorer.ui.kit.names import literal
+from explorer.ui.kit.steady_button import SteadyButton
+from explorer.ui.look.icons import icon
+from explorer.ui.look.theme import Theme, unit
+from explorer.ui.menus.menus import Actions
+
+_LEAST = 620  # pixels at a zoom of 1, with icons only
+_WORDED = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+_ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
+_TITLES = {"smollm2": "SmolLM2 135M Instruct", "copycat": "Copycat, the teaching model"}
+
+
+class TopBar(QWidget):
+    """Follows the state; every wish goes to the session or to an action."""
+
+    openModel = Signal(str)
+
+    def __init__(
+        self, session: Session, actions: Actions, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._actions = actions
+        self._theme = theme
+        self._recent: list[str] = []
+        self._last_levels, self._model_level = (2, 2, 1, 0), 2  # where words are still shown
+        self.setProperty("look", "bar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._build_model()
+        self._build_switches()
+        self._build_panels()
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(10, 5, 10, 5)
+        self._row.setSpacing(6)
+        self._row.addWidget(self._model)
+        self._line()
+        self._row.addWidget(self._button("reset"))
+        self._row.addWidget(self._button("back"))
+        self._worded = [
+            self._button("step", text=True, primary=True),
+            self._button("run", text=True),
+            self._button("presenter", text=True),
+            self._button("padding-lab", text=True),
+        ]
+        self._row.addWidget(self._worded[0])
+        self._row.addWidget(self._worded[1])
+        self._line()
+        self._row.addWidget(self.mask)
+        self._row.addWidget(self.cache)
+        self._padding = [self._line(), self.side, self.pad, self._worded[3]]
+        self._row.addWidget(self._padding_label)
+        for widget in self._padding[1:]:
+            self._row.addWidget(widget)
+        self._row.addStretch(1)
+        self._row.addWidget(self.panels)
+        self._row.addWidget(self._worded[2])
+        self.set_theme(theme)
+
+    def _build_model(self) -> None:
+        self._title = ""
+        self._model = QToolButton()
+        self._model.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._model.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._menu = QMenu(self._model)
+        self._menu.aboutToShow.connect(self._fill_menu)
+        mnemonics.follow(self._menu)
+        self._model.setMenu(self._menu)
+
+    def _build_switches(self) -> None:
+        self.mask = self._switch("mask")
+        self.cache = self._switch("cache")
+        self._padding_label = QLabel(self.tr("Padding"))
+        self.side = ComboBox()
+        self.side.addItems([self.tr("none"), self.tr("left"), self.tr("right")])
+        self.side.setAccessibleName(self.tr("Padding side"))
+        self.side.setToolTip(self.tr("Put padding tokens before or after the prompt"))
+        self.side.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._padding_label.setBuddy(self.side)
+        self.pad = SpinBox()
+        self.pad.setRange(1, 4096)
+        self.pad.setValue(8)
+        self.pad.setKeyboardTracking(False)
+        self.pad.setObjectName("pad")
+        self.pad.setAccessibleName(self.tr("Number of padding tokens"))
+        self.pad.setToolTip(self.pad.accessibleName())
+        self.side.activated.connect(self._wish_padding)
+        self.pad.valueChanged.connect(self._wish_padding)
+
+    def _build_panels(self) -> None:
+        """In place of the View menu, which is away in presenter mode."""
+        self.panels = QToolButton()
+        self.panels.setText(self.tr("Panels"))
+        self.panels.setAccessibleName(self.panels.text())
+        self.panels.setToolTip(self.tr("Show or hide a panel"))
+        self.panels.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.panels.setMenu(QMenu(self.panels))
+        self.panels.hide()
+
+    def _button(self, action: str, text: bool = False, primary: bool = False) -> QToolButton:
+        names = self._actions.names(action)
+        button = SteadyButton(names) if len(names) > 1 else QToolButton()
+        button.setDefaultAction(self._actions.by_id[action])
+        if text:
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        if primary:
+            button.setProperty("look", "primary")
+            self._primary = button
+            # The action's own picture is for the menu; after each change of it Qt takes that one.
+            self._actions.by_id[action].changed.connect(self._tint_primary)
+        return button
+
+    def _switch(self, action: str) -> QCheckBox:
+        """A check box that mirrors a checkable action; the action alone acts."""
+        source = self._actions.by_id[action]
+        box = QCheckBox(source.text())
+        # The mouse must not leave the focus here: Space would then switch instead of stepping.
+        box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+        def mirror() -> None:
+            box.setChecked(source.isChecked())
+            box.setEnabled(source.isEnabled())
+            box.setToolTip(source.toolTip())
+
+        def act() -> None:
+            source.trigger()
+            mirror()
+
+        source.changed.connect(mirror)
+        box.clicked.connect(act)
+        return box
+
+    def _line(self) -> QFrame:
+        line = QFrame()
+        line.setFrameShape(QFrame.Shape.VLine)
+        line.setProperty("look", "line")
+        self._row.addWidget(line)
+        return line
+
+    def set_theme(self, theme: Theme) -> None:
+        size = round(18 * unit(self))
+        for button in self.findChildren(QToolButton):
+            button.setIconSize(QSize(size, size))
+        self.pad.setFixedWidth(round(64 * unit(self)))
+        self._model.setIcon(icon("model", theme))
+        self._theme = theme
+        self._tint_primary()
+        self._model.setMaximumWidth(round(230 * unit(self)))
+        self._name_model()
+
+    def _tint_primary(self) -> None:
+        self._primary.setIcon(icon("step", self._theme, "on_accent"))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(_LEAST * unit(self)), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._name_model()
+            self._fit()
+
+    def _name_model(self) -> None:
+        """A long name is cut in its middle: how a file is quantised stands at its end."""
+        room = self._model.maximumWidth() - self._model.iconSize().width() - round(40 * unit(self))
+        name = self._title.removesuffix(".gguf")
+        text = self._model.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, room)
+        self._model.setText(text.replace("&", "&&"))
+
+    def _fit(self) -> None:
+        """Leave out words, the least needed first, until the bar fits its width."""
+        for level in range(4):
+            self._padding_label.setVisible(level < 1 and not self.side.isHidden())
+            for button, last in zip(self._worded, self._last_levels, strict=True):
+                button.setToolButtonStyle(_WORDED if level <= last else _ICON_ONLY)
+            self._model.setToolButtonStyle(_WORDED if level <= self._model_level else _ICON_ONLY)
+            self._row.invalidate()
+            if self._row.minimumSize().width() <= self.width():
+                return
+
+    def set_recent(self, names: list[str]) -> None:
+        self._recent = names
+
+    def set_presenting(self, on: bool) -> None:
+        """Lock what could be hit by accident, and offer what the menus did."""
+        self._model.setEnabled(not on)
+        self.panels.setVisible(on)
+        # A class needs the way out in words more than the name of a model that is locked.
+        self._last_levels = (2, 2, 3, 0) if on else (2, 2, 1, 0)
+        self._model_level = 0 if on else 2
+
+    def show_padding(self, on: bool) -> None:
+        """Padding is a setting, though it stands up here."""
+        for widget in self._padding:
+            widget.setVisible(on)
+        self._fit()
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if old is None or old.request.model != new.request.model or old.card is not new.card:
+            self._title = title_of(new.request.model) or self.tr("Choose a model")
+            self._model.setToolTip(tip(new.request.model or self._title))
+            self._name_model()
+            self._model.setAccessibleName(self.tr("Model: {0}").format(self._title))
+        if old is None or old.request != new.request or old.card is not new.card:
+            self._show_padding(new)
+
+    def _show_padding(self, state: State) -> None:
+        side = {None: 0, "left": 1, "right": 2}[state.request.padding]
+        self.side.setCurrentIndex(side)
+        self.pad.setEnabled(side != 0)
+        if state.request.pad:
+            blocked = self.pad.blockSignals(True)
+            self.pad.setValue(state.request.pad)
+            self.pad.blockSignals(blocked)
+        card = state.card
+        for index, name in ((1, "left_padding"), (2, "right_padding")):
+            offered = card is None or card.offers(name)
+            item = self.side.model().item(index)  # type: ignore[attr-defined]
+            item.setEnabled(offered)
+            item.setToolTip("" if card is None else tip(card.words(name)))
+
+    def _wish_padding(self) -> None:
+        side = (None, "left", "right")[self.side.currentIndex()]
+        self._session.set_padding(side, self.pad.value() if side else 0)
+
+    def _fill_menu(self) -> None:
+        self._menu.clear()
+        for name in BUNDLED:
+            self._menu.addAction(_TITLES[name], lambda n=name: self.openModel.emit(n))
+        if self._recent:
+            self._menu.addSection(self.tr("Recent"))
+        for path in self._recent:
+            action = self._menu.addAction(
+                literal(title_of(path)), lambda p=path: self.openModel.emit(p)
+            )
+            action.setToolTip(tip(path))
+        self._menu.setToolTipsVisible(True)
+        self._menu.addSeparator()
+        self._menu.addAction(self._actions.by_id["choose-model"])
+        self._menu.addAction(self._actions.by_id["open-folder"])
+        self._menu.addAction(self._actions.by_id["open-file"])
+
+
+def title_of(model: str) -> str:
+    """A model's name for people: the last part of its path."""
+    return _TITLES.get(model) or sentences.name(Path(model).name or model)

@@ -1,0 +1,1 @@
+"""What the user types and sets on the left: prompt, sampling, stop rules."""

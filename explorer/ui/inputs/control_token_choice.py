@@ -1,0 +1,59 @@
+"""The choice between a control token and the letters of its name, where the prompt holds some."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from explorer.figures.text.characters import printable
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.vocabulary import Vocabulary
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.kit.elided import ElidedLabel
+
+
+class ControlChoice(QWidget):
+    """Hidden unless there is something to choose; a wish of the session otherwise."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._vocabulary: Vocabulary | None = None
+        self._names: tuple[str, ...] = ()
+        self.which = ElidedLabel()
+        self.which.setTextFormat(Qt.TextFormat.PlainText)
+        self.choice = ComboBox()
+        self.choice.addItems([self.tr("as control token"), self.tr("as plain text")])
+        self.choice.setAccessibleName(self.tr("How control tokens in the prompt are read"))
+        self.choice.setToolTip(
+            self.tr(
+                "A control token is one id with a meaning of its own; as plain text its name is "
+                "split into ordinary tokens"
+            )
+        )
+        self.choice.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.choice.activated.connect(lambda index: session.set_special_as_text(index == 1))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.which, 1)
+        row.addWidget(self.choice)
+        self.hide()
+
+    def show_state(self, new: State) -> None:
+        if new.vocabulary is not self._vocabulary:
+            self._vocabulary = new.vocabulary
+            self._names = control_names(new.vocabulary)
+        request = new.request
+        found = [name for name in self._names if name in request.prompt]
+        self.choice.setCurrentIndex(int(request.special_as_text))
+        self.which.setText(printable(" ".join(found)))
+        self.setVisible(bool(found))
+
+
+def control_names(vocabulary: Vocabulary | None) -> tuple[str, ...]:
+    """What must be typed for each control token; ids that no text can name are left out."""
+    if vocabulary is None:
+        return ()
+    ids = vocabulary.special.nonzero()[0].tolist()
+    names = (vocabulary.raw(i).decode("utf-8", "replace") for i in ids)
+    return tuple(name for name in dict.fromkeys(names) if name and not name.startswith("<id "))

@@ -1,0 +1,292 @@
+"""The prompt box: text with its live tokens behind it, their number, and what is wrong."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextCursor, QTextLine
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.request import RunRequest
+from explorer.trace.step import Token
+from explorer.ui.access.shortcut_guard import LEAVES_UNDO
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.files.dropped_files import FilesGoBy
+from explorer.ui.inputs.control_token_choice import ControlChoice
+from explorer.ui.kit.scrolled import Wrapping
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.look.theme import Theme
+
+
+def spans(text: str, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
+    """Where each token is written in `text`, as (start, end) in UTF-16 units, in order.
+
+    Ends where the tokens stop spelling the text, so a stale answer never colours a wrong place.
+    A character spread over several tokens is one span for all of them.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    # Per byte: UTF-16 units before, and up to the end of, the character it belongs to.
+    before: list[int] = []
+    after: list[int] = []
+    units = 0
+    for character in text:
+        count = len(character.encode("utf-8", "surrogatepass"))
+        before.extend([units] * count)
+        units += 2 if ord(character) > 0xFFFF else 1
+        after.extend([units] * count)
+    found: list[tuple[int, int]] = []
+    at = 0
+    for token in tokens:
+        raw = token.raw
+        if not data.startswith(raw, at):
+            if token.special:
+                continue  # put there by the tokenizer, not typed
+            if not (at == 0 and raw.startswith(b" ") and data.startswith(raw[1:])):
+                break
+            raw = raw[1:]  # a space that the tokenizer puts before the first word
+        if not raw:
+            continue
+        end = at + len(raw)
+        # A token that ends inside a character takes the whole of it.
+        if not found or before[at] >= found[-1][1]:
+            found.append((before[at], after[end - 1]))
+        at = end
+    return found
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _units(text: str) -> int:
+    """Its length as Qt counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+class TokenEdit(QPlainTextEdit):
+    """A text field that paints a tint behind each token of its text."""
+
+    left = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._tokens: tuple[Token, ...] = ()
+        self._spans: list[tuple[int, int]] = []
+        self._ends: list[int] = []
+        self.setTabChangesFocus(True)
+        # Typing is one act among steps and settings: the session takes back whichever was last.
+        self.setUndoRedoEnabled(False)
+        self.setProperty(LEAVES_UNDO, True)
+        FilesGoBy(self)
+        self.textChanged.connect(self._measure)
+
+    def text(self) -> str:
+        """The text exactly; `toPlainText` would turn no-break spaces into spaces."""
+        return self.document().toRawText().replace("\u2029", "\n").replace("\u2028", "\n")
+
+    def show_text(self, text: str) -> None:
+        """Take another text in place of the part that differs; the cursor goes to its end."""
+        had = self.text()
+        same = _alike(had, text)
+        rest = _alike(had[same:][::-1], text[same:][::-1])
+        cursor = self.textCursor()
+        cursor.setPosition(_units(had[:same]))
+        cursor.setPosition(_units(had[: len(had) - rest]), QTextCursor.MoveMode.KeepAnchor)
+        cursor.insertText(text[same : len(text) - rest])
+        self.setTextCursor(cursor)
+
+    def set_tokens(self, tokens: tuple[Token, ...]) -> None:
+        if tokens == self._tokens:
+            return
+        self._tokens = tokens
+        self._measure()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.viewport().update()
+
+    def _measure(self) -> None:
+        self._spans = spans(self.text(), self._tokens)
+        self._ends = [end for _, end in self._spans]
+        self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._spans:
+            painter = QPainter(self.viewport())
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            self._paint_spans(painter)
+            painter.end()
+        super().paintEvent(event)
+
+    def _paint_spans(self, painter: QPainter) -> None:
+        """Only the lines on screen, and of each only the tokens on it."""
+        colours = [QColor(self._theme.prompt.edge), QColor(self._theme.generated.edge)]
+        for colour in colours:
+            colour.setAlpha(70)
+        block = self.firstVisibleBlock()
+        bottom = self.viewport().height()
+        while block.isValid():
+            box = self.blockBoundingGeometry(block).translated(self.contentOffset())
+            layout = block.layout()
+            for i in range(layout.lineCount()):
+                line = layout.lineAt(i)
+                top = box.top() + line.y()
+                if top > bottom:
+                    return
+                if top + line.height() >= 0:
+                    self._paint_line(painter, colours, line, block.position(), box.left(), top)
+            block = block.next()
+
+    def _paint_line(
+        self,
+        painter: QPainter,
+        colours: list[QColor],
+        line: QTextLine,
+        block_start: int,
+        left: float,
+        top: float,
+    ) -> None:
+        begin = block_start + line.textStart()
+        end = begin + line.textLength()
+        index = bisect_right(self._ends, begin)
+        while index < len(self._spans) and self._spans[index][0] < end:
+            first, last = self._spans[index]
+            # PySide answers (x, cursor position).
+            x = line.cursorToX(max(first, begin) - block_start)[0]
+            right = line.cursorToX(min(last, end) - block_start)[0]
+            painter.setBrush(colours[index % 2])
+            rect = QRectF(left + x + 0.5, top + 0.5, max(right - x - 1, 2), line.height() - 1)
+            painter.drawRoundedRect(rect, 3, 3)
+            index += 1
+
+
+class PromptBox(Wrapping):
+    """Prompt, raw or chat, token count against the model's context."""
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setProperty("look", "card")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        title = QLabel(self.tr("Prompt"))
+        title.setProperty("look", "title")
+        self._mode = ComboBox()
+        self._mode.addItems([self.tr("Raw text"), self.tr("Chat")])
+        self._mode.setAccessibleName(self.tr("How the prompt is read"))
+        self._mode.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._mode.activated.connect(lambda index: session.set_chat(index == 1))
+        self.edit = TokenEdit(theme)
+        self.edit.setAccessibleName(self.tr("Prompt"))
+        self.edit.setPlaceholderText(self.tr("Type a prompt here, then press Step (Ctrl+Enter)"))
+        self.edit.textChanged.connect(self._typed)
+        self.control = ControlChoice(session)
+        self._count = SentenceLabel(look="small")
+        self._problem = SentenceLabel(look="error")
+        self._problem.hide()
+        top = QHBoxLayout()
+        top.addWidget(title, 1)
+        top.addWidget(self._mode)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 6, 10, 6)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addWidget(self.edit, 1)
+        column.addWidget(self.control)
+        column.addWidget(self._count)
+        column.addWidget(self._problem)
+
+    @property
+    def count_text(self) -> str:
+        return self._count.text()
+
+    @property
+    def problem_text(self) -> str:
+        return self._problem.text()
+
+    def set_theme(self, theme: Theme) -> None:
+        self.edit.set_theme(theme)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if new.request.prompt != self.edit.text():
+            blocked = self.edit.blockSignals(True)
+            self.edit.show_text(new.request.prompt)
+            self.edit.blockSignals(blocked)
+        if old is not None and not _differs(old, new):
+            return
+        self._mode.setCurrentIndex(int(new.request.chat))
+        offered = new.card is None or new.card.has_chat_template
+        self._mode.setEnabled(offered or new.request.chat)
+        self._mode.setToolTip(
+            self.tr("Raw text goes to the model as it is; a chat message is put in its template")
+            if offered
+            else self.tr("This model has no chat template: it continues raw text")
+        )
+        tokens = _tokens_of(new)
+        self.control.show_state(new)
+        self.edit.set_tokens(_message_of(new, tokens) if new.request.chat else tokens)
+        self._count.setText(self._count_words(new, len(tokens)))
+        self._problem.setText(new.prompt_problem)
+        self._problem.setVisible(bool(new.prompt_problem))
+
+    def _count_words(self, state: State, count: int) -> str:
+        card = state.card or (state.trace.card if state.trace is not None else None)
+        if card is None or (state.card is None and not count):
+            return self.tr("Tokens are counted once a model is open")
+        if card.context:
+            words = self.tr("{0} of {1} tokens").format(f"{count:,}", f"{card.context:,}")
+        else:
+            words = self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(f"{count:,}")
+        if state.request.chat:
+            words = self.tr("{0}, chat template included").format(words)
+        policy = "" if state.request.chat else card.bos_policy  # a template writes its own start
+        return f"{words}. {policy}" if policy else words
+
+    def _typed(self) -> None:
+        self._session.set_prompt(self.edit.text())
+
+
+def _differs(old: State, new: State) -> bool:
+    """True if anything that the box shows may have changed."""
+    return (
+        old.request != new.request
+        or old.card is not new.card
+        or old.prompt_tokens != new.prompt_tokens
+        or old.prompt_parts != new.prompt_parts
+        or old.vocabulary is not new.vocabulary
+        or old.prompt_problem != new.prompt_problem
+        or (new.card is None and old.trace is not new.trace)
+    )
+
+
+def _message_of(state: State, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    """Of a chat prompt's tokens those of the message itself; none where that is not known."""
+    parts = state.prompt_parts
+    return () if parts is None else tokens[parts.message : parts.message_end]
+
+
+def _reading(request: RunRequest) -> tuple[str, bool, bool]:
+    """What decides a prompt's tokens, beside the model."""
+    return request.prompt, request.chat, request.special_as_text
+
+
+def _tokens_of(state: State) -> tuple[Token, ...]:
+    """Live tokens of the prompt; without a model those of the trace, if its prompt is shown."""
+    if state.prompt_tokens or state.card is not None or state.trace is None:
+        return state.prompt_tokens
+    made = state.trace.request
+    if _reading(made) != _reading(state.request):
+        return ()
+    return tuple(token for token in state.trace.prompt if token.origin != "padding")

@@ -1,0 +1,215 @@
+"""Sampling controls: sliders and spin boxes together, the seed, the model's own defaults."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDoubleSpinBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.sampling import model_defaults
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.access.wheel_guard import DoubleSpinBox, Slider, SpinBox
+from explorer.ui.kit.longspin import LongSpinBox
+from explorer.ui.kit.scrolled import Wrapping
+from explorer.ui.kit.sentence import SentenceLabel
+
+_MOST_QT = 2**31 - 1  # of a QSpinBox
+
+
+class Dial(QObject):
+    """One number with a slider and a spin box; the slider may reach less far than the box."""
+
+    moved = Signal(float)
+
+    def __init__(
+        self, name: str, tip: str, *, most: float, slider_most: float, decimals: int
+    ) -> None:
+        super().__init__()
+        self._ticks = 10**decimals
+        self._most = most
+        self.label = QLabel(name)
+        self.slider = Slider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, round(slider_most * self._ticks))
+        self.slider.setMinimumWidth(40)
+        self.spin: QSpinBox | QDoubleSpinBox
+        if decimals:
+            self.spin = DoubleSpinBox()
+            self.spin.setDecimals(decimals)
+            self.spin.setSingleStep(0.05)
+        else:
+            self.spin = SpinBox()
+        self.spin.setRange(0, most if decimals else int(most))  # type: ignore[arg-type]
+        self.spin.setKeyboardTracking(False)
+        self.spin.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        for widget in (self.slider, self.spin):
+            widget.setAccessibleName(name)
+            widget.setToolTip(tip)
+        self.label.setToolTip(tip)
+        self.label.setBuddy(self.spin)
+        self.slider.valueChanged.connect(lambda tick: self.moved.emit(tick / self._ticks))
+        self.spin.valueChanged.connect(lambda value: self.moved.emit(float(value)))
+
+    def show_value(self, value: float) -> None:
+        """Both at one value, without telling anyone.
+
+        A value from elsewhere that is larger than one can set here is shown as it is, too.
+        """
+        kind = float if isinstance(self.spin, QDoubleSpinBox) else int
+        shown = min(value, float(_MOST_QT) if kind is int else value)
+        tick = round(min(value * self._ticks, float(self.slider.maximum())))
+        blocked = self.slider.blockSignals(True), self.spin.blockSignals(True)
+        self.slider.setValue(tick)
+        self.spin.setMaximum(kind(max(self._most, shown)))  # type: ignore[arg-type]
+        self.spin.setValue(kind(shown))  # type: ignore[arg-type]
+        self.slider.blockSignals(blocked[0])
+        self.spin.blockSignals(blocked[1])
+
+    def set_active(self, on: bool) -> None:
+        for widget in (self.label, self.slider, self.spin):
+            widget.setEnabled(on)
+
+
+class SamplingControls(Wrapping):
+    """How the next token is picked; nothing here needs the model."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setProperty("look", "card")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        title = QLabel(self.tr("Sampling"))
+        title.setProperty("look", "title")
+        self._greedy = QCheckBox(self.tr("Greedy"))
+        self._greedy.setToolTip(self.tr("Always take the most probable token; nothing is drawn"))
+        self._greedy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._greedy.clicked.connect(lambda on: self._wish(greedy=on))
+        self._temperature = Dial(
+            self.tr("Temperature"),
+            self.tr("Below 1: surer, above 1: more varied; 0 = greedy"),
+            most=2.0,
+            slider_most=2.0,
+            decimals=2,
+        )
+        self._temperature.moved.connect(lambda value: self._wish(temperature=value))
+        self._top_k = Dial(
+            self.tr("Top-k"),
+            self.tr("Keep only the k most probable tokens; 0 = off"),
+            most=_MOST_QT,
+            slider_most=100,
+            decimals=0,
+        )
+        self._top_k.spin.setSpecialValueText(self.tr("off"))
+        self._top_k.moved.connect(lambda value: self._wish(top_k=int(value)))
+        self._top_p = Dial(
+            self.tr("Top-p"),
+            self.tr("Keep the fewest tokens that together reach this probability; 1 = off"),
+            most=1.0,
+            slider_most=1.0,
+            decimals=2,
+        )
+        self._top_p.moved.connect(lambda value: self._wish(top_p=value))
+        self._dials = (self._temperature, self._top_k, self._top_p)
+        self._build_seed()
+        self._build_defaults()
+        self._lay_out(title)
+
+    def _build_seed(self) -> None:
+        self._seed = LongSpinBox()
+        self._seed.setAccessibleName(self.tr("Seed"))
+        self._seed.setToolTip(self.tr("The same seed draws the same tokens again"))
+        self._seed.changed.connect(lambda value: self._wish(seed=value))
+        self._seed_label = QLabel(self.tr("Seed"))
+        self._seed_label.setBuddy(self._seed)
+        self._shuffle = QPushButton(self.tr("Shuffle"))
+        self._shuffle.setToolTip(self.tr("Another seed"))
+        self._shuffle.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._shuffle.clicked.connect(lambda: self._wish(seed=random.randrange(1_000_000)))
+
+    def _build_defaults(self) -> None:
+        self._defaults = SentenceLabel(look="small")
+        self._apply = QPushButton(self.tr("Apply"))
+        self._apply.setToolTip(self.tr("Use the settings that came with the model"))
+        self._apply.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._apply.clicked.connect(self._apply_defaults)
+
+    def _lay_out(self, title: QLabel) -> None:
+        top = QHBoxLayout()
+        top.addWidget(title, 1)
+        top.addWidget(self._greedy)
+        grid = QGridLayout()
+        grid.setVerticalSpacing(4)
+        grid.setColumnStretch(1, 3)
+        grid.setColumnStretch(2, 2)
+        for row, dial in enumerate(self._dials):
+            grid.addWidget(dial.label, row, 0)
+            grid.addWidget(dial.slider, row, 1)
+            grid.addWidget(dial.spin, row, 2)
+        row = len(self._dials)
+        grid.addWidget(self._seed_label, row, 0)
+        grid.addWidget(self._seed, row, 1)
+        grid.addWidget(self._shuffle, row, 2)
+        defaults = QHBoxLayout()
+        defaults.addWidget(self._defaults, 1)
+        defaults.addWidget(self._apply)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 6, 10, 8)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addLayout(grid)
+        column.addLayout(defaults)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if old is not None and old.sampling == new.sampling and old.card is new.card:
+            return
+        sampling = new.sampling
+        self._greedy.setChecked(sampling.greedy)
+        self._temperature.show_value(sampling.temperature)
+        self._top_k.show_value(sampling.top_k)
+        self._top_p.show_value(sampling.top_p)
+        self._seed.set_value(sampling.seed)
+        for dial in self._dials:
+            dial.set_active(not sampling.greedy)
+        for widget in (self._seed, self._seed_label, self._shuffle):
+            widget.setEnabled(not sampling.takes_best)
+        self._show_defaults(new)
+
+    def _show_defaults(self, state: State) -> None:
+        given = {} if state.card is None else model_defaults(state.card.generation_defaults)
+        words = ", ".join(
+            [
+                *(["greedy"] if given.get("greedy") else []),
+                *(
+                    f"{name.replace('_', '-')} {value:g}"
+                    for name, value in given.items()
+                    if name != "greedy"
+                ),
+            ]
+        )
+        text = self.tr("Model's own: {0}").format(words)
+        if state.card is not None and not words:
+            text = self.tr("The model brings no settings of its own")
+        self._defaults.setText("" if state.card is None else text)
+        self._apply.setVisible(bool(words))
+
+    def _apply_defaults(self) -> None:
+        card = self._session.state.card
+        if card is not None:
+            self._wish(**model_defaults(card.generation_defaults))
+
+    def _wish(self, **changes: object) -> None:
+        sampling = msgspec.structs.replace(self._session.state.sampling, **changes)
+        self._session.set_sampling(sampling)

@@ -1,0 +1,1 @@
+"""Colours, style sheet, icons, text size; light, dark and high contrast."""

@@ -1,0 +1,1 @@
+"""The one table of actions, and the menus and shortcuts made from it."""

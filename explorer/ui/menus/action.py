@@ -1,0 +1,38 @@
+"""One row of the table of actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from explorer.session.state import State
+from explorer.ui.settings.preferences import Preference
+
+if TYPE_CHECKING:
+    from explorer.ui.window import Window
+
+
+def _always(state: State) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One row of the table.  Text and tip are translated in the context "actions"."""
+
+    id: str
+    menu: str
+    text: str
+    tip: str
+    wish: Callable[[Window], None]
+    keys: tuple[str, ...] = ()  # a key without Ctrl or Alt never acts while something takes text
+    icon: str = ""
+    enabled: Callable[[State], bool] = _always
+    checked: Callable[[State], bool] | None = None
+    preference: Preference | None = None  # checked while it is on; the wish is to switch it
+    checked_text: str = ""  # what it is called and looks like while it is checked, if otherwise
+    checked_icon: str = ""
+    named: Callable[[State], str] | None = None  # a text that depends on the state, if any does
+    locked_when_presenting: bool = False  # could be hit by accident in front of a class
+    line_before: bool = False

@@ -1,0 +1,450 @@
+"""Everything the user can do, in one table: menus, toolbar and shortcuts are made from it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+
+from explorer.session.state import State
+from explorer.ui.menus.action import Action
+from explorer.ui.menus.mode_actions import MODES
+from explorer.ui.menus.undo_words import redo_text, undo_text
+
+
+def _can_step(state: State) -> bool:
+    return bool(state.request.model)  # a lost engine is started again by the step
+
+
+def _has_steps(state: State) -> bool:
+    return state.step_index is not None
+
+
+def _can_save(state: State) -> bool:
+    return _has_steps(state) or state.batch is not None
+
+
+def _can_switch_mask(state: State) -> bool:
+    return not state.request.causal_mask or state.card is None or state.card.offers("causal_off")
+
+
+MENUS = {
+    "file": QT_TRANSLATE_NOOP("actions", "&File"),
+    "edit": QT_TRANSLATE_NOOP("actions", "&Edit"),
+    "run": QT_TRANSLATE_NOOP("actions", "&Run"),
+    "view": QT_TRANSLATE_NOOP("actions", "&View"),
+    "help": QT_TRANSLATE_NOOP("actions", "&Help"),
+}
+
+ACTIONS: tuple[Action, ...] = (
+    Action(
+        id="choose-model",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Models on this computer…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Every model found, with its size and whether it fits in memory"
+        ),
+        keys=("Ctrl+Shift+M",),
+        icon="model",
+        wish=lambda w: w.choose_model(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="download",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Download from the Hub…"),
+        tip=QT_TRANSLATE_NOOP("actions", "Fetch a model by its name on the Hugging Face Hub"),
+        icon="save",
+        wish=lambda w: w.download_model(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="open-file",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Open file…"),
+        tip=QT_TRANSLATE_NOOP("actions", "Open a saved session (.dxt) or a model file (.gguf)"),
+        keys=("Ctrl+O",),
+        icon="open",
+        wish=lambda w: w.files.ask_file(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="open-folder",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Open model folder…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Open a model from a folder with config.json and safetensors"
+        ),
+        keys=("Ctrl+Shift+O",),
+        icon="model",
+        wish=lambda w: w.files.ask_folder(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="reopen",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Reopen last session"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Model, prompt, settings and run as they were when the program was closed"
+        ),
+        icon="undo",
+        wish=lambda w: w.files.reopen_last(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="save",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Save session…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Save what is on screen, its branches and the last padded batch as a .dxt file; it "
+            "opens without the model",
+        ),
+        keys=("Ctrl+S",),
+        icon="save",
+        wish=lambda w: w.files.ask_save(),
+        enabled=_can_save,
+        line_before=True,
+    ),
+    Action(
+        id="export-view",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Copy, save or print a panel…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Copy or save the panel you used last as a picture, drawing, page or table"
+        ),
+        keys=("Ctrl+P",),
+        icon="copy",
+        wish=lambda w: w.docks.export(),
+        enabled=_can_save,
+    ),
+    Action(
+        id="close",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Close"),
+        tip=QT_TRANSLATE_NOOP("actions", "Close the run on screen; without a run, the window"),
+        keys=("Ctrl+W",),
+        wish=lambda w: w.close_run(),
+        locked_when_presenting=True,
+        line_before=True,
+    ),
+    Action(
+        id="quit",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Quit"),
+        tip=QT_TRANSLATE_NOOP("actions", "Close the program"),
+        keys=("Ctrl+Q",),
+        wish=lambda w: w.close(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="undo",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Undo"),
+        tip=QT_TRANSLATE_NOOP("actions", "Undo the last change, step or run"),
+        named=undo_text,
+        keys=("Ctrl+Z",),
+        icon="undo",
+        wish=lambda w: w.session.undo(),
+        enabled=lambda s: s.can_undo,
+    ),
+    Action(
+        id="redo",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Redo"),
+        tip=QT_TRANSLATE_NOOP("actions", "Do again what was taken back"),
+        named=redo_text,
+        keys=("Ctrl+Shift+Z", "Ctrl+Y"),
+        icon="redo",
+        wish=lambda w: w.session.redo(),
+        enabled=lambda s: s.can_redo,
+    ),
+    Action(
+        id="copy-view",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Copy picture and table"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Copy the map or chart you used last, as a picture and as a table"
+        ),
+        keys=("Ctrl+C",),
+        icon="copy",
+        wish=lambda w: w.docks.copy(),
+        enabled=_can_save,
+        line_before=True,
+    ),
+    Action(
+        id="copy-text",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Copy generated text"),
+        tip=QT_TRANSLATE_NOOP("actions", "The tokens generated so far, as text"),
+        keys=("Ctrl+Shift+C",),
+        icon="copy",
+        wish=lambda w: w.files.copy_generated(),
+        enabled=_has_steps,
+    ),
+    Action(
+        id="captions",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Caption under pictures"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Add a line to copied and saved pictures: view, model and prompt",
+        ),
+        wish=lambda w: w.preferences.toggle("captions"),
+        preference="captions",
+        line_before=True,
+    ),
+    Action(
+        id="letter-keys",
+        menu="edit",
+        text=QT_TRANSLATE_NOOP("actions", "Single letters are shortcuts"),
+        tip=QT_TRANSLATE_NOOP("actions", "Off: a letter alone (R, M, C, E) does nothing"),
+        wish=lambda w: w.preferences.toggle("letter_keys"),
+        preference="letter_keys",
+    ),
+    Action(
+        id="reset",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Reset"),
+        tip=QT_TRANSLATE_NOOP("actions", "Drop all steps and begin again with the prompt"),
+        keys=("Home",),
+        icon="reset",
+        wish=lambda w: w.session.reset(),
+        enabled=lambda s: s.trace is not None,
+    ),
+    Action(
+        id="back",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Step back"),
+        tip=QT_TRANSLATE_NOOP("actions", "Take back the last step"),
+        keys=("Left",),
+        icon="back",
+        wish=lambda w: w.session.back(),
+        enabled=_has_steps,
+    ),
+    Action(
+        id="step",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Step"),
+        tip=QT_TRANSLATE_NOOP("actions", "Run one forward pass and pick one token"),
+        keys=("Space", "Right", "Ctrl+Return"),
+        icon="step",
+        wish=lambda w: w.session.step(),
+        enabled=_can_step,
+    ),
+    Action(
+        id="run",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Run"),
+        tip=QT_TRANSLATE_NOOP("actions", "Generate until an end token, or until you pause"),
+        keys=("R",),
+        icon="run",
+        wish=lambda w: w.run_or_pause(),
+        enabled=_can_step,
+        checked=lambda s: s.status.activity == "running",
+        checked_text=QT_TRANSLATE_NOOP("actions", "Pause"),
+        checked_icon="pause",
+    ),
+    Action(
+        id="mask",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Causal mask"),
+        tip=QT_TRANSLATE_NOOP("actions", "On: a token sees itself and earlier ones only"),
+        keys=("M",),
+        icon="mask",
+        wish=lambda w: w.session.set_causal_mask(not w.session.state.request.causal_mask),
+        enabled=_can_switch_mask,
+        checked=lambda s: s.request.causal_mask,
+        line_before=True,
+    ),
+    Action(
+        id="cache",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "KV cache"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "On: keys and values of earlier tokens are kept, not computed again"
+        ),
+        keys=("Ctrl+K",),
+        icon="cache",
+        wish=lambda w: w.session.set_cache(not w.session.state.request.cache),
+        enabled=lambda s: s.request.causal_mask,
+        checked=lambda s: s.request.uses_cache,
+    ),
+    Action(
+        id="padding-lab",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Padding lab"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Prompts of different lengths in one batch, padded left or right: what goes wrong, "
+            "and why",
+        ),
+        icon="padding",
+        wish=lambda w: w.docks.open("padding"),
+    ),
+    Action(
+        id="check",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Run self-check"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Check the trace on screen against the model's own computation"
+        ),
+        icon="check",
+        wish=lambda w: w.session.run_self_check(),
+        enabled=lambda s: _has_steps(s) and s.card is not None and not s.busy,
+        line_before=True,
+    ),
+    Action(
+        id="test-again",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Test the model again"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Find anew what works on this model; else it is remembered until files change",
+        ),
+        icon="check",
+        wish=lambda w: w.session.test_model_again(),
+        enabled=lambda s: s.card is not None and not s.busy,
+    ),
+    *MODES,
+    Action(
+        id="cancel",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Cancel"),
+        tip=QT_TRANSLATE_NOOP("actions", "Stop what the engine is doing"),
+        keys=("Ctrl+.",),
+        icon="stop",
+        wish=lambda w: w.session.cancel(),
+        enabled=lambda s: s.status.activity in ("loading", "running", "checking"),
+        line_before=True,
+    ),
+    Action(
+        id="restart-engine",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Start the engine again"),
+        tip=QT_TRANSLATE_NOOP("actions", "A new engine process; the trace and the prompt stay"),
+        icon="engine",
+        wish=lambda w: w.restart_engine(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="compare-mask",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Compare with and without the mask"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Masked beside unmasked in the Attention panel, and their difference"
+        ),
+        keys=("C",),
+        icon="mask",
+        wish=lambda w: w.compare_mask(),
+        enabled=_has_steps,
+        checked=lambda s: s.comparing,
+    ),
+    Action(
+        id="go-to-token",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Go to token…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Find a token by number or text, or the heads that attend from one token to another",
+        ),
+        keys=("Ctrl+G", "Ctrl+F"),
+        wish=lambda w: w.go_to_token(),
+        enabled=_has_steps,
+    ),
+    Action(
+        id="nats",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Entropy and surprisal in nats"),
+        tip=QT_TRANSLATE_NOOP("actions", "Off: in bits. Saved tables do not change"),
+        wish=lambda w: w.preferences.toggle("nats"),
+        preference="nats",
+    ),
+    Action(
+        id="zoom-in",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Larger"),
+        tip=QT_TRANSLATE_NOOP("actions", "Make everything larger"),
+        keys=("Ctrl++", "Ctrl+="),
+        icon="zoom-in",
+        wish=lambda w: w.look.zoom(+1),
+    ),
+    Action(
+        id="zoom-out",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Smaller"),
+        tip=QT_TRANSLATE_NOOP("actions", "Make everything smaller"),
+        keys=("Ctrl+-",),
+        icon="zoom-out",
+        wish=lambda w: w.look.zoom(-1),
+    ),
+    Action(
+        id="zoom-reset",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Normal size"),
+        tip=QT_TRANSLATE_NOOP("actions", "Back to the normal size"),
+        keys=("Ctrl+0",),
+        icon="fit",
+        wish=lambda w: w.look.zoom(0),
+    ),
+    Action(
+        id="enlarge",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Enlarge panel, or back"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Maximise the panel you used last; press again or Esc to restore"
+        ),
+        keys=("F10", "E"),
+        wish=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),
+        line_before=True,
+    ),
+    Action(
+        id="settings",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Hide or show prompt and settings"),
+        tip=QT_TRANSLATE_NOOP("actions", "The column on the left makes room for the panels"),
+        keys=("F9",),
+        wish=lambda w: w.presenter.show_settings(not w.presenter.settings_shown),
+    ),
+    Action(
+        id="presenter",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Presenter mode"),
+        tip=QT_TRANSLATE_NOOP("actions", "Full screen and larger, for a projector; Esc leaves"),
+        keys=("F11",),
+        icon="presenter",
+        wish=lambda w: w.presenter.toggle(),
+        checked_text=QT_TRANSLATE_NOOP("actions", "Leave (F11)"),
+        checked_icon="leave-presenter",
+    ),
+    Action(
+        id="reset-layout",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Reset layout"),
+        tip=QT_TRANSLATE_NOOP("actions", "Put all panels back where they belong"),
+        icon="layout",
+        wish=lambda w: w.reset_layout(),
+    ),
+    Action(
+        id="help",
+        menu="help",
+        text=QT_TRANSLATE_NOOP("actions", "What is on screen, and the keys"),
+        tip=QT_TRANSLATE_NOOP("actions", "What each panel shows, and every key of the program"),
+        keys=("F1",),
+        icon="help",
+        wish=lambda w: w.show_help(),
+    ),
+    Action(
+        id="open-log",
+        menu="help",
+        text=QT_TRANSLATE_NOOP("actions", "Open log"),
+        tip=QT_TRANSLATE_NOOP("actions", "Details of errors, in a text file"),
+        icon="help",
+        wish=lambda w: w.open_log(),
+    ),
+    Action(
+        id="about",
+        menu="help",
+        text=QT_TRANSLATE_NOOP("actions", "About Decoder Explorer"),
+        tip=QT_TRANSLATE_NOOP("actions", "Version and licences"),
+        wish=lambda w: w.about(),
+    ),
+)

@@ -1,1 +1,0 @@
-"""What the Model panel and the dialogs about models are made of."""

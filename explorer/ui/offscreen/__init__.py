@@ -1,0 +1,1 @@
+"""The window without anybody before it: screenshots and its bench."""

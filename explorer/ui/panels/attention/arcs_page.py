@@ -1,0 +1,102 @@
+"""Attention as arcs: one run, or three rows of arcs over one another that move together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from explorer.figures.attention.map_request import Drawn
+from explorer.figures.drawing.map_viewport import CellView
+from explorer.figures.text.tokens import Label
+from explorer.ui.canvases.maps.arcs import ArcView
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme
+
+
+class ArcsPage(QWidget):
+    """Hovering a token isolates it in every row."""
+
+    moved = Signal(object)  # token or None
+    picked = Signal(int, int)
+
+    def __init__(self, theme: Theme, read: Callable[[int], str]) -> None:
+        super().__init__()
+        view = CellView()
+        self.rows = [ArcView(theme, lambda _, token: read(token), view) for _ in range(3)]
+        names = (self.tr("with mask"), self.tr("without mask"), self.tr("difference"))
+        self._titles = [ElidedLabel(name) for name in names]
+        self._line = ElidedLabel()
+        self._line.setProperty("look", "small")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(1)
+        for title, row in zip(self._titles, self.rows, strict=True):
+            title.setProperty("look", "small")
+            column.addWidget(title)
+            column.addWidget(row, 1)
+            row.hovered.connect(lambda cell, this=row: self._follow(this, cell))
+            row.moved.connect(self.moved)
+            row.picked.connect(self.picked)
+            row.viewMoved.connect(lambda this=row: self._on_moved(this))
+        column.addWidget(self._line)
+        self._count = 0
+
+    def show_drawn(self, drawn: Drawn, labels: Sequence[Label], padding: Sequence[int]) -> None:
+        """Show one row of arcs or three; nothing if none were asked for."""
+        if len(drawn.maps) != self._count:
+            self._count = len(drawn.maps)
+            for place, (title, row) in enumerate(zip(self._titles, self.rows, strict=True)):
+                title.setVisible(self._count > 1)
+                row.setVisible(place < self._count)
+                row.patient = place > 0
+        for row, found in zip(self.rows, drawn.maps, strict=False):
+            if found is None:
+                row.set_note(self.tr("not there yet"))
+            elif found.arcs is not None:
+                top = found.top if found.row_tops is None else found.row_tops
+                row.set_arcs(
+                    found.map, found.arcs, labels, padding, top, found.signed, drawn.wish.scale
+                )
+        self._say()
+
+    def _say(self) -> None:
+        left = max(row.left_out for row in self.rows[: self._count])
+        ahead = self.tr("arcs above look back, below ahead; hover a token for its own")
+        if left:
+            words = self.tr("the 2,000 strongest, {0} weaker left out").format(f"{left:,}")
+            ahead = f"{words}; {ahead}"
+        self._line.setText(ahead[:1].upper() + ahead[1:])
+
+    def set_note(self, sentence: str) -> None:
+        for row in self.rows[: self._count]:
+            if not row.has_map:
+                row.set_note(sentence)
+
+    def set_marks(self, query: int | None, key: int | None) -> None:
+        for row in self.rows:
+            row.set_marks(query, key)
+
+    def set_theme(self, theme: Theme) -> None:
+        for row in self.rows:
+            row.set_theme(theme)
+
+    def go_to(self, query: int, key: int) -> None:
+        self.rows[0].go_to(query, query)
+
+    def zoom(self, factor: float) -> None:
+        self.rows[0].zoom(factor)
+
+    def fit(self) -> None:
+        self.rows[0].fit()
+
+    def _follow(self, this: ArcView, cell: tuple[int, int] | None) -> None:
+        for row in self.rows:
+            if row is not this:
+                row.follow(cell)
+
+    def _on_moved(self, this: ArcView) -> None:
+        for row in self.rows:
+            if row is not this and row.isVisible():
+                row.redraw()

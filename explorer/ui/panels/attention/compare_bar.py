@@ -1,0 +1,65 @@
+"""The line of a comparison: which one is shown, and what it means."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from explorer.figures.attention.map_request import Beside
+from explorer.trace.trace import Trace
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.panels.attention import words
+
+
+class CompareBar(QWidget):
+    """A choice between a real run and the same scores, and one line that says which it is."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.choice = ComboBox()
+        self.choice.setAccessibleName(self.tr("What stands beside the masked run"))
+        for place, (name, value, tip) in enumerate(
+            (
+                (
+                    self.tr("Real run"),
+                    "run",
+                    self.tr("A real run without the mask: the model runs once more"),
+                ),
+                (
+                    self.tr("Same scores"),
+                    "scores",
+                    self.tr("The masked run's own scores, the mask dropped: nothing runs again"),
+                ),
+            )
+        ):
+            self.choice.addItem(name, value)
+            self.choice.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        self.choice.currentIndexChanged.connect(self.changed)
+        self._line = SentenceLabel(look="small")
+        # Two lines always: another sentence must not move the maps.
+        self._line.setMinimumHeight(2 * self._line.fontMetrics().height())
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(self.choice)
+        row.addWidget(self._line, 1)
+
+    @property
+    def beside(self) -> Beside:
+        """Which comparison is chosen."""
+        return self.choice.currentData()  # type: ignore[no-any-return]
+
+    def show_trace(self, trace: Trace, layer: int, waiting: str) -> None:
+        """Say what is shown; `waiting` comes first while the other run is not there."""
+        said = words.comparison(self.beside, trace, layer)
+        if waiting and self.beside == "run":
+            said = waiting
+        self._line.setText(said)
+
+    @property
+    def line(self) -> str:
+        """What is said."""
+        return self._line.text()

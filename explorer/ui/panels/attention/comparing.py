@@ -1,0 +1,102 @@
+"""Compare mode: whether it is on, why a side is missing, and what stands around the maps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+
+from explorer.figures.attention import map_blocks
+from explorer.figures.attention.map_request import Beside
+from explorer.session.state import (
+    State,
+)
+from explorer.trace.comparison import Comparison
+from explorer.ui.look.theme import Theme
+from explorer.ui.panels.attention.compare_bar import CompareBar
+from explorer.ui.panels.attention.comparison_tray import Tray
+
+if TYPE_CHECKING:
+    from explorer.session.session import Session
+
+
+def other_run(state: State) -> Comparison | None:
+    """The other side of the step on screen, if its pass has run."""
+    found = state.comparison
+    return found if found is not None and found.fits(state.trace, state.step_index) else None
+
+
+class Comparing(QObject):
+    """Where an architecture refuses to run without its mask, the scores can still be compared."""
+
+    def __init__(self, session: Session, theme: Theme, parent: QObject) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.bar = CompareBar()
+        self.tray = Tray(theme, session.measure_prefix)
+        self._alone = False  # on without a second run, which this architecture refuses
+
+    def on(self, state: State) -> bool:
+        """True if two sides are to be shown."""
+        return state.comparing or self._alone
+
+    def beside(self, state: State) -> Beside | None:
+        """What stands beside the masked run; None = nothing can or should."""
+        if not self.on(state):
+            return None
+        chosen = self.bar.beside
+        return None if chosen == "run" and self.refusal(state) else chosen
+
+    def switch(self, on: bool) -> None:
+        """Ask for the other run, unless the architecture refuses it."""
+        self._alone = on and bool(self.refusal(self._session.state))
+        if not self._alone:
+            self._session.compare(on)
+
+    def follow(self, state: State) -> None:
+        """Never ask for a run that is refused, and do ask once another model allows it."""
+        refused = self.refusal(state)
+        if refused and state.comparing:
+            self._alone = True
+            QTimer.singleShot(0, self, lambda: self._session.compare(False))
+        elif self._alone and not refused and state.card is not None:
+            self._alone = False
+            QTimer.singleShot(0, self, lambda: self._session.compare(True))
+        for part in (self.bar, self.tray):
+            part.setVisible(self.on(state))
+
+    def refusal(self, state: State) -> str:
+        """Why this architecture cannot run without the mask; empty if it can."""
+        card = state.trace.card if state.card is None and state.trace else state.card
+        if card is None or card.offers("causal_off"):
+            return ""
+        why = card.words("causal_off")
+        return self.tr("The mask can't be switched off here: {0}.").format(why) if why else ""
+
+    def missing(self, state: State) -> str:
+        """Why the other side is not there; empty if it is."""
+        if other_run(state) is not None:
+            return ""
+        refused = self.refusal(state)
+        if refused:
+            return refused
+        if state.card is None:
+            return self.tr("The other run needs the model: open it, then it starts by itself.")
+        if state.status.text:
+            return state.status.text
+        return self.tr("The other run has not been made yet; press Step.")
+
+    def show_state(self, new: State) -> None:
+        """The line, both next-token distributions and the experiment's figures."""
+        trace, step = new.trace, new.step_index
+        if trace is None or step is None or not self.on(new):
+            return
+        other, missing = other_run(new), self.missing(new)
+        layer = min(new.selection.layer, map_blocks.layer_count(trace, step) - 1)
+        self.bar.show_trace(trace, layer, missing)
+        sides = (trace.steps[step], None if other is None else other.step)
+        masked, unmasked = sides if trace.request.causal_mask else sides[::-1]
+        self.tray.next.show_steps(masked, unmasked, missing)
+        found = new.prefix
+        current = found is not None and found.fits(trace, step)
+        self.tray.prefix.show_figures(None if found is None else found.facts, current=current)

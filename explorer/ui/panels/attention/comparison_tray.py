@@ -1,0 +1,284 @@
+"""Under a comparison: what the mask does to the next token, and the prefix experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures.prediction import comparison
+from explorer.figures.prediction.comparison import NextTokens, Pair
+from explorer.figures.text import tokens as spelling
+from explorer.sampling import SamplingError
+from explorer.trace.step import Step
+from explorer.ui.canvases.charts.prefix_plot import PrefixPlot, Series
+from explorer.ui.canvases.tokens.token_bars import Bars, Row
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.threads.worker import Worker
+from explorer.wording import exact_percent, percent
+
+_AT_ONCE = 20_000  # tokens of a vocabulary that are compared in the window's thread
+_ROUNDING = 1e-4  # of a layer's root mean square: what float32 may leave
+
+
+class NextTokenBox(QWidget):
+    """Both runs' own distributions, before any sampling."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.bars = Bars(theme, (self.tr("with mask"), self.tr("without")))
+        self.bars.setAccessibleName(self.tr("Next token with and without the mask"))
+        self.bars.capacityChanged.connect(self._redraw)
+        tip = self.tr(
+            "The most probable next token of both real runs, and the total variation distance of "
+            "their distributions: 0 = the same, 1 = nothing in common"
+        )
+        self.line = ElidedLabel(tip=tip)  # stands in the strip above
+        self.line.setProperty("look", "small")
+        self._steps: tuple[Step, Step] | None = None
+        self._figure: NextTokens | None = None
+        self._worker = Worker(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addWidget(self.bars, 1)
+
+    def show_steps(self, masked: Step | None, unmasked: Step | None, waiting: str) -> None:
+        """Compare two real passes; `waiting` says why one is missing."""
+        if masked is None or unmasked is None:
+            self._worker.drop("figure")
+            self._steps = self._figure = None
+            self.bars.set_rows(())
+            self.line.setText(waiting)
+            return
+        if self._steps is None or self._steps[0] is not masked or self._steps[1] is not unmasked:
+            self._steps = masked, unmasked
+            self._redraw()
+
+    def _redraw(self) -> None:
+        if self._steps is None:
+            return
+        rows = max(1, self.bars.rows_that_fit() - 1)
+        self._worker.follow(
+            "figure",
+            partial(comparison.next_tokens, *self._steps, rows),
+            self._have,
+            self._have_none,
+            at_once=len(self._steps[0].logits) <= _AT_ONCE,
+        )
+
+    @property
+    def busy(self) -> bool:
+        """True while the figure is still to come."""
+        return self._worker.busy
+
+    def _have(self, figure: NextTokens) -> None:
+        self._figure = figure
+        self.bars.set_rows(self._rows(figure))
+        self.line.setText(self._words(figure))
+
+    def _have_none(self, error: Exception) -> None:
+        if not isinstance(error, SamplingError | ValueError):
+            raise error
+        self._figure = None
+        self.bars.set_rows(())
+        self.line.setText(str(error))
+
+    def _rows(self, figure: NextTokens) -> list[Row]:
+        rows = [
+            Row(
+                key=pair.token_id,
+                label=_label(pair),
+                first=pair.masked,
+                first_text=percent(pair.masked),
+                second=pair.unmasked,
+                second_text=percent(pair.unmasked),
+                tip=self.tr("id {0}: {1} with the mask, {2} without").format(
+                    pair.token_id, exact_percent(pair.masked), exact_percent(pair.unmasked)
+                ),
+            )
+            for pair in figure.pairs
+        ]
+        if figure.rest_count:
+            rows.append(
+                Row(
+                    key=-1,
+                    label=self.tr("{0} others").format(f"{figure.rest_count:,}"),
+                    first=figure.rest_masked,
+                    first_text=percent(figure.rest_masked),
+                    second=figure.rest_unmasked,
+                    second_text=percent(figure.rest_unmasked),
+                    rest=True,
+                )
+            )
+        return rows
+
+    def _words(self, figure: NextTokens) -> str:
+        top, other = _label(figure.masked_top), _label(figure.unmasked_top)
+        if figure.top_changes:
+            change = self.tr("{0} becomes {1}").format(top, other)
+        else:
+            change = self.tr("{0} on both sides").format(top)
+        distance = f"{figure.total_variation:.3g}"
+        return self.tr("Next token {0} · total variation {1}").format(change, distance)
+
+    def table(self) -> Iterator[Sequence[object]]:
+        """Both distributions, as far as they have rows."""
+        yield "id", "text", "probability_masked", "probability_unmasked"
+        if self._figure is None:
+            return
+        for pair in self._figure.pairs:
+            yield pair.token_id, _label(pair), pair.masked, pair.unmasked
+        yield "", "all others", self._figure.rest_masked, self._figure.rest_unmasked
+
+
+class PrefixBox(QWidget):
+    """Drop the last token: what moves at the earlier ones."""
+
+    asked = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._found: Mapping[str, Any] | None = None
+        self._shown: tuple[int, bool] | None = None
+        self.button = QPushButton(self.tr("Drop the last token"))
+        self.button.setToolTip(
+            self.tr("Prefix experiment: run with and without the last token, masked and unmasked")
+        )
+        self.button.clicked.connect(self.asked)
+        self.line = ElidedLabel()
+        self.line.setProperty("look", "small")
+        self.plot = PrefixPlot(theme, self._tip)
+        self._hint = QLabel(
+            self.tr("How far do the earlier tokens' outputs move when the last token is dropped?")
+        )
+        self._hint.setWordWrap(True)
+        self._hint.setProperty("look", "small")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addWidget(self.line)
+        column.addWidget(self._hint)
+        column.addWidget(self.plot, 1)
+        self.show_figures(None, current=True)
+
+    def show_figures(self, found: Mapping[str, Any] | None, current: bool) -> None:
+        """Show the experiment's figures; not `current`: they are of another step."""
+        if self._shown == (id(found), current):
+            return
+        self._found, self._shown = found, (id(found), current)
+        self._hint.setVisible(found is None)
+        self.line.setVisible(found is not None)
+        series = [] if found is None else list(self._series(found))
+        self.plot.set_series(series)
+        self.line.setText("" if found is None else self._words(found, current))
+
+    def _series(self, found: Mapping[str, Any]) -> Iterator[Series]:
+        for name, words, colour, hollow in (
+            ("masked", self.tr("with mask"), "raw", True),
+            ("unmasked", self.tr("without mask"), "formula", False),
+        ):
+            figures = found[name]
+            if figures is not None:
+                yield Series(words, colour, [*figures["layers"], figures["logits"]], hollow)
+
+    def _words(self, found: Mapping[str, Any], current: bool) -> str:
+        masked, unmasked = found["masked"], found["unmasked"]
+        most = max(*masked["layers"], masked["logits"])
+        if most == 0:
+            said = self.tr("With the mask nothing moves: exactly 0")
+        elif most < _ROUNDING:
+            said = self.tr("With the mask nothing moves: 0 to rounding ({0} of a layer's RMS)")
+        else:
+            said = self.tr("With the mask: up to {0} of a layer's RMS, more than rounding")
+        parts = [said.format(f"{most:.1g}")]
+        if unmasked is None:
+            parts.append(found["why"])
+        else:
+            parts.append(
+                self.tr("without it: up to {0}; logits move by {1}").format(
+                    f"{max(unmasked['layers']):.2g}", f"{unmasked['logits_abs']:.3g}"
+                )
+            )
+        if not current:
+            parts.insert(0, self.tr("Of an earlier step ({0} tokens)").format(found["tokens"]))
+        return " · ".join([*parts, *filter(None, [found["note"]])])
+
+    def _tip(self, column: int) -> str:
+        found = self._found
+        if found is None:
+            return ""
+        parts = []
+        for series in self._series(found):
+            value = series.values[column]
+            parts.append(f"{series.name} {value:.2e}" if value else f"{series.name} 0")
+        count = len(found["masked"]["layers"])
+        place = self.tr("layer {0}").format(column) if column < count else self.tr("logits")
+        return self.tr("{0}: largest change, by its RMS: {1}").format(place, ", ".join(parts))
+
+    def table(self) -> Iterator[Sequence[object]]:
+        """The figures themselves."""
+        yield "layer", "masked", "unmasked"
+        if self._found is None:
+            return
+        masked, unmasked = self._found["masked"], self._found["unmasked"]
+        for layer, value in enumerate(masked["layers"]):
+            yield layer, value, "" if unmasked is None else unmasked["layers"][layer]
+        yield "logits", masked["logits"], "" if unmasked is None else unmasked["logits"]
+
+
+class Tray(QWidget):
+    """One line, and on request both distributions and the experiment under it."""
+
+    def __init__(self, theme: Theme, measure: Callable[[], None]) -> None:
+        super().__init__()
+        self.next = NextTokenBox(theme)
+        self.prefix = PrefixBox(theme)
+        self.prefix.asked.connect(measure)
+        self.prefix.asked.connect(lambda: self.details.setChecked(True))
+        self.details = QToolButton()
+        self.details.setText(self.tr("Details"))
+        self.details.setToolTip(
+            self.tr("Both distributions of the next token, and the prefix experiment")
+        )
+        self.details.setCheckable(True)
+        self.details.toggled.connect(self._open)
+        strip = QHBoxLayout()
+        strip.setSpacing(4)
+        strip.addWidget(self.next.line, 1)
+        strip.addWidget(self.prefix.button)
+        strip.addWidget(self.details)
+        self._body = QWidget()
+        row = QHBoxLayout(self._body)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(10)
+        row.addWidget(self.next, 1)
+        row.addWidget(self.prefix, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3)
+        column.addLayout(strip)
+        column.addWidget(self._body)
+        self._open(False)
+
+    def _open(self, on: bool) -> None:
+        self._body.setVisible(on)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.next.bars.set_theme(theme)
+        self.prefix.plot.set_theme(theme)
+
+
+def _label(pair: Pair) -> str:
+    return f"id {pair.token_id}" if pair.token is None else spelling.written(pair.token)

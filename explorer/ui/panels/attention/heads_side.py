@@ -1,0 +1,107 @@
+"""All heads beside the map: their order, and in a comparison which side they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from explorer.figures.attention.atlas import Atlas
+from explorer.figures.attention.head_scores import HeadScores, Kind
+from explorer.figures.attention.map_request import Which
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.canvases.maps.atlas import AtlasView
+from explorer.ui.canvases.maps.thumbnails import Sheet
+from explorer.ui.look.theme import Theme
+from explorer.ui.panels.attention.go_to import GoTo
+
+
+class HeadsSide(QWidget):
+    """The atlas under its choices, and over them the way to a query and a key."""
+
+    ordered = Signal()
+    changed = Signal()  # another side is wanted
+
+    def __init__(self, theme: Theme, read: Callable[[int, int], str]) -> None:
+        super().__init__()
+        self.atlas = AtlasView(theme, read)
+        self.go_to = GoTo()
+        self.shown: Atlas | None = None  # what the thumbnails are of
+        self.order = ComboBox()
+        for place, (words, kind, tip) in enumerate(self._orders()):
+            self.order.addItem(words, kind)
+            self.order.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        self.order.setAccessibleName(self.tr("Order of the heads"))
+        self.order.setToolTip(self.tr("Order of the heads"))
+        self.order.setMinimumContentsLength(8)
+        self.order.currentIndexChanged.connect(self.ordered)
+        self.side = ComboBox()
+        for words, which in (
+            (self.tr("Difference"), "difference"),
+            (self.tr("With mask"), "masked"),
+            (self.tr("Without mask"), "unmasked"),
+        ):
+            self.side.addItem(words, which)
+        self.side.setAccessibleName(self.tr("What the heads show"))
+        self.side.setToolTip(self.tr("What the heads show"))
+        self.side.setMinimumContentsLength(8)
+        self.side.currentIndexChanged.connect(self.changed)
+        self.side.setVisible(False)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(3)
+        column.addWidget(self.go_to)
+        column.addWidget(self.order)
+        column.addWidget(self.side)
+        column.addWidget(self.atlas, 1)
+
+    def _orders(self) -> list[tuple[str, Kind | None, str]]:
+        return [
+            (self.tr("By layer"), None, self.tr("Layers down, heads across")),
+            (
+                self.tr("By first token"),
+                "first",
+                self.tr("Heads that look at the first token most"),
+            ),
+            (
+                self.tr("By previous"),
+                "previous",
+                self.tr("Heads that look at the token just before most"),
+            ),
+            (
+                self.tr("By induction"),
+                "induction",
+                self.tr("Heads that look at what followed the last copy of the token most"),
+            ),
+            (
+                self.tr("By entropy"),
+                "entropy",
+                self.tr("Heads whose rows are spread least (entropy)"),
+            ),
+        ]
+
+    @property
+    def kind(self) -> Kind | None:
+        """The figure that orders the heads."""
+        return self.order.currentData()  # type: ignore[no-any-return]
+
+    @property
+    def which(self) -> Which:
+        """The side that a comparison's atlas shows."""
+        return self.side.currentData()  # type: ignore[no-any-return]
+
+    def set_comparing(self, on: bool) -> None:
+        """Offer the sides, or not."""
+        self.side.setVisible(on)
+
+    def show_atlas(
+        self, atlas: Atlas | None, scores: HeadScores | None, sheet: Sheet | None = None
+    ) -> None:
+        """Show thumbnails, of which `sheet` is a picture; None = their pass has not run."""
+        self.shown = atlas
+        if atlas is None:
+            self.atlas.set_note(self.tr("not there yet"))
+            return
+        self.atlas.set_order(None if scores is None else scores.order())
+        self.atlas.set_atlas(atlas, sheet)

@@ -1,0 +1,262 @@
+"""One map, or three side by side: with the mask, without it, and the difference."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFontMetrics, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from explorer.figures.attention.map_request import Drawn, DrawnMap
+from explorer.figures.drawing.colour_scale import Scale
+from explorer.figures.drawing.map_viewport import CellView
+from explorer.figures.text.tokens import Label
+from explorer.ui.canvases.maps.heatmap import Frame, Heatmap
+from explorer.ui.canvases.maps.map_legend import KeyLine
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme, unit
+from explorer.ui.panels.attention import scales
+
+_BESIDE = 4  # pixels left of or above a map whose labels stand at another one
+_GAP = 3
+_EDGE = 4  # pixels right of a plot, where marks may overhang
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Where three maps, their titles and the key go; `first` and `top` say who has labels."""
+
+    maps: tuple[QRect, QRect, QRect]
+    titles: tuple[QRect, QRect, QRect]
+    key: QRect
+    frames: tuple[Frame, Frame, Frame]
+    side: int  # of a plot
+
+
+def in_a_row(width: int, height: int, room: int, title: int, key: int) -> Arrangement:
+    """All three in one row, the key under them."""
+    side = min((width - room - 2 * (_BESIDE + _GAP) - _EDGE) // 3, height - room - title - key)
+    side = max(side, 20)
+    maps, titles = [], []
+    x = 0
+    for place in range(3):
+        left = _BESIDE if place else room
+        maps.append(QRect(x, title, left + side + _EDGE, room + side + 3))
+        titles.append(QRect(x + left, 0, side, title))
+        x += left + side + _GAP
+    frames = (Frame(room, room), Frame(_BESIDE, room), Frame(_BESIDE, room))
+    bottom = QRect(0, title + room + side + 5, width, key)
+    return Arrangement(tuple(maps), tuple(titles), bottom, frames, side)  # type: ignore[arg-type]
+
+
+def in_a_square(width: int, height: int, room: int, title: int) -> Arrangement:
+    """Two over one, the key in the fourth corner."""
+    side = (width - room - _BESIDE - _GAP - _EDGE) // 2
+    side = max(min(side, (height - 2 * title - room - _BESIDE - 8) // 2), 20)
+    right, below = room + side + _GAP, title + room + side + 3
+    maps = (
+        QRect(0, title, room + side + _EDGE, room + side + 3),
+        QRect(right, title, _BESIDE + side + _EDGE, room + side + 3),
+        QRect(0, below + title, room + side + _EDGE, _BESIDE + side + 3),
+    )
+    titles = (
+        QRect(room, 0, side, title),
+        QRect(right + _BESIDE, 0, side, title),
+        QRect(room, below, side, title),
+    )
+    frames = (Frame(room, room), Frame(_BESIDE, room), Frame(room, _BESIDE))
+    corner = QRect(right + _BESIDE, below + title + _BESIDE, width - right - _BESIDE, side)
+    return Arrangement(maps, titles, corner, frames, side)
+
+
+class MapsPage(QWidget):
+    """The maps share zoom, position and cursor."""
+
+    hovered = Signal(object)  # (query, key) or None
+    picked = Signal(int, int)
+
+    def __init__(self, theme: Theme, read: Callable[[int, int], str]) -> None:
+        super().__init__()
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the maps' keys
+        self.view = CellView()
+        self._count = 1
+        self._colours = "viridis"
+        self._moved = False  # it has another size, and the maps are still where they were
+        self._later: deque[Callable[[], None]] = deque()  # a turn of the event loop for each
+        self._turn = QTimer(self)
+        self._turn.setSingleShot(True)
+        self._turn.timeout.connect(self._take_turn)
+        self.maps = [Heatmap(theme, read, self, self.view) for _ in range(3)]
+        names = (self.tr("with mask"), self.tr("without mask"), self.tr("without − with"))
+        self._titles = [ElidedLabel(name, self) for name in names]
+        self.key = KeyLine(theme, self)
+        for title, one in zip(self._titles, self.maps, strict=True):
+            title.setProperty("look", "small")
+            title.setAlignment(Qt.AlignmentFlag.AlignLeft)
+            one.hovered.connect(lambda cell, this=one: self._on_hovered(this, cell))
+            one.picked.connect(self.picked)
+            one.viewMoved.connect(lambda this=one: self._on_moved(this))
+        for one, name in zip(self.maps[1:], names[1:], strict=True):
+            one.setAccessibleName(self.tr("Attention map, {0}").format(name))
+        self._arrange()
+
+    # -- what is shown
+
+    def show_drawn(self, drawn: Drawn, labels: Sequence[Label], padding: Sequence[int]) -> None:
+        """Show one map or three."""
+        self._later.clear()
+        come = len(drawn.maps) - self._count
+        if come:
+            self._count = len(drawn.maps)
+            self._arrange()
+        shows = [
+            partial(self._show_map, one, found, labels, padding, drawn.wish.scale)
+            for one, found in zip(self.maps, drawn.maps, strict=False)
+        ]
+        if come > 0 and self.isVisible():  # all painted in one turn would hold the mouse up
+            for one in self.maps[1 : self._count]:
+                one.set_note("")
+            self._later.extend(shows[1:])
+            self._turn.start(0)
+            shows = shows[:1]
+        for show in shows:
+            show()
+        if self._count > 1:
+            tops = [1.0, 1.0]
+            for found in filter(None, drawn.maps):
+                tops[found.signed] = found.top
+            scale = drawn.wish.scale
+            keys = scales.key(scale, tops[0]), scales.key(scale, tops[1], signed=True)
+            self.key.set_key(self._colours, keys, bool(padding))
+            self._line_up()
+
+    def _show_map(
+        self,
+        one: Heatmap,
+        found: DrawnMap | None,
+        labels: Sequence[Label],
+        padding: Sequence[int],
+        scale: Scale,
+    ) -> None:
+        if found is None:
+            one.set_note(self.tr("not there yet"))
+            return
+        key = scales.key(scale, found.top, found.signed)
+        one.set_map(found.levels, labels, padding, key, found.pooled, found.signed)
+
+    @property
+    def busy(self) -> bool:
+        """True while a map is still to be shown, or to find its place."""
+        return self._turn.isActive()
+
+    def _take_turn(self) -> None:
+        if self._moved:
+            self._line_up()
+        elif self._later:
+            self._later.popleft()()
+        if self._later:
+            self._turn.start(0)
+
+    def set_note(self, sentence: str) -> None:
+        """Why maps of this comparison are missing."""
+        if self._later:
+            return  # they are on their way
+        for one in self.maps[: self._count]:
+            if not one.has_map:
+                one.set_note(sentence)
+
+    def set_marks(self, query: int | None, key: int | None) -> None:
+        for one in self.maps:
+            one.set_marks(query, key)
+
+    def set_colours(self, name: str) -> None:
+        self._colours = name
+        for one in self.maps:
+            one.set_colours(name)
+        self.key.set_colours(name)
+
+    def set_theme(self, theme: Theme) -> None:
+        for part in (*self.maps, self.key):
+            part.set_theme(theme)
+
+    def go_to(self, query: int, key: int) -> None:
+        self.maps[0].go_to(query, key)
+
+    def zoom(self, factor: float) -> None:
+        self.maps[0].zoom(factor)
+
+    def fit(self) -> None:
+        self.maps[0].fit()
+
+    def show_part(self, zoom: float, left: float, top: float) -> None:
+        """As `CellView.show_part`."""
+        self.view.show_part(zoom, left, top)
+        for one in self.maps:
+            one.redraw()
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(120 * unit(self)), round(120 * unit(self)))
+
+    # -- places
+
+    def _arrange(self) -> None:
+        """Which of the widgets are seen."""
+        beside = self._count > 1
+        for title, one in zip(self._titles, self.maps, strict=True):
+            title.setVisible(beside)
+            one.setVisible(beside or one is self.maps[0])
+        self.key.setVisible(beside)
+        self._line_up()
+
+    def _line_up(self) -> None:
+        """All three plots of one size, in a row or two over one, whichever makes them larger."""
+        self._moved = False
+        if self._count == 1:
+            self.maps[0].set_frame(None)
+            self.maps[0].setGeometry(self.rect())
+            return
+        width, height = self.width(), self.height()
+        title = QFontMetrics(self._titles[0].font()).height() + 2
+        wish = self.maps[0].label_room()
+        row, square = (
+            in_a_row(width, height, round(min(wish, 0.15 * width)), title, self.key.row_height()),
+            in_a_square(width, height, round(min(wish, 0.15 * width)), title),
+        )
+        best = square if square.side > row.side else row
+        for one, place, frame in zip(self.maps, best.maps, best.frames, strict=True):
+            one.set_frame(frame)
+            one.setGeometry(place)
+        for label, place in zip(self._titles, best.titles, strict=True):
+            label.setGeometry(place)
+        self.key.setGeometry(best.key)
+
+    # -- together
+
+    def _on_hovered(self, this: Heatmap, cell: tuple[int, int] | None) -> None:
+        for one in self.maps:
+            if one is not this:
+                one.follow(cell)
+        self.hovered.emit(cell)
+
+    def _on_moved(self, this: Heatmap) -> None:
+        for one in self.maps:
+            if one is not this and one.isVisible():
+                one.redraw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if not self.isVisible():
+            self._line_up()
+            return
+        # In a turn of its own: what made the room smaller is painted in this one.
+        self._moved = True
+        self._turn.start(0)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._line_up()

@@ -1,0 +1,109 @@
+"""The views of the attention panel: one is seen, all share cursor, marks and theme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QWidget
+
+from explorer.figures.attention.map_request import Drawn
+from explorer.figures.text.tokens import Label
+from explorer.ui.kit.scrolled import OneOf
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panels.attention.arcs_page import ArcsPage
+from explorer.ui.panels.attention.maps_page import MapsPage
+from explorer.ui.panels.attention.row_page import RowPage
+
+
+class Pages(OneOf):
+    """Map, arcs and row, or a sentence in their place; draws only what is seen."""
+
+    cellHovered = Signal(object)  # (query, key) or None
+    tokenHovered = Signal(object)
+    keyHovered = Signal(object)  # of the selected query's row
+    picked = Signal(int, int)  # query, key
+    keyPicked = Signal(int)
+
+    def __init__(
+        self,
+        theme: Theme,
+        cell: Callable[[int, int], str],
+        token: Callable[[int], str],
+        key: Callable[[int], str],
+    ) -> None:
+        """The three put a cell, a token's row and a key of the selected row into words."""
+        super().__init__()
+        self.maps = MapsPage(theme, cell)
+        self.arcs = ArcsPage(theme, token)
+        self.row = RowPage(theme, key)
+        self.reason = SentenceLabel(look="muted")
+        self.reason.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.by_view: Mapping[str, QWidget] = {
+            "maps": self.maps,
+            "arcs": self.arcs,
+            "row": self.row,
+        }
+        for page in (*self.by_view.values(), self.reason):
+            self.addWidget(page)
+        self.maps.hovered.connect(self.cellHovered)
+        self.maps.picked.connect(self.picked)
+        self.arcs.moved.connect(self.tokenHovered)
+        self.arcs.picked.connect(self.picked)
+        self.row.picked.connect(self.keyPicked)
+        self.row.hovered.connect(self.keyHovered)
+
+    def show_drawn(
+        self, view: str, drawn: Drawn, labels: Sequence[Label], padding: Sequence[int], query: int
+    ) -> None:
+        """Draw in the view that is chosen."""
+        self.setCurrentWidget(self.by_view[view])
+        if view == "row":
+            self.row.show_drawn(drawn, labels, query)
+        elif view == "arcs":
+            self.arcs.show_drawn(drawn, labels, padding)
+        else:
+            self.maps.show_drawn(drawn, labels, padding)
+
+    def show_reason(self, sentence: str) -> None:
+        """Say why there is nothing to draw."""
+        self.reason.setText(sentence)
+        self.setCurrentWidget(self.reason)
+
+    def set_note(self, sentence: str) -> None:
+        """Say why one side of a comparison is missing."""
+        self.maps.set_note(sentence)
+        self.arcs.set_note(sentence)
+
+    def set_marks(self, query: int | None, key: int | None) -> None:
+        self.maps.set_marks(query, key)
+        self.arcs.set_marks(query, key)
+
+    def set_theme(self, theme: Theme) -> None:
+        for page in (self.maps, self.arcs, self.row):
+            page.set_theme(theme)
+
+    def go_to(self, query: int, key: int) -> None:
+        """Bring a cell into view and put the cursor on it."""
+        self._walked.go_to(query, key)
+
+    def take_focus(self) -> None:
+        """The keys act on what is seen."""
+        if self.currentWidget() is self.row:
+            self.row.bars_shown.setFocus()
+        elif self.currentWidget() is self.arcs:
+            self.arcs.rows[0].setFocus()
+        else:
+            self.maps.maps[0].setFocus()
+
+    def zoom(self, factor: float) -> None:
+        """Larger or smaller; 0 = everything in view."""
+        if factor:
+            self._walked.zoom(factor)
+        else:
+            self._walked.fit()
+
+    @property
+    def _walked(self) -> MapsPage | ArcsPage:
+        return self.arcs if self.currentWidget() is self.arcs else self.maps

@@ -1,0 +1,496 @@
+"""Attention: all heads at a glance, one head's map beside them, and what it says in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt, QTimer
+from PySide6.QtWidgets import QSplitter, QWidget
+
+from explorer.figures.attention import map_blocks
+from explorer.figures.attention.atlas import Atlas
+from explorer.figures.attention.head_scores import HeadScores
+from explorer.figures.attention.map_request import Drawn, Look, Wish
+from explorer.figures.attention.strongest_heads import Ranking
+from explorer.figures.text.tokens import Label, extended, find
+from explorer.session.state import State, only_points
+from explorer.trace.step import Token
+from explorer.trace.trace import Trace
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.canvases.maps.thumbnails import Sheet
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.panel import Panel, View
+from explorer.ui.panels.attention import scales, tables, words
+from explorer.ui.panels.attention.comparing import Comparing, other_run
+from explorer.ui.panels.attention.heads_side import HeadsSide
+from explorer.ui.panels.attention.map_source import AttentionSource
+from explorer.ui.panels.attention.pages import Pages
+from explorer.ui.panels.attention.toolbar import Tools
+from explorer.wording import progress_percent
+
+if TYPE_CHECKING:
+    from explorer.session.session import Session
+
+_PART = ("zoom", "left", "top")
+
+
+class AttentionPanel(Panel):
+    """Everything in it follows the selected step, layer, head and query."""
+
+    ID = "attention"
+    TITLE = QT_TRANSLATE_NOOP("AttentionPanel", "Attention")
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "AttentionPanel", "Each row shows what one token reads: brighter is more"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "AttentionPanel",
+        "Type a prompt and press Step (Space): what every head of every layer reads shows here.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self.source = AttentionSource(self, lambda: self.heads.atlas.sheet_maker())
+        self._look: Look | None = None
+        self._drawn: Drawn | None = None
+        self._tokens: tuple[Token, ...] = ()
+        self._labels: tuple[Label, ...] = ()
+        self._query: int | None = None
+        self._scores: HeadScores | None = None
+        self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
+        self._view = ""
+        self._part: list[float] = []  # of the map, to be shown once it is there
+        self._build()
+        self._connect()
+
+    @property
+    def busy(self) -> bool:
+        return self.source.busy or self.tray.next.busy or self.pages.maps.busy
+
+    # -- building
+
+    def _build(self) -> None:
+        self.tools = Tools(self.theme)
+        self.comparing = Comparing(self.session, self.theme, self)
+        self.compare_bar, self.tray = self.comparing.bar, self.comparing.tray
+        self.heads = HeadsSide(self.theme, self._head_words)
+        self.pages = Pages(
+            self.theme,
+            self._map_words,
+            self._token_words,
+            lambda key: self._cell_words(self._query or 0, key),
+        )
+        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.addWidget(self.heads)
+        self._split.addWidget(self.pages)
+        self._split.setStretchFactor(1, 1)
+        self._split.setSizes([150, 550])
+        self._split.setChildrenCollapsible(False)
+        self._caveat = SentenceLabel(look="small")
+        self._readout = ElidedLabel()
+        self._readout.setAccessibleDescription(self.tr("What is under the cursor"))
+        self.content.setSpacing(4)
+        for part in (self.tools, self.compare_bar, self._caveat):
+            self.content.addWidget(part)
+        self.content.addWidget(self._split, 1)
+        self.content.addWidget(self.tray)
+        self.content.addWidget(self._readout)
+        self._caveat.setVisible(False)
+        self._set_comparing(self.session.state)
+
+    def _connect(self) -> None:
+        source, tools = self.source, self.tools
+        source.drawn.connect(self._show_drawn)
+        source.failed.connect(self._show_reason)
+        source.progress.connect(self._show_progress)
+        source.ordering.connect(self._show_ordering)
+        source.atlasReady.connect(self._show_atlas)
+        source.scoresReady.connect(self._show_scores)
+        tools.changed.connect(self._on_choice)
+        tools.compared.connect(self._on_compared)
+        tools.coloured.connect(self._on_coloured)
+        tools.goTo.connect(self.begin_go_to)
+        tools.zoomed.connect(self.pages.zoom)
+        self.compare_bar.changed.connect(self._on_choice)
+        self.heads.changed.connect(self._on_choice)
+        self.heads.ordered.connect(self._on_order)
+        self.heads.go_to.wanted.connect(self._go_to)
+        self.heads.go_to.left.connect(self._end_go_to)
+        self.heads.go_to.picked.connect(
+            lambda layer, head: self.session.select(layer=layer, head=head)
+        )
+        source.ranked.connect(self._show_ranking)
+        self.heads.atlas.picked.connect(
+            lambda layer, head: self.session.select(layer=layer, head=head)
+        )
+        self.heads.atlas.hovered.connect(self._on_head_hovered)
+        self.pages.cellHovered.connect(self._on_hovered)
+        self.pages.tokenHovered.connect(self._on_token_hovered)
+        self.pages.keyHovered.connect(self._on_key_hovered)
+        self.pages.picked.connect(self._on_picked)
+        self.pages.keyPicked.connect(lambda key: self.session.select(key=key))
+
+    # -- state
+
+    def show_state(self, old: State | None, new: State) -> None:
+        trace, step = new.trace, new.step_index
+        if self._look is not None and old is not None and only_points(old, new):
+            there, here = old.selection, new.selection
+            if (there.layer, there.head) == (here.layer, here.head):
+                self._mark(new)
+                return
+        self._set_comparing(new)
+        if trace is None or step is None:
+            self._forget()
+            self.show_empty()
+            return
+        before = self._look
+        self._look = look = _clamped(new, trace, step)
+        self._follow_tokens(trace)
+        if before is None or (before.layer, before.head) != (look.layer, look.head):
+            self.heads.atlas.set_selected(look.layer, look.head)
+            self.heads.go_to.set_selected(look.layer, look.head)
+        if before is not None and not look.same_passes(before):
+            self._rank_again(look)
+        self.source.show(self._wish(look, new))
+        self._mark(new)
+        self.comparing.show_state(new)
+        if self.comparing.on(new):
+            self.pages.set_note(self.comparing.missing(new) or self.tr("being worked out"))
+        if self.empty:
+            self.show_content()
+
+    def _wish(self, look: Look, state: State) -> Wish:
+        return Wish(
+            look=look,
+            figure=self.tools.chosen_figure,
+            beside=self.comparing.beside(state),
+            other=other_run(state),
+            scale=self.tools.chosen_scale,
+            arcs=self.tools.chosen_view == "arcs",
+            which=self.heads.which,
+        )
+
+    def _set_comparing(self, state: State) -> None:
+        self.comparing.follow(state)
+        on = self.comparing.on(state)
+        if self.tools.compare.isChecked() != on:
+            self.tools.compare.setChecked(on)
+        self.heads.set_comparing(on)
+        beside = self.tr("With the mask beside without it; orange: more without, blue: less")
+        self.set_explanation(beside if on else self.tr(self.EXPLANATION))
+
+    def _forget(self) -> None:
+        self.source.forget()
+        self._look = self._drawn = self._over = self._scores = None
+        self.heads.atlas.set_order(None)
+        self.heads.atlas.set_doing("")
+        self.heads.go_to.say("")
+
+    def _follow_tokens(self, trace: Trace) -> None:
+        tokens = trace.tokens
+        if tokens != self._tokens:
+            self._labels = extended(self._tokens, self._labels, tokens)
+            self._tokens = tokens
+
+    def _mark(self, state: State) -> None:
+        assert self._look is not None
+        readout = self._look.trace.steps[self._look.step].readout
+        query = readout if state.selection.query is None else state.selection.query
+        query = min(query, self._look.slots - 1)
+        moved, self._query = query != self._query, query
+        self.pages.set_marks(query, state.selection.key)
+        figure = self.tools.chosen_figure
+        self.tools.name.setText(words.title(figure, self._look.layer, self._look.head))
+        if moved and self._drawn is not None and self.tools.chosen_view == "row":
+            self.pages.row.show_drawn(self._drawn, self._labels, query)
+        self._read()
+
+    # -- what was worked out
+
+    def _show_drawn(self, drawn: Drawn) -> None:
+        self._drawn = drawn
+        self._show_page()
+        self._show_caveat()
+        self._read()
+
+    def _show_page(self) -> None:
+        """Draw what there is in the view that is chosen; the others wait until they are."""
+        drawn, view = self._drawn, self.tools.chosen_view
+        if drawn is None:
+            return
+        self._view = view
+        padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
+        self.pages.show_drawn(view, drawn, self._labels, padding, self._query or 0)
+        if self._part and view == "maps":
+            QTimer.singleShot(0, self, self._show_part)  # once the page has its size
+        state = self.session.state
+        if self.comparing.on(state) and other_run(state) is None:
+            self.pages.set_note(self.comparing.missing(state))
+
+    def _show_caveat(self, progress: str = "") -> None:
+        said = progress or words.caveat(self.tools.chosen_figure)
+        self._caveat.setVisible(bool(said))
+        self._caveat.setText(said)
+
+    def _show_progress(self, share: float) -> None:
+        if share < 1:
+            self._show_caveat(self.tr("Computing: {0}").format(progress_percent(share)))
+
+    def _show_ordering(self, share: float) -> None:
+        self.heads.atlas.set_doing(self.tr("ordering: {0}").format(progress_percent(share)))
+
+    def _show_atlas(self, atlas: Atlas | None, sheet: Sheet | None) -> None:
+        scores = self._scores
+        if atlas is not None and not atlas.signed and scores is not None:
+            self._scores = scores if scores.heads == atlas.heads else None  # of another model
+        self.heads.show_atlas(atlas, self._scores, sheet)
+
+    def _show_scores(self, scores: HeadScores) -> None:
+        self._scores = scores
+        self.heads.atlas.set_doing("")
+        self.heads.atlas.set_order(scores.order())
+
+    def _show_reason(self, sentence: str) -> None:
+        self._drawn = None
+        self.pages.show_reason(sentence)
+        self._show_caveat()
+        self._read()
+
+    # -- reading
+
+    def _on_hovered(self, cell: tuple[int, int] | None) -> None:
+        read = self._cell_words if self.tools.chosen_view == "row" else self._map_words
+        self._over = None if cell is None else lambda: read(*cell)
+        self.session.select(key=None if cell is None else cell[1])
+        self._read()
+
+    def _on_token_hovered(self, token: int | None) -> None:
+        self._over = None if token is None else lambda: self._token_words(token)
+        self.session.select(key=token)
+        self._read()
+
+    def _on_key_hovered(self, key: int | None) -> None:
+        self._on_hovered(None if key is None or self._query is None else (self._query, key))
+
+    def _on_head_hovered(self, at: tuple[int, int] | None) -> None:
+        self._over = None if at is None else lambda: self._head_words(*at)
+        self._read()
+
+    def _on_picked(self, query: int, key: int) -> None:
+        assert self._look is not None
+        readout = self._look.trace.steps[self._look.step].readout
+        self.session.select(query=None if query == readout else query, key=key)
+
+    def _cell_words(self, query: int, key: int) -> str:
+        return "" if self._drawn is None else words.cell(self._drawn, self._labels, query, key)
+
+    def _map_words(self, query: int, key: int) -> str:
+        drawn = self._drawn
+        if drawn is None:
+            return ""
+        said = words.cell_in_row(drawn, self._labels, query, key)
+        return " · ".join(filter(None, [said, scales.reading(drawn, query)]))
+
+    def _token_words(self, token: int) -> str:
+        drawn = self._drawn
+        if drawn is None or token >= drawn.wish.look.slots:
+            return ""
+        return words.row(drawn, self._labels, token)
+
+    def _head_words(self, layer: int, head: int) -> str:
+        if self._look is None or self._query is None:
+            return ""
+        return words.head(self._look, self._scores, self._labels, self._query, layer, head)
+
+    def _read(self) -> None:
+        """The line below: what the cursor is on, else what the selected query reads."""
+        if self._over is not None:
+            self._readout.setText(self._over())
+        elif self._query is not None:
+            self._readout.setText(self._token_words(self._query))
+
+    # -- choices
+
+    def _on_choice(self) -> None:
+        if self._drawn is not None and self._view != self.tools.chosen_view:
+            self._show_page()
+        self._show_caveat()
+        self.show_state(None, self.session.state)
+
+    def _on_compared(self, on: bool) -> None:
+        self.comparing.switch(on)
+        self.show_state(None, self.session.state)
+
+    def _on_coloured(self) -> None:
+        self.pages.maps.set_colours(self.tools.colours)
+        self.heads.atlas.set_colours(self.tools.colours, self.tools.chosen_scale)
+
+    def _on_order(self) -> None:
+        self._scores = None
+        if self.heads.kind is None:
+            self.heads.atlas.set_order(None)
+        self.heads.atlas.set_doing("")
+        self.heads.atlas.to_top()
+        self.source.set_kind(self.heads.kind)
+
+    def begin_go_to(self) -> None:
+        """Ask for a token to go to."""
+        if not self.empty:
+            self.heads.go_to.begin()
+
+    def compare(self) -> None:
+        """Switch the comparison with and without the mask on or off."""
+        self._on_compared(not self.comparing.on(self.session.state))
+
+    def _end_go_to(self) -> None:
+        self.heads.go_to.hide()
+        self.pages.take_focus()
+
+    def _go_to(self, query: str, key: str) -> None:
+        """Select a token by its number, or the next one that holds a text; or a query and a key."""
+        look = self._look
+        if look is None:
+            return
+        slots = self._labels[: look.slots]
+        row = find(query, slots, self._query or 0)
+        # A key is looked for up to its query first: what comes later is masked in most models.
+        column = None if row is None else find(key, slots[: row + 1]) if key else row
+        column = find(key, slots) if column is None and key else column
+        if row is None or column is None:
+            self.heads.go_to.say(
+                self.tr("No token '{0}' here: give a number from 0 to {1}, or some text.").format(
+                    query if row is None else key, look.slots - 1
+                )
+            )
+            return
+        self._on_picked(row, column)
+        if key:
+            self.pages.go_to(row, column)
+            self.source.rank(look, row, column)
+        else:
+            self._end_go_to()
+            self.pages.go_to(row, column)
+
+    def _show_ranking(self, found: Ranking) -> None:
+        self.heads.go_to.show_ranking(found, self._labels)
+        if self._look is not None:
+            self.heads.go_to.set_selected(self._look.layer, self._look.head)
+
+    def _rank_again(self, look: Look) -> None:
+        """The same pair in other passes, as far as they have read both."""
+        found = self.heads.go_to.ranking
+        if found is None:
+            return
+        if max(found.query, found.key) < look.slots:
+            self.source.rank(look, found.query, found.key)
+        else:
+            self.heads.go_to.say("")
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        for part in (self.tools, self.pages, self.tray, self.heads.atlas):
+            part.set_theme(theme)
+
+    # -- what a session's file keeps
+
+    def choices(self) -> dict[str, str | float]:
+        part = self.pages.maps.view.part
+        return {
+            **{name: str(box.currentData()) for name, box in self._lists().items()},
+            "colours": self.tools.colours,
+            **({} if part is None else dict(zip(_PART, part, strict=True))),
+        }
+
+    def choose(self, choices: Mapping[str, str | float]) -> None:
+        for name, box in self._lists().items():
+            values = [str(box.itemData(place)) for place in range(box.count())]
+            if choices.get(name) in values:
+                box.setCurrentIndex(values.index(str(choices[name])))
+        self.tools.choose(colours=str(choices.get("colours")))
+        part = [choices.get(name) for name in _PART]
+        self._part = [one for one in part if isinstance(one, float)]
+        self.pages.zoom(0)
+
+    def _lists(self) -> dict[str, ComboBox]:
+        return {
+            "view": self.tools.view,
+            "figure": self.tools.figure,
+            "scale": self.tools.scale,
+            "order": self.heads.order,
+            "side": self.heads.side,
+            "beside": self.compare_bar.choice,
+        }
+
+    def _show_part(self) -> None:
+        """The part of the map that a file was left at, once there is a map."""
+        part, self._part = self._part, []
+        if len(part) == len(_PART):
+            self.pages.maps.show_part(*part)
+
+    # -- copy and save
+
+    def views(self) -> Mapping[str, View]:
+        names = {"maps": self.tr("Attention map"), "arcs": self.tr("Arcs"), "row": self.tr("Row")}
+        view = self.tools.chosen_view
+        shown = {
+            names[view]: View(
+                self.pages.by_view[view], self._table, self._array, self._shown(), self._about()
+            ),
+            self.tr("All heads"): View(self.heads.atlas, self._heads_table),
+        }
+        if self.heads.go_to.ranking is not None:
+            box = self.heads.go_to
+            shown[self.tr("Heads of one query and key")] = View(box.heads, box.table)
+        if self.comparing.on(self.session.state):
+            shown[self.tr("Next token, both runs")] = View(self.tray.next, self.tray.next.table)
+            shown[self.tr("Prefix experiment")] = View(self.tray.prefix, self.tray.prefix.table)
+        return shown
+
+    def _shown(self) -> str:
+        """What is on screen, for the name of a file."""
+        if self._drawn is None:
+            return ""
+        row = self._query if self.tools.chosen_view == "row" else None
+        return words.shown(self._drawn, row)
+
+    def _heads_table(self) -> Iterator[Sequence[object]]:
+        scores = None if self.heads.kind is None else self._scores
+        return tables.heads(self.heads.shown, scores)
+
+    def _about(self) -> str:
+        """The same for the caption, with the scale of the colours."""
+        if self._drawn is None:
+            return ""
+        view = self.tools.chosen_view
+        said = words.shown(self._drawn, self._query if view == "row" else None, step=False)
+        scale = scales.name(self._drawn.wish.scale)
+        return said if view == "row" else self.tr("{0} · colours: {1}").format(said, scale)
+
+    def _array(self) -> Callable[[], np.ndarray]:
+        """The whole map, or with, without and difference; of the row view its row alone."""
+        drawn, query = self._drawn, self._query or 0
+        if drawn is None:
+            return lambda: np.zeros((0, 0), np.float32)
+        if self.tools.chosen_view == "row":
+            return lambda: tables.array(drawn)[..., query, :]
+        return lambda: tables.array(drawn)
+
+    def _table(self) -> Iterator[Sequence[object]]:
+        """The figures of what is shown; in a comparison one block for each side."""
+        if self._drawn is None:
+            return iter(())
+        if self.tools.chosen_view == "row":
+            return tables.row(self._drawn, self._labels, self._query or 0)
+        return tables.maps(self._drawn, self._labels)
+
+
+def _clamped(state: State, trace: Trace, step: int) -> Look:
+    """What the selection means in this trace: a model opened later may have fewer heads."""
+    layer = min(state.selection.layer, map_blocks.layer_count(trace, step) - 1)
+    heads = [record.heads for record in trace.steps[step].layers]
+    most = heads[layer] if layer < len(heads) and heads[layer] else max(heads, default=1)
+    return Look(trace, step, layer, min(state.selection.head, max(most - 1, 0)))

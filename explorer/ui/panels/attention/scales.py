@@ -1,0 +1,72 @@
+"""The scales of the colours in words: their names, their keys, and what they say of one row."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QCoreApplication
+
+from explorer.figures.attention.map_request import Drawn, DrawnMap
+from explorer.figures.drawing.colour_scale import DECADES, FLOOR, Scale
+from explorer.ui.canvases.maps.colour_key import ColourKey
+from explorer.wording import exact_percent, round_percent
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("AttentionScales", text)
+
+
+def choices() -> list[tuple[str, str, str]]:
+    """(name, scale, what it means) of each."""
+    return [
+        (_tr("0–100 %"), "fixed", _tr("Brightest is 100 %: the colours of all maps compare")),
+        (_tr("Maximum"), "max", _tr("Brightest is the largest weight of the map")),
+        (
+            _tr("By row"),
+            "row",
+            _tr("Brightest is the largest weight of each row: rows do not compare"),
+        ),
+        (
+            _tr("Log scale"),
+            "log",
+            _tr("From {0} to 100 %: each factor of ten is a fifth of the scale").format(
+                round_percent(FLOOR)
+            ),
+        ),
+    ]
+
+
+def name(scale: Scale) -> str:
+    """What the scale is called."""
+    return next(words for words, value, _ in choices() if value == scale)
+
+
+def key(scale: Scale, top: float, signed: bool = False) -> ColourKey:
+    """What the key of a map says; `signed`: of a difference."""
+    low, high = _tr("0 %"), exact_percent(top)
+    ticks: tuple[tuple[float, str], ...] = ()
+    if scale == "row":
+        high = _tr("row max")
+    elif scale == "log":
+        low, high = _tr("≤ {0}").format(round_percent(FLOOR)), round_percent(1)
+        ticks = tuple(
+            (1 - place / DECADES, round_percent(10.0**-place)) for place in range(1, DECADES)
+        )
+    if signed:
+        return ColourKey(name(scale), f"−{high}", f"+{high}")
+    return ColourKey(name(scale), low, high, ticks)
+
+
+def reading(drawn: Drawn, query: int) -> str:
+    """What the colours of one row mean, for the read-out; empty on the fixed scale."""
+    scale, one = drawn.wish.scale, next(filter(None, drawn.maps), None)
+    if scale == "fixed" or one is None or query >= len(one.map.weights):
+        return ""
+    if scale == "log":
+        return _tr("colours: logarithmic")
+    if scale == "max":
+        return _tr("colours: up to {0}").format(exact_percent(one.top))
+    tops = [_row_top(found, query) for found in drawn.maps[:2] if found is not None]
+    return _tr("colours: by row, up to {0}").format(" / ".join(tops))
+
+
+def _row_top(one: DrawnMap, query: int) -> str:
+    return exact_percent(float(one.map.weights[query].max(initial=0)))

@@ -1,0 +1,205 @@
+"""The row above the maps: what is shown, in which view, beside what, and how it is coloured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAction,
+    QActionGroup,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QComboBox,
+    QMenu,
+    QToolButton,
+    QWidget,
+)
+
+from explorer.figures.attention.head_means import Figure
+from explorer.figures.drawing.colormaps import COLOUR_MAPS
+from explorer.figures.drawing.colour_scale import Scale
+from explorer.ui.access import mnemonics
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.flow import Flow
+from explorer.ui.look.icons import icon
+from explorer.ui.look.theme import Theme, unit
+from explorer.ui.panels.attention import scales
+
+_WIDE = 720  # pixels at a zoom of 1 from which the compare button has its words
+
+
+class Tools(QWidget):
+    """Reports every choice; `changed` covers all that decides what is worked out."""
+
+    changed = Signal()
+    compared = Signal(bool)
+    coloured = Signal()
+    goTo = Signal()  # ask for a token to go to
+    zoomed = Signal(float)  # 0 = the whole map
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.name = ElidedLabel()
+        self.name.setProperty("look", "title")
+        self.view = self._chooser(
+            self.tr("View"),
+            [
+                (self.tr("Map"), "maps", self.tr("A row per query, a column per key")),
+                (self.tr("Arcs"), "arcs", self.tr("From token to token")),
+                (self.tr("Row"), "row", self.tr("What the selected token reads, as bars")),
+            ],
+        )
+        self.figure = self._chooser(self.tr("What is shown"), self._figures())
+        self.scale = self._chooser(self.tr("Scale of the colours"), scales.choices())
+        self.scale.currentIndexChanged.connect(self.coloured)
+        self.compare = QToolButton()
+        self.compare.setText(self.tr("Compare mask"))
+        self.compare.setCheckable(True)
+        self.compare.setToolTip(
+            self.tr("Compare with and without the causal mask, side by side and as a difference")
+        )
+        self.compare.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.compare.clicked.connect(self.compared)
+        self.more = QToolButton()
+        self.more.setProperty("look", "flat")
+        self.more.setToolTip(self.tr("Zoom, colours, go to token"))
+        self.more.setAccessibleName(self.tr("Display"))
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.more.setMenu(self._build_menu())
+        row = Flow(self, first_grows=True)
+        for part in (self.name, self.compare, self.view, self.figure, self.scale, self.more):
+            row.addWidget(part)
+        self._tint()
+
+    def _figures(self) -> list[tuple[str, str, str]]:
+        return [
+            (self.tr("One head"), "head", self.tr("The model's own weights")),
+            (
+                self.tr("No first token"),
+                "sinkless",
+                self.tr("The head's weights but those on the first token, made 100 % again"),
+            ),
+            (self.tr("Mean of heads"), "mean_heads", self.tr("Mean over this layer's heads")),
+            (self.tr("Max of heads"), "max_heads", self.tr("Maximum over this layer's heads")),
+            (self.tr("Mean of layers"), "mean_layers", self.tr("Mean over all heads and layers")),
+            (self.tr("Max of layers"), "max_layers", self.tr("Maximum over all heads and layers")),
+            (
+                self.tr("Rollout"),
+                "rollout",
+                self.tr("Head means multiplied from the first layer through this one"),
+            ),
+        ]
+
+    def _chooser(self, name: str, items: list[tuple[str, str, str]]) -> QComboBox:
+        box = ComboBox()
+        box.setAccessibleName(name)
+        box.setToolTip(name)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        for place, (words, value, tip) in enumerate(items):
+            box.addItem(words, value)
+            box.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        metrics = box.fontMetrics()
+        widest = max(metrics.horizontalAdvance(words) for words, _, _ in items)
+        # Room for one more letter is in the style's own margins.
+        box.setMinimumContentsLength(ceil(widest / metrics.horizontalAdvance("X")) - 1)
+        box.setIconSize(QSize(0, 0))  # no icons: their room is the name's
+        box.view().setTextElideMode(Qt.TextElideMode.ElideNone)
+        box.currentIndexChanged.connect(self.changed)
+        return box
+
+    def _build_menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._acts: list[tuple[QAction, str]] = []
+        for name, words, factor in (
+            ("zoom-in", self.tr("Larger cells\t+"), 1.5),
+            ("zoom-out", self.tr("Smaller cells\t-"), 1 / 1.5),
+            ("fit", self.tr("The whole map\t0"), 0.0),
+        ):
+            act = menu.addAction(words, lambda factor=factor: self.zoomed.emit(factor))
+            self._acts.append((act, name))
+        menu.addAction(self.tr("Go to token…\tCtrl+G"), self.goTo.emit)
+        menu.addSeparator()
+        names: list[tuple[str, object]] = [(name.capitalize(), name) for name in COLOUR_MAPS]
+        self._colours = self._group(menu, names, lambda: None)
+        self._colours.triggered.connect(lambda _: self.coloured.emit())
+        mnemonics.follow(menu)
+        return menu
+
+    def _group(
+        self, menu: QMenu, items: list[tuple[str, object]], then: Callable[[], None]
+    ) -> QActionGroup:
+        group = QActionGroup(menu)
+        for words, value in items:
+            act = menu.addAction(words)
+            act.setCheckable(True)
+            act.setData(value)
+            group.addAction(act)
+        group.actions()[0].setChecked(True)
+        group.triggered.connect(lambda _: then())
+        return group
+
+    # -- choices
+
+    @property
+    def chosen_view(self) -> str:
+        """maps, arcs or row."""
+        return str(self.view.currentData())
+
+    @property
+    def chosen_figure(self) -> Figure:
+        """What is shown of the attention."""
+        return self.figure.currentData()  # type: ignore[no-any-return]
+
+    @property
+    def chosen_scale(self) -> Scale:
+        """How weights become colours."""
+        return self.scale.currentData()  # type: ignore[no-any-return]
+
+    @property
+    def colours(self) -> str:
+        """The colour map."""
+        return str(self._colours.checkedAction().data())
+
+    def choose(self, *, scale: Scale | None = None, colours: str | None = None) -> None:
+        """Choose as the lists and the menu do."""
+        if scale is not None:
+            self.scale.setCurrentIndex(self.scale.findData(scale))
+        for act in self._colours.actions():
+            if act.data() == colours:
+                act.trigger()
+
+    # -- look
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._tint()
+
+    def _tint(self) -> None:
+        usual = self.tr("Layer {0} · head {1}").format(88, 88)
+        self.name.setMinimumWidth(self.name.fontMetrics().horizontalAdvance(usual))
+        size = round(16 * unit(self))
+        self.more.setIcon(icon("settings", self._theme))
+        self.compare.setIcon(icon("mask", self._theme))
+        for button in (self.more, self.compare):
+            button.setIconSize(QSize(size, size))
+        for act, name in self._acts:
+            act.setIcon(icon(name, self._theme))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """In a narrow panel the name of what is shown needs the room more than a button's."""
+        super().resizeEvent(event)
+        worded = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        icon_only = Qt.ToolButtonStyle.ToolButtonIconOnly
+        wide = self.width() >= _WIDE * unit(self)
+        self.compare.setToolButtonStyle(worded if wide else icon_only)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        changes = (QEvent.Type.FontChange, QEvent.Type.StyleChange)
+        if event.type() in changes and hasattr(self, "_acts"):
+            self._tint()

@@ -1,0 +1,149 @@
+"""What the cache would take at another dtype, batch or length: computed by the formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+from PySide6.QtWidgets import QVBoxLayout
+
+from explorer.figures.cost.cache import bytes_text, short_bytes
+from explorer.figures.cost.cache_estimate import DTYPES, WhatIf, what_if
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.card import ModelCard
+from explorer.trace.fingerprint import same_weights
+from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.canvases.charts.column_parts import Columns
+from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.kit import forms
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.paged_panel import Page
+from explorer.ui.panel.panel import View
+
+_MOST_TOKENS, _MOST_BATCH, _LENGTHS = 10_000_000, 4_096, 8
+
+
+class WhatIfPage(Page):
+    """Needs no run: the card of the model is enough, but for recurrent states."""
+
+    TITLE = QT_TRANSLATE_NOOP("WhatIfPage", "What if")
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        super().__init__()
+        self._card: ModelCard | None = None
+        self._layer_bytes: tuple[int, ...] = ()
+        self._dtype = ComboBox()
+        self._dtype.addItems(DTYPES)
+        self._dtype.setAccessibleName(self.tr("Number format of the cache"))
+        self._batch = forms.spin(self.tr("Sequences in the batch"), 1, _MOST_BATCH, 1)
+        self._length = forms.spin(self.tr("Tokens of each sequence"), 1, _MOST_TOKENS, 1)
+        self._length.setGroupSeparatorShown(True)
+        self._dtype.currentIndexChanged.connect(self._show)
+        for spin in (self._batch, self._length):
+            spin.valueChanged.connect(self._show)
+        row = forms.row(
+            ("", self._dtype), (self.tr("batch"), self._batch), (self.tr("tokens"), self._length)
+        )
+        self._words = ElidedLabel()
+        self.chart = ColumnChart(theme, self.tr("tokens, computed"), short_bytes, self._tip)
+        self.chart.setAccessibleName(self.tr("Cache bytes by length, computed"))
+        rows = QVBoxLayout(self)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(1)
+        rows.addLayout(row)
+        rows.addWidget(self._words)
+        rows.addWidget(self.chart, 1)
+
+    def needs(self, old: State, new: State) -> bool:
+        return super().needs(old, new) or old.card is not new.card
+
+    def show_state(self, new: State) -> str | None:
+        card = new.card if new.trace is None else new.trace.card
+        if card is None:
+            self._card = None
+            return self.tr("Open a model: what its cache would take is worked out here.")
+        index = new.step_index
+        steps = () if new.trace is None or index is None else new.trace.steps[index : index + 1]
+        self._layer_bytes = steps[0].cache_bytes_per_layer if steps else ()
+        if self._card is None or not same_weights(self._card.fingerprint, card.fingerprint):
+            self._begin_with(card)
+        self._card = card
+        self._show()
+        return None
+
+    def _begin_with(self, card: ModelCard) -> None:
+        """The loaded dtype, one sequence, the whole context."""
+        for part, value in ((self._batch, 1), (self._length, card.context or 1024)):
+            part.blockSignals(True)
+            part.setValue(value)
+            part.blockSignals(False)
+        self._dtype.blockSignals(True)
+        self._dtype.setCurrentText(card.dtype)
+        self._dtype.blockSignals(False)
+
+    def _worked_out(self, length: int) -> WhatIf | None:
+        assert self._card is not None
+        return what_if(
+            self._card, self._dtype.currentText(), self._batch.value(), length, self._layer_bytes
+        )
+
+    def _lengths(self) -> list[int]:
+        """Eighths of the length that is set."""
+        longest = self._length.value()
+        return sorted({max(1, longest * part // _LENGTHS) for part in range(1, _LENGTHS + 1)})
+
+    def _show(self) -> None:
+        if self._card is None:
+            return
+        found = self._worked_out(self._length.value())
+        self.chart.setVisible(found is not None)
+        if found is None:
+            self._words.setText(self.tr("No formula gives this model's bytes: its layers differ."))
+            return
+        computed = self.tr("Computed: {0}").format(bytes_text(found.total))
+        self._words.setText(" · ".join([computed, *self._beside(found)]))
+        lengths = self._lengths()
+        sizes = [float(one.total) for n in lengths if (one := self._worked_out(n)) is not None]
+        names = [f"{length:,}" for length in lengths]
+        self.chart.set_columns(Columns(np.array(sizes), ("formula",), names=names))
+
+    def _beside(self, found: WhatIf) -> list[str]:
+        assert self._card is not None
+        parts = []
+        if found.as_mha is not None:
+            parts.append(
+                self.tr("MHA, keys for all {0} heads: {1}").format(
+                    self._card.heads, short_bytes(found.as_mha)
+                )
+            )
+        if found.states is None:
+            parts.append(self.tr("recurrent states not measured yet: press Step"))
+        elif found.states:
+            parts.append(
+                self.tr("of it {0} recurrent states, as measured").format(short_bytes(found.states))
+            )
+        if self._card.context and self._length.value() > self._card.context:
+            parts.append(self.tr("beyond the context of {0}").format(f"{self._card.context:,}"))
+        return parts
+
+    def _tip(self, place: int) -> str:
+        length = self._lengths()[place]
+        found = self._worked_out(length)
+        assert found is not None
+        return self.tr("{0} tokens: {1}, computed").format(f"{length:,}", bytes_text(found.total))
+
+    def set_theme(self, theme: Theme) -> None:
+        self.chart.set_theme(theme)
+
+    def views(self) -> Mapping[str, View]:
+        return {self.tr("Cache by length, computed"): View(self.chart, self._table)}
+
+    def _table(self) -> Iterator[Sequence[object]]:
+        yield "dtype", "batch", "tokens", "computed_bytes"
+        for length in self._lengths():
+            found = self._worked_out(length)
+            if found is not None:
+                yield self._dtype.currentText(), self._batch.value(), length, found.total

@@ -1,0 +1,180 @@
+"""What the cache holds, layer by layer and step by step, beside the formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+
+from explorer.figures.cost import cache as figures
+from explorer.figures.cost.cache import CacheFigure, bytes_text, short_bytes
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.canvases.charts.column_parts import Columns, Part
+from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.canvases.charts.legend import Entry
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.chart_pair import TwinCharts, TwinPage
+from explorer.ui.panel.panel import View
+from explorer.ui.panels.kv_cache.words import KIND_COLOURS, tr
+
+
+class LayersPage(TwinPage):
+    """Columns are measured on the cache's own tensors; the dashes are the formula."""
+
+    TITLE = QT_TRANSLATE_NOOP("LayersPage", "Layers")
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        super().__init__()
+        self._figure: CacheFigure | None = None
+        layers = ColumnChart(theme, self.tr("layer"), short_bytes, self._layer_tip)
+        layers.setAccessibleName(self.tr("Cache bytes by layer"))
+        layers.picked.connect(lambda layer: session.select(layer=layer))
+        growth = ColumnChart(theme, self.tr("step"), short_bytes, self._growth_tip)
+        growth.setAccessibleName(self.tr("Cache bytes after each step"))
+        growth.picked.connect(lambda step: session.select(step=step))
+        self.set_charts(TwinCharts(theme, layers, growth))
+
+    def needs(self, old: State, new: State) -> bool:
+        return super().needs(old, new) or old.selection.layer != new.selection.layer
+
+    def show_state(self, new: State) -> str | None:
+        index = new.step_index
+        if new.trace is None or index is None:
+            self._figure = None
+            return ""
+        known = () if self._figure is None else self._figure.growth
+        figure = self._figure = figures.chart(new.trace, index, known)
+        if figure.off_reason:
+            return self.tr("The cache is {0}.").format(figure.off_reason)
+        layer = min(new.selection.layer, len(figure.layer_bytes) - 1)
+        self.charts.first.set_columns(_layer_columns(figure), selected=layer)
+        self.charts.second.set_columns(_growth_columns(figure), selected=index)
+        self.charts.set_words(
+            self._headline(figure), self._formula(figure), _legend(figure), self._more(figure)
+        )
+        return None
+
+    def views(self) -> Mapping[str, View]:
+        if self._figure is None or self._figure.off_reason:
+            return {}
+        return {
+            self.tr("Cache by layer"): View(self.charts.first, self._layer_table),
+            self.tr("Cache growth"): View(self.charts.second, self._growth_table),
+        }
+
+    # -- words
+
+    def _headline(self, figure: CacheFigure) -> str:
+        return self.tr("{0} bytes, {1}").format(
+            f"{figure.measured_bytes:,}", figures.verdict(figure)
+        )
+
+    def _formula(self, figure: CacheFigure) -> str:
+        if not figure.formula_bytes_per_token:
+            return self.tr("no keys and values: nothing grows with the tokens")
+        per_token = f"{figure.formula_bytes_per_token:,}"
+        start = f"{figure.formula} = {per_token}" if figure.formula else per_token
+        return self.tr("{0} × {1} tokens").format(start, f"{figure.tokens:,}")
+
+    def _more(self, figure: CacheFigure) -> str:
+        """What sharing keys saves, and how much context is left."""
+        parts = []
+        if figure.mha_factor > 1:
+            parts.append(
+                self.tr("keys shared by groups of heads (GQA): {0}, not {1}").format(
+                    short_bytes(figure.formula_bytes),
+                    short_bytes(figure.formula_bytes * figure.mha_factor),
+                )
+            )
+        if figure.context_left is not None:
+            parts.append(
+                self.tr("context left: {0} of {1} tokens").format(
+                    f"{figure.context_left:,}", f"{figure.context:,}"
+                )
+            )
+        return " · ".join(parts)
+
+    def _layer_tip(self, layer: int) -> str:
+        assert self._figure is not None
+        figure = self._figure
+        kind = figure.layer_kinds[layer] if layer < len(figure.layer_kinds) else ""
+        size = int(figure.layer_bytes[layer])
+        text = self.tr("Layer {0} ({1}): {2}").format(layer, tr(kind), bytes_text(size))
+        full = figure.layer_formula[layer] if layer < len(figure.layer_formula) else np.nan
+        if kind in figures.STATES:
+            return text + "\n" + self.tr("a state of fixed size, however many tokens were read")
+        if np.isnan(full) or size == full:
+            return text
+        return (
+            text
+            + "\n"
+            + self.tr("with every token kept it would be {0}").format(bytes_text(int(full)))
+        )
+
+    def _growth_tip(self, step: int) -> str:
+        assert self._figure is not None
+        held = self._figure.growth[step]
+        text = self.tr("After step {0}: {1} for {2} tokens").format(
+            step, bytes_text(held.total), f"{held.tokens:,}"
+        )
+        if len(self._figure.kinds) == 1:
+            return text
+        pairs = zip(self._figure.kinds, held.by_kind, strict=True)
+        return f"{text}\n" + ", ".join(f"{tr(kind)} {short_bytes(size)}" for kind, size in pairs)
+
+    # -- tables
+
+    def _layer_table(self) -> Iterator[Sequence[object]]:
+        assert self._figure is not None
+        yield "layer", "kind", "bytes", "formula_bytes"
+        figure = self._figure
+        rows = zip(
+            figure.layer_kinds, figure.layer_bytes.tolist(), figure.layer_formula.tolist(),
+            strict=True,
+        )  # fmt: skip
+        for layer, (kind, size, full) in enumerate(rows):
+            yield layer, kind, size, "" if full != full else int(full)
+
+    def _growth_table(self) -> Iterator[Sequence[object]]:
+        assert self._figure is not None
+        yield "step", "tokens", "bytes", *(f"{kind}_bytes" for kind in self._figure.kinds)
+        for step, held in enumerate(self._figure.growth):
+            yield step, held.tokens, held.total, *held.by_kind
+
+
+def _layer_columns(figure: CacheFigure) -> Columns:
+    kinds = [KIND_COLOURS.get(kind, "rest") for kind in figure.layer_kinds]
+    return Columns(figure.layer_bytes.astype(np.float64), kinds, marks=figure.layer_formula)
+
+
+def _growth_columns(figure: CacheFigure) -> Columns:
+    table = np.array([held.by_kind for held in figure.growth], np.float64)
+    tokens = np.array([held.tokens for held in figure.growth], np.float64)
+    return Columns(
+        table.sum(axis=1),
+        ("prefill",),
+        parts=[
+            Part(table[:, i], KIND_COLOURS.get(kind, "rest")) for i, kind in enumerate(figure.kinds)
+        ],
+        marks=tokens * figure.formula_bytes_per_token if figure.formula_bytes_per_token else None,
+    )
+
+
+def _legend(figure: CacheFigure) -> list[Entry]:
+    """Each kind with what it holds, and the formula."""
+    entries = []
+    for kind in figure.kinds:
+        sizes = [
+            size
+            for its, size in zip(figure.layer_kinds, figure.layer_bytes.tolist(), strict=False)
+            if its == kind
+        ]
+        words = tr("{0}: {1} × {2}") if len(set(sizes)) == 1 else tr("{0}: {1} layers, {2}")
+        shown = sizes[0] if len(set(sizes)) == 1 else sum(sizes)
+        colour = KIND_COLOURS.get(kind, "rest")
+        entries.append(Entry(words.format(tr(kind), len(sizes), short_bytes(shown)), colour))
+    if figure.formula:
+        entries.append(Entry(tr("formula, every token kept"), "formula", look="line"))
+    return entries

@@ -1,0 +1,33 @@
+"""KV cache: what it holds beside the formula, what it would take, and what lies in it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+from PySide6.QtWidgets import QWidget
+
+from explorer.session.session import Session
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.paged_panel import PagedPanel
+from explorer.ui.panels.kv_cache.estimate_page import WhatIfPage
+from explorer.ui.panels.kv_cache.layers_page import LayersPage
+from explorer.ui.panels.kv_cache.position_page import PositionPage
+
+
+class KvCachePanel(PagedPanel):
+    """Measured bytes on the cache's own tensors; what is computed is called so."""
+
+    ID = "kv-cache"
+    TITLE = QT_TRANSLATE_NOOP("KvCachePanel", "KV cache")
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "KvCachePanel", "Bytes of saved keys and values, measured, beside the formula"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "KvCachePanel",
+        "Type a prompt and press Step (Space): the keys and values that the model saves show here.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self.set_pages(
+            LayersPage(session, theme), WhatIfPage(session, theme), PositionPage(session, theme)
+        )

@@ -1,0 +1,136 @@
+"""Keys and values of one position, every layer and head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+from PySide6.QtWidgets import QPushButton, QVBoxLayout
+
+from explorer.figures.cost import kv_strips as figures
+from explorer.figures.cost.kv_strips import Strips
+from explorer.figures.text import tokens
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.ui.canvases.maps.kv_strips import StripsView
+from explorer.ui.kit import forms
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.paged_panel import Page
+from explorer.ui.panel.panel import View
+
+
+class PositionPage(Page):
+    """Keys are in the trace; values are read off the engine's cache when asked for."""
+
+    TITLE = QT_TRANSLATE_NOOP("PositionPage", "Keys and values")
+
+    def __init__(self, session: Session, theme: Theme) -> None:
+        super().__init__()
+        self._session = session
+        self._state: State | None = None
+        self._rows: tuple[tuple[str, Strips], ...] = ()
+        self._slot = forms.spin(self.tr("Position"), 0, 0, 0)
+        self._slot.valueChanged.connect(self._show)
+        self._read = QPushButton(self.tr("Read values"))
+        self._read.setToolTip(self.tr("Keys are recorded in every pass; values are not: they are "
+                                      "read off the engine's cache"))  # fmt: skip
+        self._read.clicked.connect(lambda: session.read_slot(self._slot.value()))
+        self._words = ElidedLabel()
+        self.view = StripsView(theme, self._tip)
+        self.view.setAccessibleName(self.tr("Keys and values of one position by layer and head"))
+        self.view.hovered.connect(self._read_out)
+        rows = QVBoxLayout(self)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(1)
+        rows.addLayout(forms.row((self.tr("position"), self._slot), ("", self._read)))
+        rows.addWidget(self._words)
+        rows.addWidget(self.view, 1)
+
+    def needs(self, old: State, new: State) -> bool:
+        return (
+            super().needs(old, new)
+            or old.slot_read is not new.slot_read
+            or old.status.activity != new.status.activity
+            or old.selection.key != new.selection.key
+        )
+
+    def show_state(self, new: State) -> str | None:
+        index = new.step_index
+        if new.trace is None or index is None:
+            self._state = None
+            return ""
+        before, self._state = self._state, new
+        self._slot.blockSignals(True)
+        self._slot.setRange(0, new.trace.read_slots(index) - 1)
+        key = new.selection.key
+        if key is not None and (before is None or before.selection.key != key):
+            self._slot.setValue(key)
+        self._slot.blockSignals(False)
+        ready = new.card is not None and new.status.activity in ("idle", "checking")
+        self._read.setEnabled(ready and new.trace.request.uses_cache)
+        self._show()
+        return None
+
+    def _show(self) -> None:
+        state = self._state
+        if state is None or state.trace is None or state.step_index is None:
+            return
+        rows = [(self.tr("keys, layer by layer"),
+                 figures.keys_at(state.trace, state.step_index, self._slot.value()))]  # fmt: skip
+        values = self._values(state)
+        if values is not None:
+            rows.append((self.tr("values"), values))
+        self._rows = tuple(rows)
+        self.view.set_rows(*self._rows)
+        self._words.setText(self._summary())
+
+    def _values(self, state: State) -> Strips | None:
+        """The values that were read, if they are of this position."""
+        found = state.slot_read
+        if found is None or not found.fits(state.trace, state.step_index):
+            return None
+        return figures.values_of(found.facts) if found.facts["slot"] == self._slot.value() else None
+
+    def _summary(self) -> str:
+        state = self._state
+        assert state is not None
+        assert state.trace is not None
+        slot = self._slot.value()
+        if len(self._rows) > 1:
+            text = self.tr("position {0} {1}")
+        elif not state.trace.request.uses_cache:
+            text = self.tr("position {0} {1}: without a cache values are not kept")
+        else:
+            text = self.tr("position {0} {1}: values are not recorded, Read values asks the engine")
+        return text.format(slot, tokens.visible(state.trace.tokens[slot].raw))
+
+    def _tip(self, row: int, layer: int, head: int) -> str:
+        strips = self._rows[row][1]
+        part = strips.layers[layer]
+        if part is None:
+            return self.tr("Layer {0}: {1}").format(layer, strips.reasons[layer])
+        numbers = part[head]
+        return self.tr("Layer {0}, KV head {1}: {2} numbers from {3} to {4}, length {5}").format(
+            layer, head, len(numbers), f"{numbers.min():.3g}", f"{numbers.max():.3g}",
+            f"{np.linalg.norm(numbers):.3g}",
+        )  # fmt: skip
+
+    def _read_out(self, words: str) -> None:
+        if self._state is not None:
+            self._words.setText(words or self._summary())
+
+    def set_theme(self, theme: Theme) -> None:
+        self.view.set_theme(theme)
+
+    def views(self) -> Mapping[str, View]:
+        return {self.tr("Keys and values"): View(self.view, self._table)} if self._rows else {}
+
+    def _table(self) -> Iterator[Sequence[object]]:
+        yield "what", "layer", "kv_head", "dimension", "number"
+        for place, (_, strips) in enumerate(self._rows):
+            for layer, part in enumerate(strips.layers):
+                for head, numbers in enumerate(() if part is None else part):
+                    for dimension, number in enumerate(numbers.tolist()):
+                        yield ("key", "value")[place], layer, head, dimension, number

@@ -1,0 +1,178 @@
+"""Model: how the open model is built, what works on it, and how it reads text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from explorer.figures.text.sentences import fitting
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.card import ModelCard
+from explorer.trace.found_models import Recipe
+from explorer.ui.files import caption
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.panel import Panel, View
+from explorer.ui.panels.model import card_text
+
+
+class ModelPanel(Panel):
+    """Sections of text; asks for the recipe when it is first seen with a model."""
+
+    ID = "model"
+    BESIDE = "attention"
+    TITLE = QT_TRANSLATE_NOOP("ModelPanel", "Model")
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "ModelPanel", "How this model is built, counted from its config, and what works on it"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "ModelPanel",
+        "Choose a model at the top left: how it is built and what works on it shows here. "
+        "Then type a prompt and press Step (Space).",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._card: ModelCard | None = None
+        self._recipe: Recipe | None = None
+        self._problem = ""
+        self._open = False  # the card is of the open model, not of a saved session
+        self._page = QWidget()
+        self._column = QVBoxLayout(self._page)
+        self._column.setContentsMargins(4, 0, 8, 4)
+        self._column.setSpacing(2)
+        self._name = QLabel()
+        self._name.setProperty("look", "heading")
+        self._name.setTextFormat(Qt.TextFormat.PlainText)
+        self._name.setWordWrap(True)
+        self._column.addWidget(self._name)
+        self._bodies: dict[str, tuple[QLabel, QLabel]] = {}
+        for key, title in (
+            ("source", ""),
+            ("warnings", self.tr("Worth knowing")),
+            ("recipe", self.tr("How it is built")),
+            ("compare", self.tr("The same design, scaled")),
+            ("cache", self.tr("What the KV cache takes")),
+            ("works", ""),
+            ("modes", self.tr("Engine modes (menu Run)")),
+            ("tokens", self.tr("How it reads text")),
+        ):
+            self._bodies[key] = self._section(title)
+        self._column.addStretch(1)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setWidget(self._page)
+        for part in (self._page, self._area.viewport()):
+            part.setAutoFillBackground(False)
+        self._area.setAccessibleName(self.tr("Model card"))
+        self._area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.content.addWidget(self._area, 1)
+
+    def _section(self, title: str) -> tuple[QLabel, QLabel]:
+        head, body = QLabel(title), QLabel()
+        head.setProperty("look", "title")
+        head.setContentsMargins(0, 8, 0, 0)
+        head.setWordWrap(True)
+        body.setProperty("look", "rich")
+        body.setWordWrap(True)
+        # Lines and tables wrap where the panel ends: none may make the page wider than it is.
+        body.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        body.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._column.addWidget(head)
+        self._column.addWidget(body)
+        return head, body
+
+    def show_state(self, old: State | None, new: State) -> None:
+        shown = (self._card, self._recipe, self._problem, self._open)
+        self._open = new.card is not None
+        self._card = new.card or (new.trace.card if new.trace is not None else None)
+        self._recipe = new.recipe if self._open else None
+        self._problem = new.recipe_problem
+        if old is None or shown != (self._card, self._recipe, self._problem, self._open):
+            self._draw()
+        if self._open and self._recipe is None:
+            self.session.describe_model()
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self._draw()
+
+    def caption_of(self, name: str, view: View) -> str:
+        card = self._card
+        return caption.words("" if card is None else card.name, [name], None, "")
+
+    def views(self) -> Mapping[str, View]:
+        if self._card is None:
+            return {}
+        return {self.tr("Model card"): View(self._page, self._table)}
+
+    def _draw(self) -> None:
+        card = self._card
+        if card is None:
+            self.show_empty()
+            return
+        self._name.setText(fitting(card.name))
+        self._put("source", card_text.paragraphs([self._source(card)]))
+        self._put("warnings", card_text.paragraphs(card.warnings))
+        self._bodies["works"][0].setText(card_text.tested(card, self.tr))
+        self._put("works", card_text.capabilities(card.capabilities, self.theme, self.tr))
+        self._put("modes", card_text.paragraphs(card_text.mode_lines(card, self.tr)))
+        self._put("tokens", card_text.paragraphs(card_text.token_lines(card, self.tr)))
+        self._draw_recipe()
+        self.show_content()
+
+    def _draw_recipe(self) -> None:
+        recipe = self._recipe
+        if recipe is None:
+            words = self._problem or (
+                self.tr("Reading the config…") if self._open
+                else self.tr("A saved session holds no recipe; open its model to read it.")
+            )  # fmt: skip
+            self._put("recipe", card_text.paragraphs([words]))
+            self._put("compare", "")
+            self._put("cache", "")
+            return
+        self._put("recipe", card_text.recipe_lines(recipe))
+        compare = card_text.compare_rows(recipe, self.tr)
+        self._put("compare", card_text.table(compare, self.theme, strong_last=True))
+        self._put("cache", card_text.table(card_text.cache_rows(recipe, self.tr), self.theme))
+
+    def _put(self, key: str, text: str) -> None:
+        head, body = self._bodies[key]
+        if body.text() != text:
+            body.setText(text)
+        head.setVisible(bool(text) and bool(head.text()))
+        body.setVisible(bool(text))
+
+    def _source(self, card: ModelCard) -> str:
+        parts = [card.architecture, card.source, card.dtype, card.device, card.path]
+        return " · ".join(part for part in parts if part)
+
+    def _table(self) -> Iterator[Sequence[object]]:
+        """Field and value; sentences in the order in which they are read."""
+        card, recipe = self._card, self._recipe
+        assert card is not None
+        yield "field", "value"
+        yield "model", card.name
+        yield "architecture", card.architecture
+        yield "source", card.source
+        for line in card.warnings:
+            yield "warning", line
+        if recipe is not None:
+            yield "parameters", recipe.parameters
+            yield "parameters_rule_of_thumb", recipe.parameters_rule_of_thumb
+            yield "tying_saves", recipe.tying_saves
+            for dtype, size in recipe.kv_bytes_per_token.items():
+                yield f"kv_bytes_per_token {dtype}", size
+            for line in recipe.recipe:
+                yield "recipe", line
+        for one in card.capabilities:
+            yield one.name, ("offered: " if one.offered else "not offered: ") + one.words
+        for line in card_text.mode_lines(card, self.tr):
+            yield "mode", line
+        for line in card_text.token_lines(card, self.tr):
+            yield "tokens", line

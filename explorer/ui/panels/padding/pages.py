@@ -1,0 +1,34 @@
+"""A page of the padding panel: what is found in a sentence, a grid of all rows, a note below."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from explorer.ui.canvases.tokens.token_grid import TokenGrid
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.look.theme import Theme
+
+
+class GridPage(QWidget):
+    """Its rows are those of one batch."""
+
+    picked = Signal(int)  # row of the batch
+
+    def __init__(self, theme: Theme, words_name: str, grid_name: str) -> None:
+        super().__init__()
+        self.words = SentenceLabel()
+        self.words.setAccessibleDescription(words_name)
+        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.grid = TokenGrid(theme)
+        self.grid.setAccessibleName(grid_name)
+        self.grid.picked.connect(self.picked)
+        self.note = ElidedLabel()
+        self.note.setProperty("look", "small")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(4, 4, 4, 0)
+        column.setSpacing(3)
+        column.addWidget(self.words)
+        column.addWidget(self.grid, 1)
+        column.addWidget(self.note)

@@ -1,0 +1,288 @@
+"""Many draws: what chance makes of a distribution, and what greedy misses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from explorer.figures.text import tokens
+from explorer.session.session import Session
+from explorer.session.state import Experiment, State
+from explorer.ui.access.wheel_guard import TabWidget
+from explorer.ui.canvases.tokens.token_bars import Bars, Row
+from explorer.ui.kit import forms
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.panel import Panel, View
+from explorer.wording import exact_percent, percent
+
+_MOST_ROWS = 200
+
+
+class DrawsPanel(Panel):
+    """Both need the model; both are about the prefix of the step that is looked at."""
+
+    ID = "draws"
+    BESIDE = "attention"
+    TITLE = QT_TRANSLATE_NOOP("DrawsPanel", "Many draws")
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "DrawsPanel", "The same prefix continued many times, and searched for better than greedy"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "DrawsPanel",
+        "Type a prompt and press Step (Space): then its next token can be drawn many times here.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._state: State | None = None
+        self._bars = Bars(theme, (self.tr("exact"), self.tr("drawn")))
+        self._bars.setAccessibleName(self.tr("Next token: exact probability beside share drawn"))
+        self._bars.capacityChanged.connect(self._show_draws)
+        self._drawn_table = forms.table(self.tr("Continuations drawn"), 2)
+        self._found_table = forms.table(self.tr("Greedy and the best sequence found"), 3)
+        self._drawn_words, self._found_words = forms.words(), forms.words()
+        self._tabs = TabWidget()
+        self._tabs.addTab(self._build_draws(), self.tr("Draw many"))
+        self._tabs.addTab(self._build_search(), self.tr("Better than greedy?"))
+        self.content.addWidget(self._tabs, 1)
+
+    def _build_draws(self) -> QWidget:
+        self._count = forms.spin(self.tr("Number of draws"), 1, 100_000, 50)
+        self._length = forms.spin(self.tr("Tokens per draw"), 1, 64, 5)
+        self._draw = QPushButton(self.tr("Draw"))
+        self._draw.setToolTip(self.tr("With the sampling settings of the controls"))
+        self._draw.clicked.connect(self._draw_many)
+        self._stop_draws = self._stop_button()
+        row = forms.row(
+            (self.tr("Draws"), self._count), (self.tr("of"), self._length),
+            (self.tr("tokens"), None), ("", self._draw), ("", self._stop_draws),
+        )  # fmt: skip
+        return forms.page(row, self._drawn_words, self._bars, self._drawn_table)
+
+    def _build_search(self) -> QWidget:
+        self._depth = forms.spin(self.tr("Depth: tokens of the sequence"), 1, 16, 4)
+        self._width = forms.spin(self.tr("Width of the beam"), 1, 64, 4)
+        self._passes = forms.spin(self.tr("Passes at most"), 1, 20_000, 200)
+        self._search = QPushButton(self.tr("Search"))
+        self._search.setToolTip(
+            self.tr("A beam first, then the most probable beginnings, until nothing can be better")
+        )
+        self._search.clicked.connect(self._begin_search)
+        self._stop_search = self._stop_button()
+        row = forms.row(
+            (self.tr("Depth"), self._depth), (self.tr("beam"), self._width),
+            (self.tr("passes"), self._passes), ("", self._search), ("", self._stop_search),
+        )  # fmt: skip
+        return forms.page(row, self._found_words, self._found_table)
+
+    def _stop_button(self) -> QPushButton:
+        """Beside the one that begins, never in its place: a second click would end it at once."""
+        button = QPushButton(self.tr("Stop"))
+        button.setEnabled(False)
+        button.clicked.connect(self.session.cancel)
+        return button
+
+    def _draw_many(self) -> None:
+        self.session.draw_many(self._count.value(), self._length.value())
+
+    def _begin_search(self) -> None:
+        self.session.search(self._depth.value(), self._width.value(), self._passes.value())
+
+    @property
+    def _under_way(self) -> str:
+        return "" if self._state is None else self._state.status.experiment
+
+    # -- showing
+
+    def show_state(self, old: State | None, new: State) -> None:
+        same = (
+            old is not None
+            and old.trace is new.trace
+            and old.step_index == new.step_index
+            and old.draws is new.draws
+            and old.found is new.found
+            and old.sampling == new.sampling
+            and old.status.activity == new.status.activity
+            and old.status.experiment == new.status.experiment
+        )
+        if same:
+            return
+        self._state = new
+        if new.trace is None or new.step_index is None:
+            self.show_empty()
+            return
+        ready = new.card is not None and new.status.activity in ("idle", "checking")
+        drawing, searching = (new.status.experiment == kind for kind in ("draws", "search"))
+        self._draw.setEnabled(ready and not new.sampling.takes_best)
+        self._stop_draws.setEnabled(drawing)
+        self._search.setEnabled(ready)
+        self._stop_search.setEnabled(searching)
+        self._show_draws()
+        self._show_found()
+        self.show_content()
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self._bars.set_theme(theme)
+        self._show_draws()
+
+    def views(self) -> Mapping[str, View]:
+        views = {}
+        if self._shown("draws") is not None:
+            views[self.tr("Next token, drawn")] = View(self._bars, self._first_rows)
+            views[self.tr("Continuations")] = View(self._drawn_table, self._continuation_rows)
+        if self._shown("found") is not None:
+            views[self.tr("Best sequence")] = View(self._found_table, self._found_rows)
+        return views
+
+    def _shown(self, name: str) -> Experiment | None:
+        """An experiment, if it is about the prefix on screen."""
+        state = self._state
+        found: Experiment | None = None if state is None else getattr(state, name)
+        fits = found is not None and state is not None
+        return found if fits and found.fits(state.trace, state.step_index) else None
+
+    def _show_draws(self) -> None:
+        found = self._shown("draws")
+        for part in (self._bars, self._drawn_table):
+            part.setVisible(found is not None)
+        if found is None:
+            self._drawn_words.setText(self._words_before())
+            return
+        facts = found.facts
+        self._drawn_words.setText(self._words_of(facts))
+        self._bars.set_rows(self._bar_rows(facts))
+        rows = facts["continuations"][:_MOST_ROWS]
+        forms.fill(
+            self._drawn_table,
+            (self.tr("continuation"), self.tr("times")),
+            [(tokens.visible(row["raw"]), f"{row['drawn']:,}") for row in rows],
+        )
+
+    def _words_before(self) -> str:
+        """In place of draws: why there are none, or that they are coming."""
+        if self._under_way == "draws":
+            return self.tr("The first draw is being made…")
+        if self._state is not None and self._state.sampling.takes_best:
+            return self.tr("Greedy gives the same tokens every time: switch it off to draw many.")
+        return self.tr("Each draw continues the prefix of the step on screen by itself.")
+
+    def _words_of(self, facts: dict[str, Any]) -> str:
+        """How many draws, and how far their shares are from what was expected."""
+        count, asked = facts["count"], facts["asked"]
+        draws = _number(count, self.tr("1 draw"), self.tr("{0} draws"))
+        if count < asked:
+            going_on = self._under_way == "draws"
+            so_far = self.tr("{0} of {1} draws so far"), self.tr("Stopped after {0} of {1} draws")
+            draws = so_far[not going_on].format(f"{count:,}", f"{asked:,}")
+        words = self.tr("{0}, {1} each, in {2}: {3}.").format(
+            draws,
+            _number(facts["length"], self.tr("1 token"), self.tr("{0} tokens")),
+            _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes")),
+            _number(
+                facts["distinct"],
+                self.tr("the same continuation every time"),
+                self.tr("{0} different continuations"),
+            ),
+        )
+        miss = _miss(facts)
+        if miss is None:
+            more = self.tr("No single first token was expected even once: draw more.")
+        else:
+            more = self.tr(
+                "Of first tokens expected at least once, the share drawn is off by {0} on average."
+            ).format(percent(miss))
+        return f"{words} {more}"
+
+    def _bar_rows(self, facts: dict[str, Any]) -> list[Row]:
+        fits = max(self._bars.rows_that_fit(), 1)
+        rows = sorted(facts["first"], key=lambda row: (-row["exact"], row["id"]))[:fits]
+        return [
+            Row(
+                key=row["id"],
+                label=tokens.visible(row["raw"]),
+                first=row["exact"],
+                first_text=percent(row["exact"]),
+                second=row["drawn"] / facts["count"],
+                second_text=percent(row["drawn"] / facts["count"]),
+                tip=self.tr("id {0}: drawn {1} of {2} times, expected {3}").format(
+                    row["id"], row["drawn"], facts["count"],
+                    f"{row['exact'] * facts['count']:.3g}",
+                ),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def _show_found(self) -> None:
+        found = self._shown("found")
+        self._found_table.setVisible(found is not None)
+        if found is None:
+            self._found_words.setText(
+                self.tr("Greedy takes the best token each time; that need not be the most probable "
+                        "sequence. Search looks for one that beats it.")
+            )  # fmt: skip
+            return
+        facts = found.facts
+        greedy, best = facts["greedy"], facts["best"]
+        if facts["beats_greedy"]:
+            text = self.tr("This sequence is {0} times as probable as the greedy one.").format(
+                f"{best['probability'] / greedy['probability']:.3g}"
+            )
+        elif facts["proven"]:
+            text = self.tr("There is none: greedy is the most probable sequence here.")
+        else:
+            text = self.tr("None found within these bounds.")
+        if facts["proven"]:
+            passes = _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes"))
+            searched = self.tr("Proven in {0}.").format(passes)
+        else:
+            searched = self.tr(
+                "{0} passes did not settle it: something of up to {1} may still be there."
+            ).format(f"{facts['passes']:,}", exact_percent(facts["bound"]))
+        self._found_words.setText(f"{text} {searched}")
+        forms.fill(
+            self._found_table,
+            ("", self.tr("sequence"), self.tr("probability")),
+            [
+                (name, tokens.visible(b"".join(one["raw"])), exact_percent(one["probability"]))
+                for name, one in ((self.tr("greedy"), greedy), (self.tr("best found"), best))
+            ],
+        )
+
+    def _first_rows(self) -> Iterator[Sequence[object]]:
+        found = self._shown("draws")
+        yield "id", "text", "exact_probability", "raw_probability", "drawn", "draws"
+        for row in found.facts["first"] if found else ():
+            text = tokens.visible(row["raw"])
+            raw = row["raw_probability"]
+            yield row["id"], text, row["exact"], raw, row["drawn"], found.facts["count"]
+
+    def _continuation_rows(self) -> Iterator[Sequence[object]]:
+        found = self._shown("draws")
+        yield "ids", "text", "drawn"
+        for row in found.facts["continuations"] if found else ():
+            yield " ".join(map(str, row["ids"])), tokens.visible(row["raw"]), row["drawn"]
+
+    def _found_rows(self) -> Iterator[Sequence[object]]:
+        found = self._shown("found")
+        yield "which", "ids", "text", "probability", "log_probability"
+        for name in ("greedy", "best") if found else ():
+            one = found.facts[name]
+            text = tokens.visible(b"".join(one["raw"]))
+            ids = " ".join(map(str, one["ids"]))
+            yield name, ids, text, one["probability"], one["log_probability"]
+
+
+def _number(count: int, one: str, more: str) -> str:
+    return one if count == 1 else more.format(f"{count:,}")
+
+
+def _miss(facts: dict[str, Any]) -> float | None:
+    """Mean distance of share and probability over tokens expected at least once, if any was."""
+    count = facts["count"]
+    miss = [abs(row["drawn"] / count - row["exact"])
+            for row in facts["first"] if row["exact"] * count >= 1]  # fmt: skip
+    return sum(miss) / len(miss) if miss else None

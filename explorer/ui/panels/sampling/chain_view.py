@@ -1,0 +1,280 @@
+"""The chain as a table of stages; the selected one's work as curves; what only this panel sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QTableWidget,
+    QTableWidgetItem,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures.prediction import sampling as figures
+from explorer.figures.prediction.sampling import Chain, Orders
+from explorer.sampling import Stage
+from explorer.trace.request import ORDER, Sampling
+from explorer.ui.access.wheel_guard import DoubleSpinBox
+from explorer.ui.canvases.charts.distribution_plot import CurvePair, Curves
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panels.sampling import words
+from explorer.wording import exact_percent, information
+
+
+class ChainView(QWidget):
+    """Follows whatever chain it is given; `wished` asks for other settings."""
+
+    wished = Signal(object)  # Sampling
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._chain: Chain | None = None
+        self._sampling = Sampling()  # of the controls: what a wish starts from
+        self._stage = ""  # the selected one, by name
+        self._table = self._build_table()
+        self.curves = CurvePair(
+            theme,
+            (self.tr("probability"), self.tr("cumulative"), self.tr("before"), self.tr("after")),
+        )
+        self.curves.setAccessibleName(self.tr("The distribution before and after one stage"))
+        self._outcome = _small_label()
+        self._why = _small_label()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(4, 4, 4, 2)
+        column.setSpacing(3)
+        column.addWidget(self._table)
+        column.addLayout(self._build_settings())
+        column.addWidget(self.curves, 1)
+        column.addWidget(self._outcome)
+        column.addWidget(self._why)
+
+    def _build_table(self) -> QTableWidget:
+        table = QTableWidget(0, 5)
+        table.setHorizontalHeaderLabels(
+            [self.tr("stage"), self.tr("setting"), self.tr("tokens kept"), self.tr("mass kept"),
+             self.tr("entropy")]
+        )  # fmt: skip
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(24)
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        table.setAccessibleName(self.tr("Stages of the sampling chain"))
+        header = table.horizontalHeader()
+        # Fixed: measuring every cell again at each move of a slider is what takes the time.
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setHighlightSections(False)
+        table.itemSelectionChanged.connect(self._on_selected)
+        return table
+
+    def _build_settings(self) -> QHBoxLayout:
+        self._min_p = self._spin(
+            self.tr("Min-p"), 1.0, self.tr("Keep tokens with at least this share of the best "
+            "one's probability; 0 = off")
+        )  # fmt: skip
+        self._min_p.valueChanged.connect(lambda value: self._wish(min_p=value))
+        self._penalty = self._spin(
+            self.tr("Repetition penalty"), 10.0, self.tr("Above 1: tokens that are already in the "
+            "text become less probable; 1 = off")
+        )  # fmt: skip
+        self._penalty.setMinimum(0.05)
+        self._penalty.valueChanged.connect(lambda value: self._wish(repetition_penalty=value))
+        self._up = self._button("▲", self.tr("Let the selected stage work earlier"))
+        self._up.clicked.connect(lambda: self._move(-1))
+        self._down = self._button("▼", self.tr("Let the selected stage work later"))
+        self._down.clicked.connect(lambda: self._move(1))
+        self._usual = self._button(self.tr("Usual order"), self.tr("The order of transformers"))
+        self._usual.clicked.connect(lambda: self._wish(order=ORDER))
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        for text, spin in ((self.tr("Min-p"), self._min_p), (self.tr("Penalty"), self._penalty)):
+            label = QLabel(text)
+            label.setBuddy(spin)
+            row.addWidget(label)
+            row.addWidget(spin)
+        row.addStretch(1)
+        for button in (self._up, self._down, self._usual):
+            row.addWidget(button)
+        return row
+
+    def _spin(self, name: str, most: float, tip: str) -> QDoubleSpinBox:
+        spin = DoubleSpinBox()
+        spin.setRange(0, most)
+        spin.setDecimals(2)
+        spin.setSingleStep(0.05)
+        spin.setKeyboardTracking(False)
+        spin.setAccessibleName(name)
+        spin.setToolTip(tip)
+        return spin
+
+    def _button(self, text: str, tip: str) -> QToolButton:
+        button = QToolButton()
+        button.setText(text)
+        button.setToolTip(tip)
+        button.setAccessibleName(tip)
+        button.setProperty("look", "flat")
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        return button
+
+    # -- showing
+
+    def show_chain(
+        self,
+        chain: Chain,
+        orders: Orders | None,
+        controls: Sampling,
+        label: Callable[[int], str],
+    ) -> None:
+        """Other figures; `controls` are the settings that a wish changes."""
+        self._chain, self._sampling = chain, controls
+        self._fill(chain)
+        for spin, value in (
+            (self._min_p, chain.sampling.min_p), (self._penalty, chain.sampling.repetition_penalty)
+        ):  # fmt: skip
+            blocked = spin.blockSignals(True)
+            spin.setValue(value)
+            spin.blockSignals(blocked)
+        self._outcome.setText(words.outcome(self.tr, chain, label))
+        why = "" if orders is None else words.why_orders_differ(self.tr, orders, chain.sampling)
+        self._why.setText(why)
+        self._why.setVisible(bool(why))
+        self._draw()
+
+    def _fill(self, chain: Chain) -> None:
+        table = self._table
+        blocked = table.blockSignals(True)
+        if table.rowCount() != len(chain.stages):
+            table.setRowCount(len(chain.stages))
+        row_of = {stage.name: row for row, stage in enumerate(chain.stages)}
+        for row, stage in enumerate(chain.stages):
+            ties = words.ties(self.tr, chain.stages[max(row - 1, 0)], stage, chain.sampling)
+            for column, text in enumerate(self._cells(stage, chain.sampling, bool(ties))):
+                item = table.item(row, column)
+                if item is None:
+                    item = QTableWidgetItem()
+                    if column:
+                        side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+                        item.setTextAlignment(side)
+                    table.setItem(row, column, item)
+                if item.text() != text:
+                    item.setText(text)
+                item.setToolTip(ties)
+        # Without a choice of the user's: the last stage that cut anything, else that did anything.
+        active = [stage for stage in chain.stages if stage.active]
+        cut = [stage for stage in active if stage.mass_kept < 1]
+        row = row_of.get(self._stage, row_of[(cut or active)[-1].name])
+        if row != table.currentRow():
+            table.selectRow(row)
+        height = table.horizontalHeader().height() + 4
+        height += sum(table.rowHeight(i) for i in range(table.rowCount()))
+        if height != table.height():
+            table.setFixedHeight(height)
+        table.blockSignals(blocked)
+        self._follow_selection()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Columns as wide as their widest words in the font of now."""
+        super().resizeEvent(event)
+        metrics = self._table.fontMetrics()
+        widest = (
+            self.tr("setting"),
+            self.tr("tokens kept"),
+            self.tr("mass kept") + " ",
+            information(0.0001),
+        )
+        for column, text in enumerate(widest, 1):
+            self._table.setColumnWidth(column, metrics.horizontalAdvance(text) + 22)
+
+    def _cells(self, stage: Stage, sampling: Sampling, ties: bool) -> tuple[str, ...]:
+        kept = self.tr("{0} (ties)") if ties else "{0}"
+        return (
+            words.name(self.tr, stage.name),
+            words.setting(self.tr, stage, sampling),
+            kept.format(f"{stage.kept:,}"),
+            exact_percent(stage.mass_kept),
+            information(stage.entropy_nats),
+        )
+
+    def table_rows(self) -> Iterator[Sequence[object]]:
+        """The stages as plain values, for a file."""
+        yield "stage", "active", "tokens_kept", "mass_kept", "entropy_nats"
+        for stage in self._chain.stages if self._chain else ():
+            yield stage.name, stage.active, stage.kept, stage.mass_kept, stage.entropy_nats
+
+    @property
+    def table(self) -> QTableWidget:
+        return self._table
+
+    def set_theme(self, theme: Theme) -> None:
+        self.curves.set_theme(theme)
+
+    def _draw(self) -> None:
+        chain = self._chain
+        if chain is None:
+            return
+        row = max(self._table.currentRow(), 0)
+        stage, before = chain.stages[row], chain.stages[max(row - 1, 0)]
+        # The number is drawn on the final distribution: shown wherever that is already reached.
+        last = np.array_equal(stage.p, chain.stages[-1].p)
+        data = Curves(
+            before=figures.curve(before.p),
+            after=figures.curve(stage.p),
+            kept=stage.kept,
+            total=before.kept,
+            level=chain.sampling.top_p if stage.name == "top_p" and stage.active else None,
+            u=chain.u if last else None,
+            landed=chain.landed if last else None,
+        )
+        line = self.tr("{0}: {1} of {2} tokens kept, {3} of the mass, entropy {4}").format(
+            words.name(self.tr, stage.name), f"{stage.kept:,}", f"{before.kept:,}",
+            exact_percent(stage.mass_kept), information(stage.entropy_nats),
+        )  # fmt: skip
+        ties = words.ties(self.tr, before, stage, chain.sampling)
+        self.curves.set_curves(data, " · ".join(filter(None, (line, ties))))
+
+    # -- wishes
+
+    def _on_selected(self) -> None:
+        row = self._table.currentRow()
+        if self._chain is not None and 0 <= row < len(self._chain.stages):
+            self._stage = self._chain.stages[row].name
+            self._draw()
+        self._follow_selection()
+
+    def _follow_selection(self) -> None:
+        chain, row = self._chain, self._table.currentRow()
+        movable = chain is not None and row >= 0 and not chain.sampling.takes_best
+        name = chain.stages[row].name if chain is not None and row >= 0 else ""
+        order = chain.sampling.order if chain is not None else ORDER
+        self._up.setEnabled(movable and name in order[1:])
+        self._down.setEnabled(movable and name in order[:-1])
+        self._usual.setVisible(not figures.is_default(order))
+
+    def _move(self, by: int) -> None:
+        if self._chain is None:
+            return
+        name = self._chain.stages[self._table.currentRow()].name
+        self._stage = name
+        if name in ORDER:
+            self._wish(order=figures.moved(self._sampling.order, name, by))
+
+    def _wish(self, **changes: object) -> None:
+        self.wished.emit(msgspec.structs.replace(self._sampling, **changes))
+
+
+def _small_label() -> QLabel:
+    return SentenceLabel(look="small")

@@ -1,0 +1,169 @@
+"""Sampling: from logits to a token, stage by stage, over the whole vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+
+from explorer.figures.prediction import sampling as figures
+from explorer.figures.prediction.next_token import FEW
+from explorer.figures.prediction.sampling import Chain, Orders
+from explorer.sampling import SamplingError
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.request import Sampling
+from explorer.trace.step import Token
+from explorer.ui.access.wheel_guard import TabWidget
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.panel import Panel, View
+from explorer.ui.panels.sampling import words
+from explorer.ui.panels.sampling.chain_view import ChainView
+from explorer.ui.panels.sampling.token_view import TokenView
+from explorer.ui.threads.worker import Worker
+
+
+class SamplingPanel(Panel):
+    """Needs no model: the raw logits are there, the rest follows the controls."""
+
+    ID = "sampling"
+    BESIDE = "attention"
+    TITLE = QT_TRANSLATE_NOOP("SamplingPanel", "Sampling")
+    EXPLANATION = QT_TRANSLATE_NOOP("SamplingPanel", "From logits to a token, stage by stage")
+    EMPTY = QT_TRANSLATE_NOOP(
+        "SamplingPanel",
+        "Type a prompt and press Step (Space): how a token is picked from its logits shows here.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._state: State | None = None
+        self._worker = Worker(self)
+        self._chain: Chain | None = None
+        self._orders: Orders | None = None
+        self._as_picked = False  # else: with the settings of the controls
+        self._whose = ElidedLabel()
+        self._switch = QPushButton()
+        self._switch.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._switch.clicked.connect(self._toggle)
+        top = QHBoxLayout()
+        top.addWidget(self._whose, 1)
+        top.addWidget(self._switch)
+        self.chain_view = ChainView(theme)
+        self.chain_view.wished.connect(session.set_sampling)
+        self.token_view = TokenView()
+        self.token_view.forced.connect(session.force)
+        self._tabs = TabWidget()
+        self._tabs.addTab(self.chain_view, self.tr("Stages"))
+        self._tabs.addTab(self.token_view, self.tr("All tokens"))
+        self._tabs.currentChanged.connect(lambda _: self._redraw())
+        self.content.setSpacing(3)
+        self.content.addLayout(top)
+        self.content.addWidget(self._tabs, 1)
+
+    def show_state(self, old: State | None, new: State) -> None:
+        same = (
+            old is not None
+            and old.trace is new.trace
+            and old.step_index == new.step_index
+            and old.sampling == new.sampling
+            and old.names is new.names
+        )
+        if same:
+            return
+        if old is not None and old.sampling != new.sampling:
+            self._as_picked = False  # whoever moves a control wants to see what it does
+        elif old is None or old.step_index != new.step_index or old.trace is not new.trace:
+            self._as_picked = new.selection.step is not None  # a step of the past: as it was
+        self._state = new
+        self._redraw()
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self.chain_view.set_theme(theme)
+
+    def views(self) -> Mapping[str, View]:
+        if self._chain is None:
+            return {}
+        return {
+            self.tr("Stages"): View(self.chain_view, self.chain_view.table_rows),
+            self.tr("All tokens"): View(self.token_view, self.token_view.model.table),
+        }
+
+    @property
+    def busy(self) -> bool:
+        return self._worker.busy
+
+    def _toggle(self) -> None:
+        self._as_picked = not self._as_picked
+        self._redraw()
+
+    def _settings(self, state: State) -> Sampling:
+        assert state.trace is not None
+        assert state.step_index is not None
+        picked = state.trace.steps[state.step_index].sampling
+        return picked if self._as_picked else state.sampling
+
+    def _redraw(self) -> None:
+        state = self._state
+        if state is None or state.trace is None or state.step_index is None:
+            self._worker.drop("chain")
+            self._forget("")
+            return
+        trace, index, settings = state.trace, state.step_index, self._settings(state)
+        both = self._tabs.currentWidget() is self.chain_view
+
+        def work() -> tuple[State, Chain, Orders | None]:
+            found = figures.chain(trace, index, settings)
+            return state, found, figures.orders(trace, index, found) if both else None
+
+        # Not in the window's thread: a large vocabulary takes longer than a move of a slider.
+        few = len(trace.steps[index].logits) <= FEW
+        self._worker.follow("chain", work, self._show, self._show_reason, at_once=few)
+
+    def _forget(self, why: str) -> None:
+        self._chain = None
+        self.token_view.model.clear()
+        self.show_empty(why)
+
+    def _show_reason(self, error: Exception) -> None:
+        if not isinstance(error, SamplingError):
+            raise error
+        self._forget(str(error))
+
+    def _show(self, found: tuple[State, Chain, Orders | None]) -> None:
+        state, self._chain, self._orders = found
+        assert state.trace is not None
+        assert state.step_index is not None
+        index = state.step_index
+        other = state.trace.steps[index].sampling != state.sampling
+        self._switch.setVisible(other)
+        self._switch.setText(
+            self.tr("Show the controls' settings") if self._as_picked
+            else self.tr("Show as it was picked")
+        )  # fmt: skip
+        self._whose.setText(words.whose(self.tr, self._chain))
+        self._draw(state, self._chain)
+        self.show_content()
+
+    def _draw(self, state: State, chain: Chain) -> None:
+        """Only the tab that is seen."""
+        if self._tabs.currentWidget() is self.token_view:
+            self.token_view.show_chain(chain, state.names, self._known(state))
+            return
+        known = self._known(state)
+
+        def label(token_id: int) -> str:
+            return words.token(known, state.names, token_id)
+
+        self.chain_view.show_chain(chain, self._orders, state.sampling, label)
+
+    @staticmethod
+    def _known(state: State) -> Mapping[int, Token]:
+        """Tokens whose bytes travel with the trace."""
+        assert state.trace is not None
+        assert state.step_index is not None
+        step = state.trace.steps[state.step_index]
+        return {token.id: token for token in (*state.trace.tokens, *step.top)}

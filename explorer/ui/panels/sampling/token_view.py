@@ -1,0 +1,152 @@
+"""Where is token X?  And every token of the vocabulary, sortable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from explorer.figures.prediction import sampling as figures
+from explorer.figures.prediction.sampling import Chain
+from explorer.trace.step import Token
+from explorer.trace.vocabulary import Vocabulary
+from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.panels.sampling import words
+from explorer.ui.panels.sampling.token_table import FINAL, RANK, RAW, TEXT, TokenTable
+
+_PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
+_MOST_FOUND = 4
+
+
+class TokenView(QWidget):
+    """A search line over a table of all V tokens; `forced` wishes for one of them."""
+
+    forced = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._chain: Chain | None = None
+        self._names: Vocabulary | None = None
+        self.model = TokenTable(self)
+        self.line = QLineEdit()
+        self.line.setPlaceholderText(self.tr("Where is token … (its text, or its id)"))
+        self.line.setAccessibleName(self.tr("Where is this token? Text or id"))
+        self.line.setClearButtonEnabled(True)
+        self.line.textChanged.connect(self._find)
+        self._force = QPushButton(self.tr("Force"))
+        self._force.setToolTip(self.tr("Make the selected token the one this step picks"))
+        self._force.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._force.clicked.connect(self._force_selected)
+        self._answer = SentenceLabel(look="small")
+        self._answer.hide()
+        self._note = QLabel(
+            self.tr("Only the tokens this file names have a text; open its model for the rest.")
+        )
+        self._note.setProperty("look", "small")
+        self._note.setWordWrap(True)
+        self.view = self._build_view()
+        top = QHBoxLayout()
+        top.addWidget(self.line, 1)
+        top.addWidget(self._force)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 4, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addWidget(self._answer)
+        column.addWidget(self._note)
+        column.addWidget(self.view, 1)
+
+    def _build_view(self) -> QTableView:
+        view = QTableView()
+        view.setModel(self.model)
+        view.setSortingEnabled(True)
+        view.sortByColumn(RANK, Qt.SortOrder.AscendingOrder)
+        view.verticalHeader().hide()
+        view.verticalHeader().setDefaultSectionSize(24)
+        view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        view.setWordWrap(False)
+        view.setAccessibleName(self.tr("All tokens of the vocabulary"))
+        header = view.horizontalHeader()
+        header.setHighlightSections(False)
+        # Never by their contents: that would ask for every one of 50,000 rows.
+        for column, width in ((RANK, 62), (1, 62), (TEXT, 130), (3, 84), (RAW, 84), (FINAL, 96)):
+            header.resizeSection(column, width)
+        header.setSectionResizeMode(TEXT, QHeaderView.ResizeMode.Stretch)
+        view.doubleClicked.connect(self._force_row)
+        return view
+
+    def show_chain(
+        self, chain: Chain, names: Vocabulary | None, known: Mapping[int, Token]
+    ) -> None:
+        """Other figures; without a vocabulary only `known` tokens have a text."""
+        self._chain, self._names = chain, names
+        self.model.show(figures.listing(chain), names, known)
+        self._note.setVisible(names is None)
+        self._say(self.line.text())
+
+    def _ids(self, text: str) -> list[int]:
+        """What was typed, as ids: the number itself, then every entry with that text."""
+        assert self._chain is not None
+        found = []
+        size = len(self._chain.stages[0].ids)
+        number = text.strip().removeprefix("#")
+        if number.isascii() and number.isdigit() and len(number) < 12 and int(number) < size:
+            found.append(int(number))
+        spelled = text.translate(_PICTURES)
+        for raw in (spelled, f" {spelled}"):
+            data = raw.encode("utf-8", "surrogatepass")
+            if self._names is not None:
+                found += self._names.spelled(data)
+            else:
+                found += [i for i in self.model.known_ids() if self.model.raw(i) == data]
+        return list(dict.fromkeys(found))
+
+    def _find(self, text: str) -> None:
+        first = self._say(text)
+        row = None if first is None else self.model.row_of(first)
+        if row is not None:
+            self.view.selectRow(row)
+            self.view.scrollTo(self.model.index(row, 0), self.view.ScrollHint.PositionAtCenter)
+
+    def _say(self, text: str) -> int | None:
+        """Answer the line; the first id it names."""
+        if self._chain is None or not text:
+            self._answer.hide()
+            return None
+        ids = self._ids(text)
+        lines = [self._standing(i) for i in ids[:_MOST_FOUND]]
+        if not ids:
+            lines = [self.tr("No token is spelled like that; a word may take several tokens.")]
+        elif len(ids) > _MOST_FOUND:
+            lines.append(self.tr("… and {0} more").format(len(ids) - _MOST_FOUND))
+        self._answer.setText("\n".join(lines))
+        self._answer.show()
+        return ids[0] if ids else None
+
+    def _standing(self, token_id: int) -> str:
+        assert self._chain is not None
+        stages = [s for s in self._chain.stages if s.active]
+        places = figures.standings(stages, token_id)
+        where = " · ".join(words.standing(self.tr, one) for one in places)
+        return f"{self.model.label(token_id)} (id {token_id}): {where}"
+
+    def _force_selected(self) -> None:
+        rows = self.view.selectionModel().selectedRows()
+        if rows:
+            self._force_row(rows[0])
+
+    def _force_row(self, index: QModelIndex) -> None:
+        self.forced.emit(self.model.token_id(index.row()))

@@ -1,0 +1,118 @@
+"""What the timings say in words."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+
+from explorer.figures.cost.timing import PIECES, Pass, TimingFigure, ms_text
+from explorer.trace.memory_bandwidth import Traffic
+from explorer.ui.canvases.charts.legend import Entry
+
+PIECE_WORDS = {
+    "embedding": QT_TRANSLATE_NOOP("timings", "embedding"),
+    "attention": QT_TRANSLATE_NOOP("timings", "attention"),
+    "mlp": QT_TRANSLATE_NOOP("timings", "MLP"),
+    "layer rest": QT_TRANSLATE_NOOP("timings", "norms and adds"),
+    "norm": QT_TRANSLATE_NOOP("timings", "final norm"),
+    "head": QT_TRANSLATE_NOOP("timings", "head"),
+    "rest": QT_TRANSLATE_NOOP("timings", "the rest"),
+}
+PHASE_WORDS = {
+    "prefill": QT_TRANSLATE_NOOP("timings", "prefill"),
+    "decode": QT_TRANSLATE_NOOP("timings", "decode"),
+    "recompute": QT_TRANSLATE_NOOP("timings", "recompute"),
+}
+ATTENTION, MLP, OTHER = 1.0, 0.62, 0.32  # strength of a phase's colour
+
+
+def tr(text: str) -> str:
+    return QCoreApplication.translate("timings", text)
+
+
+def speed(figure: TimingFigure) -> str:
+    """Prefill and decode, each by itself."""
+    parts = []
+    if figure.prefill_ms is not None:
+        read = figure.prefill_tokens
+        tokens = tr("1 token") if read == 1 else tr("{0} tokens").format(f"{read:,}")
+        parts.append(tr("Prefill of {0} {1}").format(tokens, ms_text(figure.prefill_ms)))
+    decode = figure.decode
+    if decode is not None and figure.tokens_per_second is not None:
+        parts.append(
+            tr("then {0} each ({1}/s)").format(
+                ms_text(decode.median), f"{figure.tokens_per_second:.3g}"
+            )
+        )
+        if decode.count >= 4:
+            parts.append(
+                tr("half of them {0}–{1}").format(f"{decode.low:.3g}", ms_text(decode.high))
+            )
+    return ", ".join(parts)
+
+
+def positions(figure: TimingFigure) -> str:
+    """What went through the model so far, and what it would be without a cache."""
+    so_far = tr("{0} processed").format(_read(figure.positions))
+    if len(figure.passes) == 1:
+        return so_far  # the cache has saved nothing yet
+    without = tr("without a cache it would be {0}").format(f"{figure.positions_without_cache:,}")
+    return f"{so_far}; {without}"
+
+
+def bound(figure: TimingFigure, floor: Traffic | None) -> str:
+    """How near decode is to what reading the weights takes."""
+    if floor is None:
+        return tr("no memory bound yet")
+    least = ms_text(floor.floor_ms)
+    if figure.decode is None or figure.passes[-1].phase != "decode":
+        return tr("memory bound {0}").format(least)
+    times = f"{figure.decode.median / floor.floor_ms:.3g}"
+    return tr("memory bound {0}: decode takes {1} times that").format(least, times)
+
+
+def one_pass(one: Pass) -> str:
+    """A pass and its pieces, a line each."""
+    lines = [
+        tr("Step {0}, {1} of {2}: {3}").format(
+            one.index, tr(PHASE_WORDS[one.phase]), _read(one.positions), ms_text(one.forward_ms)
+        ),
+        pieces(one),
+        tr("copying queries and keys out: {0} on top").format(ms_text(one.capture_ms)),
+    ]
+    if one.warm_up:
+        lines.append(tr("First pass after loading: warm-up, not the model's own speed."))
+    if one.rebuilt_tokens:
+        lines.append(tr("The cache was rebuilt first: {0} positions.").format(one.rebuilt_tokens))
+    return "\n".join(filter(None, lines))
+
+
+def _read(count: int) -> str:
+    return tr("1 position") if count == 1 else tr("{0} positions").format(f"{count:,}")
+
+
+def pieces(one: Pass) -> str:
+    """The parts of a pass that have a figure."""
+    named = zip(PIECES, one.pieces, strict=True)
+    return ", ".join(f"{tr(PIECE_WORDS[name])} {ms_text(ms)}" for name, ms in named if ms > 0)
+
+
+def level(floor: Traffic | None) -> str:
+    """What stands above the chart for the line."""
+    if floor is None:
+        return tr("no memory bound yet")
+    return tr("┄ memory {0}").format(ms_text(floor.floor_ms))
+
+
+def legend(figure: TimingFigure, phase: str) -> list[Entry]:
+    """What the colours of the passes mean."""
+    entries = [
+        Entry(tr("attention"), phase, ATTENTION),
+        Entry(tr("MLP"), phase, MLP),
+        Entry(tr("the rest of the pass"), phase, OTHER),
+    ]
+    if not figure.split.has_parts:
+        entries = [Entry(tr("layers"), phase, OTHER)]
+    entries.append(Entry(tr("capture"), "rest"))
+    if any(p.warm_up for p in figure.passes):
+        entries.append(Entry(tr("warm-up"), phase, look="outline"))
+    return entries

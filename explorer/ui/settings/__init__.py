@@ -1,0 +1,1 @@
+"""What the program remembers between two starts."""

@@ -1,0 +1,110 @@
+"""The bench measures what it says: every figure there, and honest ratios of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from explorer.engine import kernels
+from explorer.engine.bench import bench, bench_modes
+from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.machine import peak_memory
+from explorer.engine.selftest import selftest
+from tests.engine.tiny import runner_on, tiny_model
+
+
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "DECODE_ROUNDS", 3)
+    monkeypatch.setattr(bench_modes, "ROUNDS", 3)
+
+
+def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "LENGTHS", (16, 32))
+    few_rounds(monkeypatch)
+    runner = runner_on(tiny_model("llama"), context=300)
+    selftest.run(runner)
+    said: list[str] = []
+    found = bench.Bench(runner, lambda text, _: said.append(text), lambda: False).run()
+    figures, ratios = found["figures"], found["ratios"]
+    spread = found["spread"]
+    for key in ("16", "32"):
+        low, high = spread["prefill_capture_over_plain"][key]
+        assert 0 < low < ratios["prefill_capture_over_plain"][key] < high
+        assert figures["repeats"][key] >= 3
+        quotient = figures["prefill_ms"][key] / figures["plain_prefill_ms"][key]
+        assert low <= quotient <= high
+    for name, ratio in ratios.items():  # no ratio of times without its spread
+        if name not in ("eager_bytes_over_ours", "eager_peak_over_ours"):
+            assert name in spread, name
+            assert isinstance(ratio, dict) or spread[name][0] <= ratio <= spread[name][1]
+    assert figures["eager_bytes"]["32"] == 3 * 4 * 32 * 32 * 4  # layers, heads, T², float32
+    assert figures["capture_bytes"]["32"] == 3 * 32 * (4 + 2) * 8 * 4 + 32 * 32 * 4
+    assert ratios["decode_over_floor"] > 1
+    assert said[0].startswith("Prefill of 16")
+
+
+@pytest.mark.compiler
+def test_every_mode_is_measured_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "LENGTHS", (16,))
+    few_rounds(monkeypatch)
+    runner = runner_on(tiny_model("llama"), context=300)
+    selftest.run(runner)
+    card, weights = runner.loaded.card, runner.model.lm_head.weight.data_ptr()
+    found = bench.Bench(runner, lambda *_: None, lambda: False).run()
+    modes = {one["name"]: one for one in found["figures"]["named_modes"]}
+    assert modes.keys() == {"fast", "rounded"}
+    assert (
+        0 < modes["fast"]["max_logit_difference"] < 1e-4 < modes["rounded"]["max_logit_difference"]
+    )
+    for name, one in modes.items():
+        assert found["ratios"][f"mode_{name}_over_floor"] == one["decode_over_floor"] > 1
+        assert one["steps"] == 21
+    best = min(modes, key=lambda name: modes[name]["decode_over_plain"])
+    assert found["figures"]["fastest_mode"] == best
+    assert runner.loaded.card is card
+    assert runner.model.lm_head.weight.data_ptr() == weights
+
+
+def test_a_mode_that_is_not_offered_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path))  # nothing built before
+    monkeypatch.setattr(bench, "LENGTHS", (16,))
+    few_rounds(monkeypatch)
+    runner = runner_on(tiny_model("llama"), context=300)
+    selftest.run(runner)
+    monkeypatch.setenv("PATH", "")
+    kernels.library.cache_clear()
+    figures = bench.Bench(runner, lambda *_: None, lambda: False).run()["figures"]
+    assert [one["name"] for one in figures["named_modes"]] == ["fast", "rounded"]
+    assert all("C compiler" in one["not_offered"] for one in figures["named_modes"])
+    assert figures["fastest_mode"] is None
+
+
+def test_a_ratio_is_the_median_of_its_pairs_with_the_lowest_and_highest() -> None:
+    ratios = bench.Ratios()
+    ratios.add("decode", [1.0, 3.0, 8.0], [1.0, 2.0, 2.0])
+    ratios.add("prefill", [3.0], [2.0], "128")
+    assert ratios.medians == {"decode": 1.5, "prefill": {"128": 1.5}}
+    assert ratios.spread == {"decode": [1.0, 4.0], "prefill": {"128": [1.5, 1.5]}}
+
+
+def test_the_most_memory_is_of_the_work_alone() -> None:
+    def work() -> int:
+        return int(np.ones(16 << 20, np.float32).sum())
+
+    result, taken = peak_memory.peak_of(work)
+    assert result == 16 << 20
+    if taken is not None:  # the system tells it
+        assert 50e6 < taken < 200e6
+        assert (peak_memory.peak_of(lambda: None)[1] or 0) < 20e6
+
+
+def test_it_can_be_cancelled_and_needs_room() -> None:
+    runner = runner_on(tiny_model("llama"), context=300)
+    with pytest.raises(Cancelled):
+        bench.Bench(runner, lambda *_: None, lambda: True).run()
+    with pytest.raises(BadInput, match="needs 128"):
+        bench.Bench(runner_on(tiny_model("llama"), context=64), lambda *_: None, bool).run()

@@ -1,0 +1,93 @@
+"""The engine ends with its parent, though nothing in it gets its turn; and has a ceiling."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as Linux does it")
+# A child that keeps the interpreter's lock for minutes; its parent is killed once it does.
+BUSY = """
+import sys
+from explorer.engine import parent
+parent.end_with()
+print("busy", flush=True)
+sum(range(10 ** 12))
+"""
+PARENT = """
+import os, signal, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+CEILING = """
+import re
+from explorer.engine import ceiling, memory
+memory.available_bytes = lambda: 600 << 20
+ceiling.set_here()
+try:
+    kept = [bytearray(100 << 20) for _ in range(20)]
+except MemoryError as error:
+    assert ceiling.is_reached(error)
+    print("refused")
+import torch
+memory.available_bytes = lambda: 600 << 20
+ceiling.set_here()
+try:
+    torch.ones(1 << 30)
+except RuntimeError as error:
+    assert ceiling.is_reached(error), error
+    print("refused")
+memory.available_bytes = lambda: 8 << 30
+ceiling.set_here()
+print(int(torch.ones(1 << 24).sum()))
+"""
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def until_gone(pid: int, seconds: float = 20.0) -> None:
+    """Nothing of the process runs any more; it may wait for whoever inherited it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state in "ZX":
+            return
+    raise AssertionError(f"process {pid} outlived its parent by {seconds} s")
+
+
+@linux
+def test_a_child_that_never_gives_the_lock_back_ends_with_its_parent() -> None:
+    done = run(PARENT, BUSY)  # ends once nobody holds its output any more: the child neither
+    pid = int(done.stdout)
+    try:
+        until_gone(pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@linux
+def test_what_would_take_more_than_is_free_is_refused_and_what_fits_is_not() -> None:
+    done = run(CEILING)
+    assert done.stdout.split() == ["refused", "refused", str(1 << 24)], done.stderr

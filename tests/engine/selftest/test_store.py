@@ -1,0 +1,204 @@
+"""What the self-test found is kept for exactly the same model, and for nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from explorer.engine.capture.capture import Capture
+from explorer.engine.errors import NoMemory
+from explorer.engine.loading.loading import load
+from explorer.engine.passes.runner import Runner
+from explorer.engine.progress import Progress, nobody
+from explorer.engine.selftest import selftest, store
+from explorer.trace.request import RunRequest, Sampling
+from tests.engine.folders import model, write_folder
+
+WINDOWS = {
+    "sliding_window": 5,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+}
+
+
+@pytest.fixture
+def tests_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Runner]:
+    """The runners that were really tested, each time it happened."""
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "home"))
+    run: list[Runner] = []
+    stock = selftest.run
+
+    def noting(runner: Runner, *how: Any) -> None:
+        run.append(runner)
+        stock(runner, *how)
+
+    monkeypatch.setattr(selftest, "run", noting)
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_folder(tmp_path / "tiny", model("gemma2", eos_token_id=None, **WINDOWS))
+
+
+def opened(folder: Path, again: bool = False, progress: Progress = nobody) -> Runner:
+    runner = Runner(load(str(folder)))
+    store.find(runner, lambda: False, again, progress)
+    return runner
+
+
+def state(runner: Runner) -> Any:
+    """All that the self-test decides, with modules by name."""
+    names = {id(module): path for path, module in runner.model.named_modules()}
+    capture = {f.name: getattr(runner.capture, f.name) for f in dataclasses.fields(Capture)}
+    for kind in ("token_modules", "map_modules"):
+        if capture[kind] is not None:
+            capture[kind] = sorted(names[module] for module in capture[kind])
+    plain = (bool, int, str, type(None))
+    decided = {name: held for name, held in vars(runner).items() if isinstance(held, plain)}
+    cache = (runner.cache.kind, runner.cache.can_crop)
+    return capture, decided, cache, runner.loaded.card.capabilities
+
+
+def ran(runner: Runner) -> list[tuple[int, bytes]]:
+    kept: list[tuple[int, bytes]] = []
+    request = RunRequest(prompt="the cat sat on the mat")
+    runner.advance(request, (), 3, Sampling, lambda s, t: kept.append((t.id, s.logits.tobytes())))
+    return kept
+
+
+def test_the_second_time_nothing_is_tested_and_all_is_as_after_the_test(
+    folder: Path, tests_run: list[Runner]
+) -> None:
+    first, second = opened(folder), opened(folder)
+    assert tests_run == [first]
+    assert state(second) == state(first)
+    assert first.loaded.card.tested == ""
+    assert second.loaded.card.tested.startswith("20")
+    assert ran(second) == ran(first)
+
+
+def test_the_wait_is_explained_where_there_is_one(folder: Path, tests_run: list[Runner]) -> None:
+    said: list[tuple[str, float | None]] = []
+
+    def tell(text: str, share: float | None) -> None:
+        said.append((text, share))
+
+    opened(folder, progress=tell)
+    assert said.pop(0) == ("Checking the weights", None)
+    assert {text for text, _ in said} == {
+        "Testing what works on this model: only the first time that it is opened"
+    }
+    shares = [share for _, share in said]
+    assert shares[0] == 0
+    assert shares == sorted(shares)  # type: ignore[type-var]
+    assert len(set(shares)) > 5
+    said.clear()
+    opened(folder, progress=tell)
+    assert said == []
+    opened(folder, again=True, progress=tell)
+    assert {text for text, _ in said[1:]} == {"Testing what works on this model"}
+
+
+def test_it_is_tested_again_when_asked(folder: Path, tests_run: list[Runner]) -> None:
+    first, second = opened(folder), opened(folder, again=True)
+    assert tests_run == [first, second]
+    assert second.loaded.card.tested == ""
+
+
+@pytest.mark.parametrize(
+    "changed", ["weights", "data", "config", "code", "versions", "dtype", "padding"]
+)
+def test_whatever_it_depends_on_makes_it_another_model(
+    folder: Path, tests_run: list[Runner], monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    runner = opened(folder)
+    name = store.identity(runner)
+    card = runner.loaded.card
+    match changed:
+        case "weights":  # written anew: same names, sizes and headers
+            path = folder / "model.safetensors"
+            stat = path.stat()
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+        case "data":  # and with the time of change of the file it replaced
+            path = folder / "model.safetensors"
+            stat = path.stat()
+            path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\x3f")
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        case "config":
+            path = folder / "config.json"
+            path.write_text(path.read_text().replace("{", "{ ", 1))
+        case "code":
+            monkeypatch.setattr(store, "_code", lambda: "another")
+        case "versions":
+            card = msgspec.structs.replace(card, versions={**card.versions, "torch": "0"})
+        case "dtype":
+            card = msgspec.structs.replace(card, dtype="bfloat16")
+        case "padding":
+            card = msgspec.structs.replace(card, pad_id=7)
+    if changed in ("weights", "data", "config"):
+        runner = Runner(load(str(folder)))
+    else:
+        runner.loaded = dataclasses.replace(runner.loaded, card=card)
+    assert store.identity(runner) != name
+    store.find(runner, lambda: False)
+    assert len(tests_run) == 2
+
+
+@pytest.mark.parametrize("finding", ["causal_off", "cache", "capture"])
+def test_want_of_memory_says_nothing_of_the_model(
+    folder: Path, tests_run: list[Runner], monkeypatch: pytest.MonkeyPatch, finding: str
+) -> None:
+    runner, calls = Runner(load(str(folder))), []
+    least = {"capture": 1, "causal_off": 4, "cache": 12}[finding]  # passes until then
+    stock = runner.model.forward
+
+    def refused(*given: Any, **named: Any) -> Any:
+        calls.append(1)
+        if len(calls) >= least:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
+        return stock(*given, **named)
+
+    monkeypatch.setattr(runner.model, "forward", refused)
+    with pytest.raises(NoMemory):
+        store.find(runner, lambda: False)
+    assert not store._folder().exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: raw[: len(raw) // 2],
+        lambda raw: b"",
+        lambda raw: raw.replace(b'"of":"', b'"of":"0'),
+        lambda raw: raw.replace(b'"route":"', b'"route":"x'),
+        lambda raw: raw.replace(b'"exact":[0', b'"exact":[99'),
+        lambda raw: raw.replace(b"self_attn", b"elsewhere"),
+        lambda raw: raw + b" " * 2_000_000,
+    ],
+)
+def test_a_damaged_entry_is_ignored(folder: Path, tests_run: list[Runner], damage: Any) -> None:
+    first = opened(folder)
+    (entry,) = store._folder().iterdir()
+    broken = damage(entry.read_bytes())
+    assert broken != entry.read_bytes()
+    entry.write_bytes(broken)
+    second = opened(folder)
+    assert tests_run == [first, second]
+    assert state(second) == state(first)
+
+
+def test_only_the_newest_are_kept_and_a_disk_that_takes_nothing_is_no_error(
+    folder: Path, tests_run: list[Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_KEPT", 2)
+    for number in range(3):
+        (folder / "config.json").write_text((folder / "config.json").read_text() + "\n")
+        opened(folder)
+        assert len(list(store._folder().iterdir())) == min(number + 1, 2)
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(folder / "config.json"))
+    assert opened(folder).loaded.card.offers("capture")

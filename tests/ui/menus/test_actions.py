@@ -1,0 +1,539 @@
+"""Every row of the table of actions: it is in a menu, it does what it says, when it may."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QLabel,
+    QMenu,
+    QMessageBox,
+    QTreeWidget,
+)
+
+from explorer import wording
+from explorer.trace.card import Capability
+from explorer.trace.wire import messages as m
+from explorer.ui.dialogs.help import keys_of
+from explorer.ui.dialogs.hub import HubDialog
+from explorer.ui.look.theme import THEMES
+from explorer.ui.menus.actions import ACTIONS, MENUS
+from explorer.ui.panel.panel import Panel
+from explorer.ui.settings.preferences import Preferences
+from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
+
+
+def trigger(stage: WindowStage, name: str) -> None:
+    action = stage.window.actions_table.by_id[name]
+    assert action.isEnabled(), f"{name} cannot be triggered now"
+    action.trigger()
+    stage.drain()
+    stage.paint()
+
+
+def test_ids_and_keys_are_unique() -> None:
+    assert max(Counter(row.id for row in ACTIONS).values()) == 1
+    keys = Counter(QKeySequence(key).toString() for row in ACTIONS for key in row.keys)
+    assert max(keys.values()) == 1
+    assert "" not in keys  # every key is one that Qt knows
+
+
+def test_the_keys_that_were_promised() -> None:
+    keys = {row.id: row.keys for row in ACTIONS}
+    assert keys["step"][:2] == ("Space", "Right")
+    assert keys["back"] == ("Left",)
+    assert keys["run"] == ("R",)
+    assert keys["reset"] == ("Home",)
+    assert keys["mask"] == ("M",)
+    assert keys["presenter"] == ("F11",)
+    assert keys["open-file"] == ("Ctrl+O",)
+    assert keys["save"] == ("Ctrl+S",)
+    assert keys["undo"] == ("Ctrl+Z",)
+    assert "Ctrl+Shift+Z" in keys["redo"]
+    assert keys["quit"] == ("Ctrl+Q",)
+
+
+def test_each_is_in_its_menu_with_words_and_icon(stage: WindowStage) -> None:
+    menus = {menu.text(): menu.menu() for menu in stage.window.menuBar().actions()}
+    for row in ACTIONS:
+        action = stage.window.actions_table.by_id[row.id]
+        assert action in menus[MENUS[row.menu]].actions(), row.id
+        assert action.text(), row.id
+        assert action.toolTip().startswith(row.tip), row.id
+        assert action.icon().isNull() is (not row.icon), row.id
+
+
+# What each row does; a row that is missing here fails `test_every_row_is_tried`.
+
+
+def _asks(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, method: str, answer: object) -> None:
+    monkeypatch.setattr(QFileDialog, method, staticmethod(lambda *_, **__: answer))
+
+
+def try_open_file(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    _asks(stage, monkeypatch, "getOpenFileName", (str(tmp_path / "m.gguf"), ""))
+    trigger(stage, "open-file")
+    assert stage.engine.last(m.Load).model == str(tmp_path / "m.gguf")
+
+
+def try_choose_model(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    trigger(stage, "choose-model")
+    assert stage.engine.count(m.FindModels) == 1
+    assert stage.state.finding
+
+
+def try_download(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    asked = len(stage.engine.asked)
+    trigger(stage, "download")
+    assert stage.window.findChild(HubDialog).isVisible()  # type: ignore[union-attr]
+    assert len(stage.engine.asked) == asked  # nothing before a button is pressed
+
+
+def try_open_folder(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    _asks(stage, monkeypatch, "getExistingDirectory", str(tmp_path))
+    trigger(stage, "open-folder")
+    assert stage.engine.last(m.Load).model == str(tmp_path)
+    assert stage.memory.recent() == [str(tmp_path)]
+
+
+def try_reopen(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded("as it was")
+    stage.session.set_causal_mask(False)
+    stage.memory.remember_session(stage.state)
+    stage.session.set_prompt("something else")
+    stage.session.set_causal_mask(True)
+    trigger(stage, "reopen")
+    assert stage.engine.last(m.Load).model == "tiny"
+    assert stage.state.request.prompt == "as it was"
+    assert not stage.state.request.causal_mask
+    assert stage.window.prompt.edit.text() == "as it was"
+
+
+def try_save(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    _asks(stage, monkeypatch, "getSaveFileName", (str(tmp_path / "kept"), ""))
+    trigger(stage, "save")
+    stage.session.close()  # waits until what was asked for is written
+    assert (tmp_path / "kept.dxt").stat().st_size > 0
+
+
+def try_quit(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "quit")
+    assert not stage.window.isVisible()
+
+
+def try_undo(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    stage.session.back()
+    trigger(stage, "undo")
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 2
+
+
+def try_redo(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    stage.session.back()
+    stage.session.undo()
+    trigger(stage, "redo")
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 1
+
+
+def try_copy_text(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    trigger(stage, "copy-text")
+    assert QApplication.clipboard().text() == "t10t11"
+    assert stage.window.status._text.text() == "Copied"
+
+
+def try_reset(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    trigger(stage, "reset")
+    assert stage.state.trace is None
+
+
+def try_back(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    trigger(stage, "back")
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 1
+
+
+def try_step(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    trigger(stage, "step")
+    assert stage.engine.last(m.Advance).steps == 1
+
+
+def try_run(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    action = stage.window.actions_table.by_id["run"]
+    trigger(stage, "run")
+    assert stage.engine.last(m.Advance).steps > 1000
+    assert (action.isChecked(), action.text()) == (True, "Pause")
+    trigger(stage, "run")
+    assert stage.engine.count(m.Cancel) == 1
+    assert (action.isChecked(), action.text()) == (False, "Run")
+
+
+def try_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.session.start_engine()
+    stage.session.open_model("tiny")
+    stage.drain()
+    offered = Capability(name="causal_off", offered=True, words="works")
+    stage.answer_load(capabilities=(offered,))
+    trigger(stage, "mask")
+    assert not stage.state.request.causal_mask
+    assert not stage.window.actions_table.by_id["mask"].isChecked()
+    trigger(stage, "mask")
+    assert stage.state.request.causal_mask
+
+
+def try_cache(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "cache")
+    assert not stage.state.request.cache
+    assert not stage.window.actions_table.by_id["cache"].isChecked()
+
+
+def try_check(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    begun = stage.engine.count(m.CheckTrace)  # one begins by itself after a step
+    trigger(stage, "check")
+    assert stage.engine.count(m.CheckTrace) == begun + 1
+
+
+def try_test_again(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    assert not stage.engine.last(m.Load).test_again
+    trigger(stage, "test-again")
+    assert stage.engine.last(m.Load).test_again
+
+
+def try_mode_exact(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    try_mode_fast(stage, monkeypatch, tmp_path)
+    trigger(stage, "mode-exact")
+    assert stage.engine.last(m.Load).mode == "exact"
+
+
+def try_mode_fast(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    by_id = stage.window.actions_table.by_id
+    assert by_id["mode-exact"].isChecked()
+    trigger(stage, "mode-fast")
+    assert stage.engine.last(m.Load).mode == "fast"
+    assert not by_id["mode-rounded"].isEnabled()  # it is being opened
+    stage.answer_load(mode="fast")
+    stage.paint()
+    assert by_id["mode-fast"].isChecked()
+    assert not by_id["mode-exact"].isChecked()
+
+
+def try_mode_rounded(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    trigger(stage, "mode-rounded")
+    assert stage.engine.last(m.Load).mode == "rounded"
+    stage.answer_load(mode="rounded")
+    assert stage.engine.last(m.Load).dtype == "float32"
+    said = [label.text() for label in stage.window.findChildren(QLabel)]
+    assert any(text.endswith("mode rounded") for text in said)  # in the status bar
+
+
+def try_cancel(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.session.step()
+    trigger(stage, "cancel")
+    assert stage.engine.last(m.Cancel).run == stage.engine.last(m.Advance).run
+
+
+def try_restart_engine(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    trigger(stage, "restart-engine")
+    assert len(stage.engines) == 2
+
+
+def try_compare_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    trigger(stage, "compare-mask")
+    assert stage.state.comparing
+    assert stage.window.actions_table.by_id["compare-mask"].isChecked()
+    trigger(stage, "compare-mask")
+    assert not stage.state.comparing
+
+
+def try_go_to_token(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    trigger(stage, "go-to-token")
+    field = stage.window.docks.bring_up("attention").heads.go_to.query  # type: ignore[attr-defined]
+    assert field.isVisible()
+    assert stage.window.focusWidget() is field
+
+
+def try_export_view(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    panel = focus_on_bars(stage)
+    trigger(stage, "export-view")
+    stage.paint()
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    assert menu.parent() is panel
+    assert "Save page to print (PDF)…" in [row.text().replace("&", "") for row in menu.actions()]
+    menu.close()
+
+
+def try_copy_view(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    panel = focus_on_bars(stage)
+    trigger(stage, "copy-view")
+    wait_until(lambda: not panel.saving.busy)
+    data = QApplication.clipboard().mimeData()
+    assert data.hasImage()
+    assert data.text().startswith("id\ttext")
+    stage.window.prompt.edit.setFocus()
+    stage.window.prompt.edit.selectAll()
+    QTest.keyClick(stage.window.prompt.edit, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.clipboard().text() == stage.state.request.prompt
+
+
+def focus_on_bars(stage: WindowStage) -> Panel:
+    (panel,) = (panel for panel in stage.window.docks.panels if panel.ID == "next-token")
+    panel.views()["Next token"].widget.setFocus()
+    stage.paint()
+    return panel
+
+
+def try_close(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    stage.ran(1)
+    trigger(stage, "close")
+    (question,) = stage.window.findChildren(QMessageBox, "unsaved")
+    question.button(QMessageBox.StandardButton.Discard).click()
+    stage.paint()
+    assert stage.state.trace is None
+    assert stage.window.isVisible()
+    trigger(stage, "close")
+    assert not stage.window.isVisible()
+
+
+def try_captions(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert stage.window.actions_table.by_id["captions"].isChecked()
+    trigger(stage, "captions")
+    assert not stage.window.actions_table.by_id["captions"].isChecked()
+    assert not any(panel.preferences.on("captions") for panel in stage.window.docks.panels)
+    assert not Preferences(stage.memory).on("captions"), "it is remembered"
+
+
+def try_letter_keys(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded()
+    by_id = stage.window.actions_table.by_id
+    assert by_id["run"].toolTip().endswith("(R)")
+    trigger(stage, "letter-keys")
+    stage.window.setFocus()
+    for key in (Qt.Key.Key_R, Qt.Key.Key_M, Qt.Key.Key_C, Qt.Key.Key_E):
+        QTest.keyClick(stage.window, key)
+    stage.drain()
+    assert stage.engine.count(m.Advance) == 0
+    assert stage.state.request.causal_mask
+    assert stage.window.docks.enlarged is None
+    assert not by_id["run"].toolTip().endswith(")")
+    assert not by_id["letter-keys"].isChecked()
+    assert "Space" in by_id["step"].toolTip(), "no letter"
+    assert "R" not in keys_in_help(stage)
+    trigger(stage, "letter-keys")
+    assert "R" in keys_in_help(stage)
+    QTest.keyClick(stage.window, Qt.Key.Key_R)
+    stage.drain()
+    assert stage.engine.count(m.Advance) == 1
+
+
+def keys_in_help(stage: WindowStage) -> set[str]:
+    """What the help says are the keys of the program."""
+    stage.window.show_help()
+    assert stage.window._help is not None
+    stage.window._help.close()
+    tree = stage.window._help.tree
+    parts = [tree.topLevelItem(place) for place in range(tree.topLevelItemCount())]
+    return {part.child(row).text(1) for part in parts for row in range(part.childCount())}
+
+
+def try_nats(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "nats")
+    assert wording.unit() == "bits"
+    assert not Preferences(stage.memory).on("nats"), "it is remembered"
+    trigger(stage, "nats")
+    assert wording.unit() == "nats"
+
+
+def try_help(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "help")
+    tree = stage.window.findChild(QTreeWidget)
+    assert tree is not None
+    texts = [
+        (part.child(row).text(0), part.child(row).text(1))
+        for part in map(tree.topLevelItem, range(tree.topLevelItemCount()))
+        for row in range(part.childCount())
+    ]
+    assert ("Next token", stage.window.docks.bring_up("next-token").explanation) in texts
+    assert ("Step", "Space, Right, Ctrl+Return") in texts
+    told = {text for _, text in texts}
+    assert all(keys_of(row.keys) in told for row in ACTIONS if row.keys)
+
+
+def try_zoom_in(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = stage.window.prompt.fontInfo().pixelSize()
+    trigger(stage, "zoom-in")
+    trigger(stage, "zoom-in")
+    assert stage.window.prompt.fontInfo().pixelSize() > before
+    stage.look.zoom(0)
+
+
+def try_zoom_out(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "zoom-out")
+    assert stage.look.scale < 1
+    stage.look.zoom(0)
+
+
+def try_zoom_reset(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.look.zoom(+1)
+    trigger(stage, "zoom-reset")
+    assert stage.look.scale == 1
+
+
+def try_enlarge(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    docks = stage.window.docks
+    monkeypatch.setattr(docks, "at_hand", lambda: docks.docks[2])
+    trigger(stage, "enlarge")
+    assert [dock for dock in docks.docks if dock.isVisible()] == [docks.docks[2]]
+    trigger(stage, "enlarge")
+    assert docks.docks[0].isVisible()
+
+
+def try_settings(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "settings")
+    assert not stage.window.prompt.isVisible()
+    assert stage.window.presenter.strip.isVisible()
+    trigger(stage, "settings")
+    assert stage.window.prompt.isVisible()
+
+
+def try_presenter(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "presenter")
+    assert stage.window.isFullScreen()
+    assert not stage.window.actions_table.by_id["quit"].isEnabled()
+    assert not stage.window.actions_table.by_id["open-file"].isEnabled()
+    trigger(stage, "presenter")
+    assert not stage.window.isFullScreen()
+    assert stage.window.actions_table.by_id["quit"].isEnabled()
+
+
+def try_reset_layout(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    docks = {dock.panel.ID: dock for dock in stage.window.docks.docks}
+    docks["timings"].close()
+    docks["padding"].toggleViewAction().trigger()
+    stage.paint()
+    assert not docks["timings"].isVisible()
+    assert docks["padding"].isVisible()
+    trigger(stage, "reset-layout")
+    assert docks["timings"].isVisible()
+    assert docks["attention"].isVisible()
+    assert docks["padding"].isHidden()
+
+
+def try_padding_lab(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    dock = next(d for d in stage.window.docks.docks if d.panel.ID == "padding")
+    assert dock.isHidden()
+    for _ in range(2):  # it opens, and a second time it stays
+        trigger(stage, "padding-lab")
+        stage.paint()
+        assert not dock.panel.visibleRegion().isEmpty()
+
+
+def try_open_log(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "nothing here"))
+    trigger(stage, "open-log")
+    assert "no log yet" in stage.window.notices.error.text
+    assert "nothing here" in stage.window.notices.error.text  # where it would be
+
+
+def try_about(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(QMessageBox, "about", staticmethod(lambda *args: shown.append(args[2])))
+    trigger(stage, "about")
+    assert "Apache" in shown[0]
+
+
+TRIED = {name[4:].replace("_", "-"): f for name, f in globals().items() if name[:4] == "try_"}
+
+
+def test_every_row_is_tried() -> None:
+    assert TRIED.keys() == {row.id for row in ACTIONS}
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_it_does_what_it_says(
+    name: str, stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    TRIED[name](stage, monkeypatch, tmp_path)
+
+
+def test_what_cannot_be_done_is_disabled(stage: WindowStage) -> None:
+    by_id = stage.window.actions_table.by_id
+    for name in ("step", "run", "back", "reset", "save", "undo", "redo", "check", "cancel"):
+        assert not by_id[name].isEnabled(), name
+    stage.loaded()
+    assert by_id["step"].isEnabled()
+    assert not by_id["back"].isEnabled()
+    stage.ran(1)
+    for name in ("back", "reset", "save", "check", "copy-text"):
+        assert by_id[name].isEnabled(), name
+
+
+def test_the_mask_cannot_be_dropped_where_the_model_does_not_offer_it(stage: WindowStage) -> None:
+    refused = Capability(name="causal_off", offered=False, words="it has no effect here")
+    stage.session.start_engine()
+    stage.session.open_model("tiny")
+    stage.drain()
+    stage.answer_load(capabilities=(refused,))
+    assert not stage.window.actions_table.by_id["mask"].isEnabled()
+
+
+def test_the_mode_stays_as_it_is_during_a_run(stage: WindowStage) -> None:
+    stage.loaded()
+    stage.session.run()
+    stage.drain()
+    assert not stage.window.actions_table.by_id["mode-fast"].isEnabled()
+    loads = stage.engine.count(m.Load)
+    stage.session.set_mode("fast")
+    assert stage.engine.count(m.Load) == loads
+    assert "Pause" in stage.state.error
+
+
+def test_icons_follow_the_theme(stage: WindowStage) -> None:
+    action = stage.window.actions_table.by_id["step"]
+
+    def dark_pixels() -> float:
+        image = action.icon().pixmap(32, 32).toImage()
+        drawn = [image.pixelColor(x, y) for x in range(32) for y in range(32)]
+        return sum(c.lightness() for c in drawn if c.alpha() > 200)
+
+    stage.look.set_theme("light")
+    light = dark_pixels()
+    stage.look.set_theme("dark")
+    assert dark_pixels() > light * 2
+    assert set(THEMES) == {"light", "dark", "high_contrast"}
+    stage.look.set_theme("light")

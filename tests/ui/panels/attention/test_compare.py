@@ -1,0 +1,380 @@
+"""Masked beside unmasked in the panel: real passes of a tiny model, and the same scores."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from explorer.figures.attention import difference
+from explorer.figures.attention import maps as figures
+from explorer.figures.attention.map_request import Drawn
+from explorer.figures.attention.mask_pair import Side, without_mask
+from explorer.figures.prediction import comparison
+from explorer.session.state import (
+    State,
+)
+from explorer.trace.attention import weights
+from explorer.trace.card import Capability, SelfCheck
+from explorer.trace.comparison import Comparison, other_side
+from explorer.trace.trace import Trace
+from explorer.ui.canvases.maps.heatmap import Heatmap
+from explorer.ui.look.theme import DARK, LIGHT
+from explorer.ui.panels.attention.comparison_tray import NextTokenBox
+from tests.engine import folders
+from tests.figures.runs import Run
+from tests.session.jobs.test_comparison import Owner
+from tests.ui.board import Board, shown_board
+from tests.ui.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> State:
+    """A tiny Llama's run of three steps, its comparison and its prefix experiment."""
+    folder = Path(str(tmp_path_factory.mktemp("model"))) / "tiny"
+    owner = Owner(str(folders.write_folder(folder, folders.model(eos_token_id=None))))
+    try:
+        owner.step(3)
+        owner.session.compare(True)
+        owner.compared()
+        owner.session.measure_prefix()
+        return owner.until(lambda s: s.prefix is not None and s.status.activity == "idle")
+    finally:
+        owner.session.close()
+
+
+@pytest.fixture
+def board(qapp: QApplication) -> Iterator[Board]:
+    with shown_board(qapp, 620, 500) as board:
+        yield board
+
+
+def _show(board: Board, state: State) -> None:
+    board.show(
+        trace=state.trace,
+        card=state.card,
+        comparing=True,
+        comparison=state.comparison,
+        status=state.status,
+    )
+    board.settle()
+
+
+def _drawn(board: Board) -> Drawn:
+    assert board.panel._drawn is not None
+    return board.panel._drawn
+
+
+def _choose(board: Board, value: str) -> None:
+    choice = board.panel.compare_bar.choice
+    choice.setCurrentIndex(choice.findData(value))
+    board.settle()
+
+
+def test_three_maps_of_two_real_runs(board: Board, compared: State) -> None:
+    _show(board, compared)
+    masked, unmasked, change = _drawn(board).maps
+    trace, other = compared.trace, compared.comparison
+    assert trace is not None
+    assert other is not None
+    assert masked is not None
+    assert unmasked is not None
+    assert change is not None
+    np.testing.assert_array_equal(masked.map.weights, figures.full_map(trace, 2, 0, 0).weights)
+    record = other.step.layers[0]
+    assert record.keys is not None
+    real = weights(record, record.keys, 0)
+    np.testing.assert_allclose(unmasked.map.weights, real, atol=1e-6)
+    np.testing.assert_allclose(change.map.weights, real - masked.map.weights, atol=1e-6)
+    assert masked.top == unmasked.top
+    assert "real run" in board.panel.compare_bar.line
+    maps = board.panel.pages.maps.maps
+    assert all(one.isVisible() for one in maps)
+    assert len({(one._plot.width(), one._plot.height()) for one in maps}) == 1
+
+
+def test_the_same_scores_are_named_and_equal_in_the_first_layer_only(
+    board: Board, compared: State
+) -> None:
+    _show(board, compared)
+    for layer, same in ((0, True), (1, False)):
+        board.select(layer=layer, head=1)
+        _choose(board, "run")
+        real = _drawn(board).maps[1]
+        _choose(board, "scores")
+        dropped = _drawn(board).maps[1]
+        assert real is not None
+        assert dropped is not None
+        apart = float(np.abs(real.map.weights - dropped.map.weights).max())
+        assert (apart <= 1e-5) is same
+    assert "only the first layer equals" in board.panel.compare_bar.line
+
+
+def test_zoom_and_cursor_are_shared(board: Board, compared: State) -> None:
+    _show(board, compared)
+    first, second, third = board.panel.pages.maps.maps
+    second.zoom(3.0)
+    assert first.view is second.view is third.view
+    assert first._still is None, "the others are drawn anew"
+    second.go_to(1, 4)
+    assert first._cursor == third._cursor == (1, 4)
+    line = board.panel._readout.text()
+    assert "masked with the mask" in line
+    assert "% without" in line
+    assert "change +" in line
+    second._set_cursor(None)
+    assert first._cursor is None
+
+
+def test_the_atlas_shows_either_side_or_the_difference(board: Board, compared: State) -> None:
+    _show(board, compared)
+    heads = board.panel.heads
+    shown = {}
+    for which in ("difference", "masked", "unmasked"):
+        heads.side.setCurrentIndex(heads.side.findData(which))
+        board.settle()
+        assert heads.atlas._atlas is not None
+        assert heads.atlas._atlas.signed == (which == "difference")
+        shown[which] = heads.atlas._atlas.levels
+    assert shown["masked"][0, 0, 0, 3] == 1
+    assert shown["unmasked"][0, 0, 0, 3] > 1
+    board.show(comparing=False)
+    board.settle()
+    np.testing.assert_array_equal(heads.atlas._atlas.levels, shown["masked"])
+
+
+def test_while_the_other_run_is_missing_the_panel_says_so(board: Board, compared: State) -> None:
+    _show(board, replace(compared, comparison=None))
+    masked, unmasked, change = _drawn(board).maps
+    assert masked is not None
+    assert unmasked is None
+    assert change is None
+    assert board.panel.pages.maps.maps[1]._note
+    assert "Step" in board.panel.compare_bar.line
+    _show(board, compared)
+    assert all(_drawn(board).maps)
+    assert "real run" in board.panel.compare_bar.line
+
+
+def test_next_tokens_of_both_runs(board: Board, compared: State) -> None:
+    _show(board, compared)
+    box = board.panel.tray.next
+    assert "total variation 0." in box.line.text()
+    header, *rows = box.table()
+    assert header == ("id", "text", "probability_masked", "probability_unmasked")
+    trace = compared.trace
+    assert trace is not None
+    top = int(np.argmax(trace.steps[2].logits))
+    assert top in [row[0] for row in rows]
+
+
+def test_the_prefix_experiment_is_shown_and_says_when_it_is_old(
+    board: Board, compared: State
+) -> None:
+    _show(board, compared)
+    assert compared.card is not None
+    board.panel.tray.prefix.button.click()
+    assert board.measured
+    assert board.panel.tray.details.isChecked()
+    board.show(prefix=compared.prefix)
+    line = board.panel.tray.prefix.line.text()
+    assert line.startswith("With the mask nothing moves")
+    assert "without it: up to" in line
+    assert len(board.panel.tray.prefix.plot._series) == 2
+    assert "layer 0" in board.panel.tray.prefix._tip(0)
+    assert "logits" in board.panel.tray.prefix._tip(compared.card.layers)
+    board.select(step=0)
+    assert board.panel.tray.prefix.line.text().startswith("Of an earlier step")
+
+
+def test_a_model_that_refuses_is_told_in_its_own_words(board: Board, compared: State) -> None:
+    assert compared.card is not None
+    no = Capability(name="causal_off", offered=False, words="the switch changes nothing here")
+    card = msgspec.structs.replace(compared.card, capabilities=(no,))
+    asked: list[bool] = []
+    board.compare = asked.append  # type: ignore[method-assign]
+    board.show(trace=compared.trace, card=card)
+    board.panel.tools.compare.click()
+    board.settle()
+    assert asked == [], "no run is asked for"
+    assert "the switch changes nothing here" in board.panel.compare_bar.line
+    assert len(_drawn(board).maps) == 1
+    _choose(board, "scores")
+    assert len(_drawn(board).maps) == 3
+    assert "only the first layer" in board.panel.compare_bar.line
+
+
+def _windowed() -> tuple[Trace, Comparison]:
+    trace = Run(window=4).prefill(12)
+    dropped = without_mask(Side(trace, 0))
+    return trace, Comparison((), other_side(trace.request), dropped.trace.steps[0])
+
+
+def test_a_sliding_window_is_named(board: Board) -> None:
+    trace, other = _windowed()
+    board.show(trace=trace, comparing=True, comparison=other)
+    board.settle()
+    assert "Layer 0 keeps its window of 4" in board.panel.compare_bar.line
+    unmasked = _drawn(board).maps[1]
+    assert unmasked is not None
+    assert unmasked.map.weights[0, 3] > 0
+    assert unmasked.map.weights[0, 4] == 0
+
+
+def test_a_layer_without_the_others_window_is_told_apart(board: Board) -> None:
+    trace, other = _windowed()
+    card = msgspec.structs.replace(trace.card, windows=(4, 0))
+    step = trace.steps[0]
+    layers = (step.layers[0], replace(step.layers[1], window=0))
+    trace = replace(trace, card=card, steps=(replace(step, layers=layers),))
+    board.show(trace=trace, comparing=True, comparison=other)
+    board.select(layer=1)
+    assert "Layer 1 has no window, others keep theirs (tokens: 4)." in board.panel.compare_bar.line
+    assert "every token reads all others" in board.panel.compare_bar.line
+    board.select(layer=0)
+    assert "Layer 0 keeps its window of 4" in board.panel.compare_bar.line
+    assert "every token" not in board.panel.compare_bar.line
+
+
+def test_every_view_of_a_comparison_can_be_drawn(board: Board, compared: State) -> None:
+    _show(board, compared)
+    tools = board.panel.tools
+    pictures = []
+    for view in ("arcs", "row", "maps"):
+        tools.view.setCurrentIndex(tools.view.findData(view))
+        board.settle()
+        assert board.panel.pages.currentWidget() is board.panel.pages.by_view[view]
+        for theme in (DARK, LIGHT):
+            board.panel.set_theme(theme)
+            pictures.append(board.panel.pages.grab().toImage())
+        names = board.panel.views()
+        table = next(iter(names.values())).table
+        assert table is not None
+        assert len(list(table())) > 5
+        array = next(iter(names.values())).array
+        assert array is not None
+        count = _drawn(board).wish.look.slots
+        assert array()().shape == ((3, count) if view == "row" else (3, count, count))
+    assert all(a != b for a, b in pairwise(pictures))
+
+
+def test_a_run_without_the_mask_has_the_masked_one_beside_it(board: Board) -> None:
+    trace = Run(causal=False, bits=True).prefill(9)
+    masked_step = Run(seed=1).prefill(9).steps[0]
+    other = Comparison((), other_side(trace.request), masked_step)
+    board.show(trace=trace, comparing=True, comparison=other)
+    board.settle()
+    masked, unmasked, _ = _drawn(board).maps
+    assert masked is not None
+    assert unmasked is not None
+    assert masked.map.weights[0, 1] == 0
+    np.testing.assert_array_equal(unmasked.map.weights, figures.full_map(trace, 0, 0, 0).weights)
+    _choose(board, "scores")
+    dropped = _drawn(board).maps[1]
+    assert dropped is not None
+    assert dropped.map.weights[0, 1] > 0
+    part = dropped.map.weights[4, :5]
+    np.testing.assert_allclose(part / part.sum(), masked.map.weights[4, :5], atol=1e-5)
+
+
+def test_the_line_on_top_says_what_the_colours_mean(board: Board, compared: State) -> None:
+    _show(board, compared)
+    assert "orange: more without" in board.panel._explanation.text()
+    board.show(comparing=False)
+    assert "brighter is more" in board.panel._explanation.text()
+
+
+def test_a_finished_atlas_is_kept_and_a_check_of_the_trace_works_nothing_out_again(
+    board: Board, compared: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _show(board, compared)
+    heads = board.panel.heads
+    levels = heads.atlas._atlas.levels
+    drawn = _drawn(board)
+
+    def never(*_: object) -> None:
+        raise AssertionError("worked out again")
+
+    for which in ("masked", "unmasked"):
+        heads.side.setCurrentIndex(heads.side.findData(which))
+        board.settle()
+    monkeypatch.setattr(difference, "build_atlas", never)
+    heads.side.setCurrentIndex(heads.side.findData("difference"))
+    board.settle()
+    assert heads.atlas._atlas.levels is levels
+    assert compared.trace is not None
+    board.show(trace=replace(compared.trace, self_check=SelfCheck(passed=True)))
+    board.settle()
+    assert _drawn(board) is drawn
+
+
+@pytest.mark.parametrize(("vocabulary", "here"), [(1000, True), (60_000, False)])
+def test_large_vocabularies_are_compared_off_the_windows_thread(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, vocabulary: int, here: bool
+) -> None:
+    made_in: list[threading.Thread] = []
+
+    def noted(*args: Any) -> comparison.NextTokens:
+        made_in.append(threading.current_thread())
+        return compare(*args)
+
+    compare = comparison.next_tokens
+    monkeypatch.setattr(comparison, "next_tokens", noted)
+    box = NextTokenBox(LIGHT)
+    rng, step = np.random.default_rng(0), Run().prefill(3).steps[0]
+    steps = [replace(step, logits=rng.normal(size=vocabulary).astype(np.float32)) for _ in range(2)]
+    box.show_steps(steps[0], steps[1], "")
+    wait_until(lambda: not box.busy)
+    assert "total variation" in box.line.text()
+    assert (made_in[-1] is threading.main_thread()) is here
+    box.show_steps(steps[0], None, "not yet")
+    assert box.line.text() == "not yet"
+
+
+def test_maps_that_have_just_appeared_are_painted_one_after_the_other(
+    board: Board, compared: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maps = board.panel.pages.maps.maps
+    seen: list[tuple[str, int]] = []
+
+    def noted(name: str) -> None:
+        act = getattr(Heatmap, name)
+
+        def note(one: Heatmap, *args: Any, **kwargs: Any) -> None:
+            seen.append((name, maps.index(one)))
+            act(one, *args, **kwargs)
+
+        monkeypatch.setattr(Heatmap, name, note)
+
+    _show(board, compared)
+    board.show(comparing=False)
+    board.settle()
+    noted("set_map")
+    noted("_paint_still")
+    board.show(comparing=True)
+    board.settle()
+    first, second, third = (seen.index(("set_map", place)) for place in range(3))
+    assert ("_paint_still", 0) in seen[first:second]
+    assert ("_paint_still", 1) in seen[second:third]
+    assert ("_paint_still", 2) in seen[third:]
+
+
+def test_what_makes_the_maps_room_smaller_is_painted_before_them(
+    board: Board, compared: State
+) -> None:
+    _show(board, compared)
+    page = board.panel.pages.maps
+    before = [one.geometry() for one in page.maps]
+    page.resize(page.width() - 60, page.height() - 60)
+    assert [one.geometry() for one in page.maps] == before
+    assert board.panel.busy
+    board.settle()
+    assert [one.geometry() for one in page.maps] != before

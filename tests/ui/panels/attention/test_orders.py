@@ -1,0 +1,108 @@
+"""The atlas in the order of what heads do: they are found by it, and told what it is."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from explorer.figures.attention.head_scores import HeadScores, scores
+from explorer.trace.trace import Trace
+from tests.figures.runs import Run
+from tests.ui.board import Board, shown_board
+
+
+@pytest.fixture
+def board(qapp: QApplication) -> Iterator[Board]:
+    with shown_board(qapp, 800, 500) as board:
+        yield board
+
+
+def _copying_run() -> tuple[Run, Trace]:
+    """One head, layer 1 head 2, reads the token just before; all others read evenly."""
+    run = Run(layers=3, heads=4, kv_heads=4, sharpness=0.0)
+    trace = run.prefill(7)
+    record = trace.steps[0].layers[1]
+    assert record.queries is not None
+    assert record.keys is not None
+    for slot in range(7):
+        record.keys[slot, 2] = 30 * (np.arange(8) == slot)
+        record.queries[slot, 2] = 30 * (np.arange(8) == slot - 1)
+    return run, trace
+
+
+def test_heads_are_found_by_what_they_do(board: Board) -> None:
+    run, trace = _copying_run()
+    board.show(trace=trace)
+    board.settle()
+    panel = board.panel
+    panel.heads.order.setCurrentIndex(panel.heads.order.findData("previous"))
+    board.settle()
+    assert panel.heads.atlas._head_of(0, 0) == (1, 2)
+    assert panel._head_words(1, 2) == "layer 1 head 2: 100 % on the token just before, on average"
+    point = panel.heads.atlas._rect(0, 0).center().toPoint()
+    QTest.mouseClick(panel.heads.atlas.viewport(), Qt.MouseButton.LeftButton, pos=point)
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+    board.show(trace=run.decode(trace))
+    board.settle()
+    assert panel._scores is not None
+    assert panel._scores.slots == 8, "the order follows the steps"
+    panel.heads.order.setCurrentIndex(0)
+    assert panel.heads.atlas._head_of(0, 0) == (0, 0)
+    assert panel._head_words(1, 2).endswith("read by token 7 '\u2068␣t0\u2069'")
+
+
+def test_the_atlas_says_how_far_an_order_is(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    heard = threading.Event()
+
+    def slowly(*args: Any) -> Iterator[HeadScores]:
+        for part in scores(*args):
+            yield part
+            if not part.complete:
+                assert heard.wait(5)
+
+    monkeypatch.setattr("explorer.ui.panels.attention.map_source._BETWEEN_PICTURES", 0)
+    monkeypatch.setattr("explorer.ui.panels.attention.map_source.head_scores.scores", slowly)
+    board.show(trace=_copying_run()[1])
+    board.settle()
+    atlas = board.panel.heads.atlas
+
+    def listen(_: float) -> None:
+        said.append(atlas._doing)
+        heard.set()
+
+    board.panel.source.ordering.connect(listen)
+    board.panel.heads.order.setCurrentIndex(board.panel.heads.order.findData("previous"))
+    board.settle()
+    assert said
+    assert all(re.fullmatch(r"ordering: \d+ %", words) for words in said)
+    assert atlas._doing == ""
+
+
+@pytest.mark.parametrize("kind", ["first", "previous", "induction", "entropy"])
+def test_every_order_says_what_it_orders_by(board: Board, kind: str) -> None:
+    board.show(trace=Run(layers=3, absent=(1,)).prefill(9))
+    board.panel.heads.order.setCurrentIndex(board.panel.heads.order.findData(kind))
+    board.settle()
+    words = board.panel._head_words(0, 1)
+    assert words.startswith("layer 0 head 1: ")
+    assert "average" in words or "no token here" in words
+    assert "a recurrent layer" in board.panel._head_words(1, 1)
+
+
+def test_an_order_of_another_model_is_dropped(board: Board) -> None:
+    board.show(trace=Run(layers=6, heads=8).prefill(5))
+    board.panel.heads.order.setCurrentIndex(1)
+    board.settle()
+    board.show(trace=Run(layers=2, heads=2).prefill(5))
+    board.settle()
+    assert sorted(board.panel.heads.atlas._order or ()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    board.panel.grab()

@@ -1,0 +1,257 @@
+"""Next token, KV cache and timings: what they say of a run, and what a click wishes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from explorer.trace.request import Sampling
+from explorer.ui.canvases.charts.column_parts import Columns, Part
+from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.canvases.tokens.token_bars import Bars
+from explorer.ui.look.theme import LIGHT, THEMES
+from explorer.ui.panel.panel import Panel
+from tests.ui import pointer
+from tests.ui.stage import WindowStage
+from tests.ui.waiting import show
+
+
+def panel(stage: WindowStage, name: str) -> Panel:
+    return next(p for p in stage.window.docks.panels if name == p.ID)
+
+
+def words(shown: Panel) -> str:
+    return "\n".join(label.text() for label in shown.findChildren(QLabel) if label.isVisible())
+
+
+def rows(shown: Panel, view: str) -> list[tuple[object, ...]]:
+    table = shown.views()[view].table
+    assert table is not None
+    return [tuple(row) for row in table()]
+
+
+def test_every_panel_says_what_to_do_while_it_is_empty(stage: WindowStage) -> None:
+    for dock in stage.window.docks.docks:
+        shown = dock.panel
+        dock.show()
+        dock.raise_()
+        stage.paint()
+        assert shown.empty, shown.ID
+        assert "Step" in words(shown), shown.ID
+    stage.loaded().ran(1)
+    for name in ("next-token", "kv-cache", "timings"):
+        assert not panel(stage, name).empty
+    stage.session.reset()
+    for name in ("next-token", "kv-cache", "timings"):
+        assert panel(stage, name).empty
+
+
+def test_every_panel_explains_itself_and_has_a_stable_id(stage: WindowStage) -> None:
+    panels = stage.window.docks.panels
+    assert len({p.ID for p in panels}) == len(panels)
+    for shown in panels:
+        assert shown.EXPLANATION
+        assert shown.accessibleName() == shown.TITLE
+
+
+def test_next_token_shows_the_whole_distribution(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    table = rows(panel(stage, "next-token"), "Next token")
+    assert table[0][:3] == ("id", "text", "bytes_hex")
+    assert sum(float(row[3]) for row in table[1:]) == pytest.approx(1)  # type: ignore[arg-type]
+    assert [row[0] for row in table[1:] if row[5] is True] == [10]
+
+
+def test_next_token_follows_sampling_without_the_model(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    asked = len(stage.engine.asked)
+    shown = panel(stage, "next-token")
+    stage.session.set_sampling(Sampling(greedy=False, top_k=2))
+    kept = [row for row in rows(shown, "Next token")[1:] if float(row[4]) > 0]  # type: ignore[arg-type]
+    assert len(kept) == 2
+    assert len(stage.engine.asked) == asked
+    assert "2 tokens left" in words(shown)
+    assert "picked with: greedy" in words(shown)
+    stage.session.set_sampling(Sampling(greedy=False, top_p=1e-6))
+    assert "1 token left" in words(shown)
+
+
+def test_a_click_on_a_bar_forces_that_token(stage: WindowStage) -> None:
+    stage.loaded().ran(2)
+    bars = panel(stage, "next-token").views()["Next token"].widget
+    assert isinstance(bars, Bars)
+    table = rows(panel(stage, "next-token"), "Next token")[1:-1]
+    named = {10 + i for i in range(20)} - {11}  # what the scripted step knows the bytes of
+    row = next(i for i, values in enumerate(table) if values[0] in named)
+    place = QPoint(bars.width() // 2, round(17 + 21 * (row + 0.5)))
+    pointer.move(bars, place)
+    wanted = stage.state.selection.token_id
+    assert wanted == table[row][0]
+    QTest.mouseClick(bars, Qt.MouseButton.LeftButton, pos=place)
+    assert stage.state.trace is not None
+    assert stage.state.trace.chosen[-1].id == wanted
+    assert stage.state.trace.chosen[-1].origin == "forced"
+    assert "forced by you" in words(panel(stage, "next-token"))
+
+
+def test_the_row_of_everything_else_cannot_be_forced(qapp: QApplication) -> None:
+    from explorer.ui.canvases.tokens.token_bars import Row
+
+    bars = Bars(THEMES["light"], ("raw", "after"))
+    bars.resize(400, 300)
+    bars.set_rows([Row(5, "five", 0.6, "60 %"), Row(-1, "others", 0.4, "40 %", rest=True)])
+    show(bars)
+    told: list[int] = []
+    bars.clicked.connect(told.append)
+    for y in range(0, 300, 4):
+        QTest.mouseClick(bars, Qt.MouseButton.LeftButton, pos=QPoint(200, y))
+    assert set(told) == {5}
+    bars.close()
+
+
+def test_broken_logits_are_a_sentence_not_a_chart(stage: WindowStage) -> None:
+    from dataclasses import replace
+
+    from explorer.trace.wire import messages as m
+    from tests.session.scripted import made_step
+
+    stage.loaded()
+    stage.session.step()
+    run = stage.prompted()
+    bad = np.full(40, np.nan, np.float32)
+    step = replace(made_step(0), logits=bad)
+    token = step.top[0]
+    stage.say(m.Stepped(run=run, step=step, token=token))
+    assert panel(stage, "next-token").empty
+    assert "NaN" in words(panel(stage, "next-token"))
+
+
+def test_kv_cache_sets_measured_beside_the_formula(stage: WindowStage) -> None:
+    stage.session.start_engine()
+    stage.session.open_model("tiny")
+    stage.session.set_prompt("x")
+    stage.drain()
+    stage.answer_load(kv_bytes_per_token=64)
+    stage.ran(2)
+    shown = panel(stage, "kv-cache")
+    assert "256 bytes, exactly as the formula says" in words(shown)
+    assert "1 KV head·4·4 bytes = 64 × 4 tokens" in words(shown)
+    assert rows(shown, "Cache by layer") == [
+        ("layer", "kind", "bytes", "formula_bytes"),
+        (0, "full", 128, 128),
+        (1, "full", 128, 128),
+    ]
+    assert [row[:3] for row in rows(shown, "Cache growth")[1:]] == [(0, 3, 192), (1, 4, 256)]
+
+
+def test_kv_cache_says_why_there_is_none(stage: WindowStage) -> None:
+    stage.loaded()
+    stage.session.set_causal_mask(False)
+    stage.ran(1, recompute=True)
+    shown = panel(stage, "kv-cache")
+    assert shown.empty
+    assert "without the causal mask" in words(shown)
+
+
+def test_nothing_is_saved_by_a_cache_before_the_second_pass(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    shown = words(panel(stage, "timings"))
+    assert "3 positions processed" in shown
+    assert "without a cache" not in shown
+
+
+def test_timings_tell_prefill_from_decode(stage: WindowStage) -> None:
+    stage.loaded().ran(3)
+    shown = panel(stage, "timings")
+    assert "Prefill of 3 tokens 10 ms, then 10 ms each (100/s)" in words(shown)
+    assert "5 positions processed; without a cache it would be 12" in words(shown)
+    table = rows(shown, "Time by step")
+    assert [row[1] for row in table[1:]] == ["prefill", "decode", "decode"]
+    assert rows(shown, "Time by layer")[-1][:2] == ("rest", 8.0)
+
+
+def test_a_click_on_a_pass_selects_its_step(stage: WindowStage) -> None:
+    stage.loaded().ran(4)
+    chart = panel(stage, "timings").views()["Time by step"].widget
+    place = QPoint(round(chart.width() * 0.4), chart.height() // 2)
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
+    assert stage.state.selection.step == 1
+
+
+def test_a_hidden_panel_catches_up_when_it_is_shown(stage: WindowStage) -> None:
+    dock = next(d for d in stage.window.docks.docks if d.panel.ID == "timings")
+    dock.close()
+    stage.paint()
+    stage.loaded().ran(2)
+    assert dock.panel.empty
+    dock.show()
+    stage.paint()
+    assert not dock.panel.empty
+
+
+COLOURS = {"prefill": "#3355cc", "decode": "#1b8a66"}
+
+
+def chart_image(qapp: QApplication, data: Columns, width: int = 204) -> object:
+    chart = ColumnChart(THEMES["light"], "step", str, str)
+    chart.resize(width, 120)
+    chart.set_columns(data)
+    show(chart)
+    image = chart.grab().toImage()
+    chart.close()
+    return image
+
+
+def height_of(image: object, x: int, colour: str) -> int:
+    rows = range(image.height())  # type: ignore[attr-defined]
+    return sum(image.pixelColor(x, y).name() == colour for y in rows)  # type: ignore[attr-defined]
+
+
+def test_columns_are_as_high_as_their_values(qapp: QApplication) -> None:
+    values = np.array([100.0, 50.0, 25.0, 0.0])
+    image = chart_image(qapp, Columns(values, ("decode",)))
+    heights = [height_of(image, 2 + 50 * i + 25, COLOURS["decode"]) for i in range(4)]
+    assert heights[1] == pytest.approx(heights[0] / 2, abs=1)
+    assert heights[2] == pytest.approx(heights[0] / 4, abs=1)
+    assert heights[3] == 0
+
+
+def test_parts_stand_on_one_another_in_their_own_colours(qapp: QApplication) -> None:
+    values = np.array([100.0, 50.0])
+    parts = (Part(values * 0.75), Part(values * 0.25, "rest"))
+    image = chart_image(qapp, Columns(values, ("decode",), parts))
+    for x in (50, 150):
+        below, above = height_of(image, x, COLOURS["decode"]), height_of(image, x, LIGHT.rest)
+        assert below == pytest.approx(3 * above, abs=2)
+    assert height_of(image, 50, COLOURS["decode"]) > height_of(image, 150, COLOURS["decode"])
+
+
+def test_kinds_of_pass_have_their_colours(qapp: QApplication) -> None:
+    image = chart_image(qapp, Columns(np.array([9.0, 9.0]), ("prefill", "decode")))
+    assert height_of(image, 50, COLOURS["prefill"]) > 20
+    assert height_of(image, 150, COLOURS["decode"]) > 20
+
+
+def test_more_columns_than_pixels_keep_the_highest(qapp: QApplication) -> None:
+    values = np.ones(5000)
+    values[2501] = 100.0
+    image = chart_image(qapp, Columns(values, ("decode",)))
+    assert max(height_of(image, x, COLOURS["decode"]) for x in range(98, 106)) > 40
+
+
+def test_the_words_of_a_line_leave_the_figure_of_the_axis_alone(qapp: QApplication) -> None:
+    values = np.array([9.0, 9.0])
+    plain = chart_image(qapp, Columns(values), width=100)
+    worded = chart_image(qapp, Columns(values, level_words="x" * 80), width=100)
+    figure = QRect(0, 0, 14, 15)  # "9.0" is drawn in there
+    assert plain.copy(figure) == worded.copy(figure)  # type: ignore[attr-defined]
+    assert plain != worded
+
+
+def test_flat_and_empty_data_draw(qapp: QApplication) -> None:
+    chart_image(qapp, Columns(np.zeros(3)))
+    chart_image(qapp, Columns(np.zeros(0)))
+    chart_image(qapp, Columns(np.array([5.0])))

@@ -1,0 +1,150 @@
+"""The KV cache panel: kinds of layers, what sharing saves, what the cache would take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QLabel
+
+from explorer.trace.wire import messages as m
+from explorer.ui.access.accessible import line_of
+from explorer.ui.panels.kv_cache.estimate_page import WhatIfPage
+from explorer.ui.panels.kv_cache.layers_page import LayersPage
+from explorer.ui.panels.kv_cache.panel import KvCachePanel
+from explorer.ui.panels.kv_cache.position_page import PositionPage
+from tests.session.scripted import card
+from tests.ui import pointer
+from tests.ui.stage import WindowStage
+from tests.ui.waiting import resize, show, wait_until
+
+MIXED = {"kv_bytes_per_token": 64, "layer_kinds": ("sliding", "full"), "windows": (4, 0)}
+
+
+def loaded(stage: WindowStage, **more: Any) -> KvCachePanel:
+    stage.session.start_engine()
+    stage.session.open_model("tiny")
+    stage.session.set_prompt("x")
+    stage.drain()
+    stage.answer_load(**{"kv_bytes_per_token": 64, **more})
+    return next(p for p in stage.window.docks.panels if isinstance(p, KvCachePanel))
+
+
+def words(panel: KvCachePanel) -> str:
+    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+
+
+def rows(panel: KvCachePanel, view: str) -> list[tuple[object, ...]]:
+    table = panel.views()[view].table
+    assert table is not None
+    return [tuple(row) for row in table()]
+
+
+def test_kinds_of_layers_are_told_apart(stage: WindowStage) -> None:
+    panel = loaded(stage, **MIXED)
+    stage.ran(3)
+    assert rows(panel, "Cache by layer")[1:] == [(0, "sliding", 160, 160), (1, "full", 160, 160)]
+    growth = rows(panel, "Cache growth")
+    assert growth[0] == ("step", "tokens", "bytes", "sliding_bytes", "full_bytes")
+    assert growth[3] == (2, 5, 320, 160, 160)
+    page = panel.page
+    assert isinstance(page, LayersPage)
+    legend = page.charts._legend.accessibleName()
+    assert legend == "sliding: 1 × 160 bytes, full: 1 × 160 bytes, formula, every token kept"
+
+
+def test_a_larger_panel_tells_what_sharing_saves_and_what_context_is_left(
+    stage: WindowStage,
+) -> None:
+    panel = loaded(stage)
+    stage.ran(2)
+    dock = next(d for d in stage.window.docks.docks if d.panel is panel)
+    dock.setFloating(True)
+    show(dock)
+    resize(dock, 500, 300)
+    assert "(GQA): 256 bytes, not 512 bytes" in words(panel)
+    assert "context left: 60 of 64 tokens" in words(panel)
+
+
+def test_what_if_is_computed_without_a_run_and_called_computed(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    asked = len(stage.engine.asked)
+    panel.turn_to(WhatIfPage)
+    page = panel.page
+    assert isinstance(page, WhatIfPage)
+    assert "Computed: 4,096 bytes (4 KiB)" in words(panel)  # 64 bytes × its context of 64
+    assert "MHA, keys for all 2 heads: 8 KiB" in words(panel)
+    page._dtype.setCurrentText("bfloat16")
+    page._batch.setValue(3)
+    page._length.setValue(10)
+    assert "Computed: 960 bytes" in words(panel)
+    assert rows(panel, "Cache by length, computed")[-1] == ("bfloat16", 3, 10, 960)
+    page._length.setValue(100)
+    assert "beyond the context of 64" in words(panel)
+    assert len(stage.engine.asked) == asked
+    pointer.move(page.chart, QPoint(4, page.chart.height() // 2))
+    assert line_of(page.chart) == "12 tokens: 1,152 bytes (1.12 KiB), computed"
+
+
+def test_what_if_begins_anew_with_another_model(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    panel.turn_to(WhatIfPage)
+    page = panel.page
+    assert isinstance(page, WhatIfPage)
+    page._length.setValue(7)
+    stage.session.open_model("other")
+    stage.drain()
+    run = stage.engine.last(m.Load).run
+    stage.say(m.Loaded(run=run, card=card("other", context=256, kv_bytes_per_token=64)))
+    assert page._length.value() == 256
+
+
+def test_without_a_model_it_says_what_to_do(stage: WindowStage) -> None:
+    panel = next(p for p in stage.window.docks.panels if isinstance(p, KvCachePanel))
+    panel.turn_to(WhatIfPage)
+    assert panel.empty
+    assert "Open a model" in words(panel)
+
+
+def values(count: int) -> list[dict[str, object]]:
+    part = {"heads": 1, "width": 4, "numbers": np.arange(4, dtype="<f4").tobytes()}
+    return [{"key": part, "value": part}] * (count - 1) + [{"reason": "a state of fixed size"}]
+
+
+def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    stage.ran(2)
+    panel.turn_to(PositionPage)
+    page = panel.page
+    assert isinstance(page, PositionPage)
+    page._slot.setValue(3)
+    trace = stage.state.trace
+    assert trace is not None
+    recorded = trace.steps[1].layers[1].keys
+    assert recorded is not None
+    table = rows(panel, "Keys and values")
+    assert [row[4] for row in table[1:] if row[:3] == ("key", 1, 0)] == recorded[0, 0].tolist()
+    assert "values are not recorded" in words(panel)
+    wait_until(page._read.isEnabled)
+    page._read.click()
+    asked = stage.engine.last(m.ReadSlot)
+    assert (asked.slot, asked.chosen) == (3, trace.chosen_ids[:1])
+    stage.say(m.Facts(run=asked.run, facts={"slot": 3, "layers": values(2)}))
+    table = rows(panel, "Keys and values")
+    assert [row[4] for row in table if row[0] == "value"] == [0, 1, 2, 3]
+    pointer.move(page.view, QPoint(page.view.width() - 4, page.view.height() - 6))
+    assert line_of(page.view) == "Layer 1: a state of fixed size"
+    page._slot.setValue(0)
+    assert not any(row[0] == "value" for row in rows(panel, "Keys and values"))
+
+
+def test_the_position_follows_the_key_under_the_cursor(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    stage.ran(2)
+    panel.turn_to(PositionPage)
+    page = panel.page
+    assert isinstance(page, PositionPage)
+    stage.session.select(key=2)
+    assert page._slot.value() == 2
+    assert "position 2 p2" in words(panel)

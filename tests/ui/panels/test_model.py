@@ -1,0 +1,161 @@
+"""The Model panel: recipe, what works, how text is read; asked for once, exact figures."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from explorer.trace.card import Capability
+from explorer.trace.mode_figures import ModeFigures
+from explorer.trace.wire import messages as m
+from explorer.ui.look.theme import THEMES
+from explorer.ui.panels.model.panel import ModelPanel
+from tests.ui.stage import WindowStage
+
+RECIPE: dict[str, Any] = {
+    "model": "tiny", "layers": 2, "hidden_size": 8, "parameters": 124_439_808,
+    "parameters_rule_of_thumb": 123_532_032, "tying_saves": 38_597_376,
+    "kv_bytes_per_token": {"float32": 73_728, "bfloat16": 36_864},
+    "recipe": ["12 layers, each 768 numbers wide.", "Norm: LayerNorm <b>&."],
+    "compare": [
+        {"name": "GPT-1", "year": 2018, "layers": 12, "hidden_size": 768, "parameters": 116534784}
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.look.set_theme("light")
+    stage.close()
+
+
+def opened(stage: WindowStage) -> ModelPanel:
+    dock = next(d for d in stage.window.docks.docks if d.panel.ID == "model")
+    dock.toggleViewAction().trigger()
+    stage.paint()
+    assert isinstance(dock.panel, ModelPanel)
+    return dock.panel
+
+
+def words(panel: ModelPanel) -> str:
+    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+
+
+def described(stage: WindowStage) -> None:
+    stage.say(m.Facts(run=stage.engine.last(m.Inspect).run, facts=RECIPE))
+
+
+def test_a_recipe_is_asked_for_when_the_panel_is_seen_and_no_earlier(stage: WindowStage) -> None:
+    stage.loaded()
+    assert stage.engine.count(m.Inspect) == 0
+    panel = opened(stage)
+    assert stage.engine.count(m.Inspect) == 1
+    assert "Reading the config" in words(panel)
+    described(stage)
+    shown = words(panel)
+    assert "12 layers, each 768 numbers wide." in shown
+    assert "<b>Norm</b>: LayerNorm &lt;b&gt;&amp;." in shown  # never as markup of its own
+    assert "124,439,808" in shown
+    assert "116,534,784" in shown
+    assert "73,728" in shown
+    assert stage.engine.count(m.Inspect) == 1
+
+
+def test_what_the_self_test_found_has_a_mark_and_a_word(stage: WindowStage) -> None:
+    stage.loaded()
+    found = (
+        Capability(name="cache", offered=True, words="cached steps equal uncached ones"),
+        Capability(name="undo", offered=False, words="the window cannot be cut back"),
+    )
+    stage.session.open_model("other")
+    stage.answer_load(
+        name="other", capabilities=found, warnings=("3 tensors are not used.",),
+        source="from Q4_1 (dequantised)", bos_policy="<s> is added in front of the text.",
+        pad_note="The end token also serves as padding", missing_bytes=(4, 255), eos_ids=(2, 7),
+    )  # fmt: skip
+    shown = words(opened(stage))
+    assert "✓" in shown
+    assert "Cached steps equal uncached ones." in shown
+    assert "<b>Not offered</b>: The window cannot be cut back." in shown
+    assert "3 tensors are not used." in shown
+    assert "from Q4_1 (dequantised)" in shown
+    assert "&lt;s&gt; is added in front of the text." in shown
+    assert "2 byte values that the vocabulary cannot spell: 0x04, 0xFF." in shown
+    assert "Ids that end a run: 2, 7." in shown
+
+
+def test_an_earlier_test_says_its_day(stage: WindowStage) -> None:
+    stage.loaded()
+    panel = opened(stage)
+    assert "tested when it was opened" not in words(panel)  # nothing was found out
+    stage.session.open_model("other")
+    found = (Capability(name="cache", offered=True, words="x"),)
+    stage.answer_load(name="other", capabilities=found)
+    assert "(tested when it was opened)" in words(panel)
+    stage.session.open_model("other")
+    stage.answer_load(name="other", capabilities=found, tested="2026-11-29")
+    assert "(tested on 2026-11-29; nothing has changed since)" in words(panel)
+
+
+def test_another_model_takes_the_recipe_away(stage: WindowStage) -> None:
+    stage.loaded()
+    panel = opened(stage)
+    described(stage)
+    stage.session.open_model("other")
+    stage.answer_load(name="other")
+    assert "124,439,808" not in words(panel)
+    assert stage.engine.count(m.Inspect) == 2
+    run = stage.engine.last(m.Inspect).run
+    stage.say(m.Failed(run=run, sentence="No llama model can be built from this config.json."))
+    assert "No llama model can be built" in words(panel)
+    assert stage.state.error == ""
+
+
+def test_the_table_holds_exact_figures_and_every_sentence(stage: WindowStage) -> None:
+    stage.loaded()
+    panel = opened(stage)
+    described(stage)
+    table = panel.views()["Model card"].table
+    assert table is not None
+    rows = [tuple(row) for row in table()]
+    assert ("parameters", 124_439_808) in rows
+    assert ("tying_saves", 38_597_376) in rows
+    assert ("recipe", "12 layers, each 768 numbers wide.") in rows
+    assert ("kv_bytes_per_token bfloat16", 36_864) in rows
+
+
+def test_marks_take_the_colours_of_the_theme(stage: WindowStage) -> None:
+    stage.loaded()
+    stage.session.open_model("other")
+    good = Capability(name="cache", offered=True, words="x")
+    stage.answer_load(name="other", capabilities=(good,))
+    panel = opened(stage)
+    for theme in THEMES.values():
+        stage.look.set_theme(theme.name)
+        stage.paint()
+        assert theme.good in words(panel)
+
+
+def test_each_mode_with_what_it_was_measured_to_change(stage: WindowStage) -> None:
+    stage.loaded()
+    panel = opened(stage)
+    stage.session.open_model("other")
+    measured = ModeFigures(
+        mode="rounded", measured="2026-11-30", exact_ms=100.0, mode_ms=56.0,
+        max_logit_difference=0.03125, same_winner_steps=20, steps=21, warm_up_s=0.9,
+    )  # fmt: skip
+    stage.answer_load(name="other", mode="rounded", modes=(measured,))
+    text = html.unescape(words(panel))
+    assert "Exact: the library's own kernels." in text
+    assert "not measured yet on this machine" in text  # fast
+    assert "Rounded (on): " in text
+    assert "this changes the model's numbers" in text
+    assert "0.56 of exact mode's time per token; logits differ by 0.031 at most" in text
+    assert "the same token wins in 20 of 21 passes" in text

@@ -1,0 +1,144 @@
+"""Many draws and the search: what is asked, and the figures in words that are true of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QLabel
+
+from explorer.trace.request import Sampling
+from explorer.trace.wire import messages as m
+from explorer.ui.panels.samples import DrawsPanel
+from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
+
+FIRST = [
+    {"id": 10, "raw": b" a", "exact": 0.75, "raw_probability": 0.6, "drawn": 7},
+    {"id": 11, "raw": b"\n", "exact": 0.25, "raw_probability": 0.2, "drawn": 3},
+]
+DRAWN = {
+    "count": 10, "asked": 10, "length": 1, "passes": 1, "distinct": 2, "first": FIRST,
+    "continuations": [{"ids": [10], "raw": b" a", "drawn": 7}, {"ids": [11], "raw": b"\n",
+                       "drawn": 3}],
+}  # fmt: skip
+
+
+def panel_of(stage: WindowStage) -> DrawsPanel:
+    dock = next(d for d in stage.window.docks.docks if d.panel.ID == "draws")
+    dock.show()
+    dock.raise_()
+    stage.paint()
+    assert isinstance(dock.panel, DrawsPanel)
+    return dock.panel
+
+
+def words(shown: DrawsPanel) -> str:
+    return "\n".join(label.text() for label in shown.findChildren(QLabel) if label.isVisible())
+
+
+def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowStage) -> None:
+    stage.loaded().ran(2)
+    shown = panel_of(stage)
+    assert not shown._draw.isEnabled()
+    assert "Greedy gives the same tokens" in words(shown)
+    sampling = Sampling(greedy=False, temperature=0.5)
+    stage.session.set_sampling(sampling)
+    shown._count.setValue(10)
+    shown._length.setValue(1)
+    shown._draw.click()
+    asked = stage.engine.last(m.DrawMany)
+    assert (asked.count, asked.length, asked.sampling, asked.chosen) == (10, 1, sampling, (10,))
+    assert stage.state.status.activity == "running"
+    stage.say(m.Progress(run=asked.run, text="Drawing: 1 passes", fraction=0.5))
+    assert stage.state.status.fraction == 0.5
+    stage.say(m.Facts(run=asked.run, facts=DRAWN))
+    assert stage.state.status.activity == "idle"
+    assert "10 draws, 1 token each, in 1 pass: 2 different continuations." in words(shown)
+    assert "off by 5.0 %" in words(shown)
+    bars = shown._bars._rows
+    assert [(r.label, r.first, r.second) for r in bars] == [("␣a", 0.75, 0.7), ("↵", 0.25, 0.3)]
+    stage.session.select(step=0)  # another prefix
+    assert "10 draws" not in words(shown)
+    stage.session.select(step=1)
+    assert "10 draws" in words(shown)
+
+
+def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
+    stage: WindowStage,
+) -> None:
+    stage.loaded().ran(1)
+    stage.session.set_sampling(Sampling(greedy=False))
+    shown = panel_of(stage)
+    shown._draw.click()
+    run = stage.engine.last(m.DrawMany).run
+    wait_until(lambda: stage.window.docks.settled)
+    assert "The first draw is being made" in words(shown)
+    first = [{**FIRST[0], "drawn": 3}, {**FIRST[1], "drawn": 1}]
+    part = {**DRAWN, "count": 4, "asked": 50, "first": first}
+    stage.say(m.PartFacts(run=run, facts=part), m.Progress(run=run, text="…", fraction=0.1))
+    wait_until(lambda: stage.window.docks.settled)
+    assert "4 of 50 draws so far" in words(shown)
+    assert [row.second for row in shown._bars._rows] == [0.75, 0.25]
+    assert not shown._draw.isEnabled()
+    assert shown._stop_draws.isEnabled()
+    shown._stop_draws.click()
+    assert stage.engine.last(m.Cancel).run == run
+    stage.say(m.PartFacts(run=run, facts={**part, "count": 5}))  # stale
+    assert "Stopped after 4 of 50 draws" in words(shown)
+    assert not shown._stop_draws.isEnabled()
+    shown._draw.click()
+    wait_until(lambda: stage.window.docks.settled)
+    assert "50 draws" not in words(shown)  # those of before are not the first of the new ones
+
+
+def test_pause_and_step_end_an_experiment(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    stage.session.set_sampling(Sampling(greedy=False))
+    stage.session.draw_many(10, 5)
+    run = stage.engine.last(m.DrawMany).run
+    stage.session.pause()
+    assert stage.engine.last(m.Cancel).run == run
+    assert stage.state.status.activity == "idle"
+    stage.say(m.Facts(run=run, facts=DRAWN))
+    assert stage.state.draws is None  # stale
+
+
+def found(**changes: Any) -> dict[str, Any]:
+    one = {"ids": [1, 2], "raw": [b" a", b" b"], "log_probability": -2.3, "probability": 0.1}
+    two = {"ids": [3, 4], "raw": [b" c", b"\n"], "log_probability": -1.6, "probability": 0.2}
+    return {
+        "length": 2, "width": 4, "passes": 9, "greedy": one, "best": two, "beats_greedy": True,
+        "proven": True, "bound": 0.2, **changes,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "2 times as probable as the greedy one. Proven in 9 passes."),
+        ({"beats_greedy": False, "best": found()["greedy"]}, "There is none: greedy is the most"),
+        (
+            {"beats_greedy": False, "best": found()["greedy"], "proven": False, "bound": 0.25},
+            "None found within these bounds. 9 passes did not settle it: something of up to 25.0 %",
+        ),
+        ({"proven": False}, "2 times as probable as the greedy one. 9 passes did not settle"),
+    ],
+)
+def test_the_search_says_what_is_proven_and_no_more(
+    stage: WindowStage, changes: dict[str, Any], said: str
+) -> None:
+    stage.loaded().ran(1)
+    shown = panel_of(stage)
+    shown._tabs.setCurrentIndex(1)
+    shown._search.click()
+    asked = stage.engine.last(m.SearchSequences)
+    assert (asked.length, asked.width, asked.passes) == (4, 4, 200)
+    stage.say(m.Facts(run=asked.run, facts=found(**changes)))
+    assert said in words(shown)
+    assert shown._found_table.item(0, 1).text() == "␣a␣b"  # type: ignore[union-attr]
+
+
+def test_without_its_model_it_says_what_is_needed(stage: WindowStage) -> None:
+    stage.session.search(4, 4, 100)
+    assert "open the model and press step" in stage.state.error

@@ -1,0 +1,264 @@
+"""The timings panel: passes and their parts, whole steps, and what a step costs the window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+
+from explorer.figures.cost.timing import PIECES
+from explorer.trace.step import Step
+from explorer.trace.wire import messages as m
+from explorer.ui.access.accessible import line_of
+from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.panels.timings.cache_comparison_page import BothWaysPage
+from explorer.ui.panels.timings.panel import TimingsPanel
+from explorer.ui.panels.timings.passes_page import PassesPage
+from explorer.ui.panels.timings.steps_page import StepsPage
+from tests.session.scripted import stepped
+from tests.ui import pointer
+from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
+
+
+def timings(stage: WindowStage) -> TimingsPanel:
+    return next(p for p in stage.window.docks.panels if isinstance(p, TimingsPanel))
+
+
+def words(panel: TimingsPanel) -> str:
+    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+
+
+def rows(panel: TimingsPanel, view: str) -> list[dict[str, object]]:
+    table = panel.views()[view].table
+    assert table is not None
+    head, *body = (tuple(row) for row in table())
+    return [dict(zip(head, row, strict=True)) for row in body]
+
+
+def chart(panel: TimingsPanel, view: str) -> ColumnChart:
+    widget = panel.views()[view].widget
+    assert isinstance(widget, ColumnChart)
+    return widget
+
+
+def with_parts(step: Step) -> Step:
+    return replace(
+        step,
+        forward_ms=10.0,
+        layer_ms=np.array([3, 4], np.float32),
+        attention_ms=np.array([2, 1], np.float32),
+        mlp_ms=np.array([0.5, 2], np.float32),
+        embedding_ms=0.5,
+        norm_ms=0.25,
+        head_ms=2.0,
+    )
+
+
+def ran(stage: WindowStage, count: int) -> None:
+    stage.session.step(count)
+    run = stage.prompted()
+    for index in range(count):
+        event = stepped(run, index)
+        stage.say(m.Stepped(run=run, step=with_parts(event.step), token=event.token))
+    stage.finish()
+
+
+def test_a_pass_is_shown_in_its_parts_and_they_add_up(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 2)
+    one = rows(timings(stage), "Time by step")[1]
+    parts = {name: one[f"{name.replace(' ', '_')}_ms"] for name in PIECES}
+    assert parts == {
+        "embedding": 0.5, "attention": 3, "mlp": 2.5, "layer rest": 1.5, "norm": 0.25, "head": 2,
+        "rest": 0.25,
+    }  # fmt: skip
+    assert sum(parts.values()) == one["forward_ms"]  # type: ignore[arg-type]
+    layers = rows(timings(stage), "Time by layer")
+    assert [row["layer"] for row in layers] == [0, 1, "embedding", "norm", "head", "rest"]
+    assert (layers[1]["attention_ms"], layers[1]["mlp_ms"], layers[1]["ms"]) == (1, 2, 4)
+
+
+def test_the_column_under_the_mouse_reads_out_its_split(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 2)
+    panel = timings(stage)
+    line = words(panel)
+    over = chart(panel, "Time by step")
+    pointer.move(over, QPoint(round(over.width() * 0.75), over.height() // 2))
+    assert "Step 1, decode of 1 position: 10 ms" in words(panel)
+    assert "attention 3 ms, MLP 2.5 ms, norms and adds 1.5 ms" in words(panel)
+    pointer.move(over, QPoint(-5, -5))
+    assert words(panel) == line
+
+
+def test_the_keys_read_out_the_layers_from_embedding_to_head(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 2)
+    over = chart(timings(stage), "Time by layer")
+    over.setFocus()
+    told = []
+    for _ in range(6):
+        QTest.keyClick(over, Qt.Key.Key_Right)
+        told.append(line_of(over))
+    assert told[0] == "embedding: 0.5 ms"
+    assert told[2] == "Layer 1: 4 ms (attention 1 ms, MLP 2 ms, norms and adds 1 ms)"
+    assert told[3:] == ["final norm: 0.25 ms", "head: 2 ms", "the rest: 0.25 ms"]
+
+
+def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 6)
+    panel = timings(stage)
+    page = panel.page
+    assert isinstance(page, PassesPage)
+    assert page.charts.first._data.level_words == "no memory bound yet"
+    assert page.charts.first._data.level is None
+    asked = stage.engine.last(m.MeasureTraffic)
+    facts = {"bytes_per_second": 1e9, "step_bytes": 4_000_000, "threads": 1}
+    stage.say(m.Facts(run=asked.run, facts=facts))
+    assert page.charts.first._data.level == 4
+    assert page.charts._more.text() == "memory bound 4 ms: decode takes 2.5 times that"
+
+
+def test_a_step_that_was_painted_has_its_display_time(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    stage.until_settled()
+    panel = timings(stage)
+    panel.turn_to(StepsPage)
+    one = rows(panel, "Whole steps")[0]
+    assert float(one["display_ms"]) > 0  # type: ignore[arg-type]
+    parts = ("pass_ms", "capture_ms", "pick_ms", "hand_over_ms", "display_ms")
+    assert one["step_ms"] != ""
+    assert "from the wish to the picture" in words(panel)
+    assert rows(panel, "Parts of the step")[-1] == {"part": "display", "ms": one["display_ms"]}
+    assert all(one[name] != "" for name in parts)
+
+
+def test_a_step_from_a_file_says_that_its_display_is_not_known(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    stage.until_settled()
+    trace = stage.state.trace
+    assert trace is not None
+    copied = replace(trace.steps[0], logits=trace.steps[0].logits.copy())
+    stage.session._store.set(trace=replace(trace, steps=(copied,)))
+    panel = timings(stage)
+    panel.turn_to(StepsPage)
+    assert rows(panel, "Whole steps")[0]["display_ms"] == ""
+    assert "did not run in this window" in words(panel)
+
+
+def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    panel = timings(stage)
+    assert panel._chooser.text() == "Passes"
+    steps = next(a for a in panel._menu.actions() if a.text() == "Whole steps")
+    steps.trigger()
+    assert isinstance(panel.page, StepsPage)
+    assert panel._chooser.accessibleName() == "Timings shows: Whole steps"
+    passes = panel.findChild(PassesPage)
+    assert passes is not None
+    drawn = passes.charts.first._data
+    stage.session.back()
+    ran(stage, 1)
+    assert passes.charts.first._data is drawn
+
+
+def ways(panel: TimingsPanel) -> BothWaysPage:
+    panel.turn_to(BothWaysPage)
+    page = panel.page
+    assert isinstance(page, BothWaysPage)
+    return page
+
+
+def facts(cached: list[int], uncached: list[int], same: bool = True) -> dict[str, object]:
+    return {
+        "prompt": 10, "tokens": len(cached), "ids": [], "same_tokens": same,
+        "cached": {"positions": cached, "ms": [2.0] * len(cached)},
+        "uncached": {"positions": uncached, "ms": [3.0] * len(uncached)},
+    }  # fmt: skip
+
+
+def test_the_cache_experiment_runs_on_request_with_progress_and_gives_its_totals(
+    stage: WindowStage,
+) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    page = ways(timings(stage))
+    assert timings(stage).views() == {}
+    wait_until(page._run.isEnabled)
+    QTest.mouseClick(page._run, Qt.MouseButton.LeftButton)
+    asked = stage.engine.last(m.CacheExperiment)
+    assert asked.tokens == 20
+    stage.say(m.Progress(run=asked.run, text="Token 7 of 20", fraction=0.3))
+    assert page._progress.isVisible()
+    wait_until(lambda: page._progress.value() == 300)  # the lower panels come a little later
+    assert not page._run.isEnabled()
+    assert not page._run.geometry().intersects(page._cancel.geometry())
+    stage.say(m.Facts(run=asked.run, facts=facts([10, *[1] * 19], list(range(10, 30)))))
+    assert "390 positions without a cache, 29 with it; 60 ms against 40 ms; the same tokens" in (
+        words(timings(stage))
+    )
+    assert page._run.isVisible()
+    table = rows(timings(stage), "Cache on and off")
+    assert sum(row["positions_uncached"] for row in table) == 390  # type: ignore[misc]
+    assert sum(row["positions_cached"] for row in table) == 29  # type: ignore[misc]
+
+
+def test_a_step_of_the_experiment_is_read_out(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    page = ways(timings(stage))
+    page.run()
+    asked = stage.engine.last(m.CacheExperiment)
+    stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11], same=False)))
+    assert "chose different tokens" in words(timings(stage))
+    page.chart.setFocus()
+    for _ in range(2):
+        QTest.keyClick(page.chart, Qt.Key.Key_Right)
+    line = "Step 1: 11 positions in 3 ms without a cache, 1 in 2 ms with it"
+    assert line_of(page.chart) == line
+    assert line in words(timings(stage))
+
+
+def test_the_experiment_can_be_cancelled_and_belongs_to_its_prompt(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    page = ways(timings(stage))
+    page.run()
+    QTest.mouseClick(page._cancel, Qt.MouseButton.LeftButton)
+    first = stage.engine.last(m.CacheExperiment)
+    assert stage.engine.last(m.Cancel).run == first.run
+    assert page._run.isVisible()
+    page.run()
+    asked = stage.engine.last(m.CacheExperiment)
+    stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11])))
+    assert timings(stage).views()
+    stage.session.set_prompt("another")
+    ran(stage, 1)
+    assert timings(stage).views() == {}
+
+
+def test_a_slow_layer_is_the_one_column_that_stands_out(stage: WindowStage) -> None:
+    stage.loaded()
+    stage.session.step()
+    run = stage.prompted()
+    event = stepped(run, 0)
+    slow = with_parts(event.step)
+    slow = replace(
+        slow, forward_ms=62.0, layer_ms=slow.layer_ms + np.array([0, 50], np.float32),
+        attention_ms=slow.attention_ms + np.array([0, 50], np.float32),  # type: ignore[operator]
+    )  # fmt: skip
+    stage.say(m.Stepped(run=run, step=slow, token=event.token))
+    columns = chart(timings(stage), "Time by layer")._data
+    assert list(columns.names)[1:3] == ["0", "1"]
+    assert np.flatnonzero(columns.values > 50).tolist() == [2]
+    attention, *others = columns.parts
+    assert attention.heights[2] == 51
+    assert all(part.heights.max() < 10 for part in others)
