@@ -46,7 +46,10 @@ def test_trace_through_the_real_child(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert [step["phase"] for step in document["steps"]] == ["prefill", "decode", "decode"]
     shown = run("show", out, "--json")
+    assert document.pop("path") == str(model), "which file was run"
+    assert document["model"] == "tiny"
     assert json.loads(shown.stdout) == document
+    assert str(tmp_path).encode() not in out.read_bytes()
 
 
 def test_an_engine_that_dies_is_exit_3_and_one_sentence(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         except dxt.DxtError as error:
             raise CommandError(str(error)) from error
     if arguments.json:
-        print_json(trace_document(trace))
+        # The path is of this machine: `show` has no such field, for no file holds it.
+        print_json({**trace_document(trace), "path": card.path})
     else:
         print_trace(trace)
     return DONE

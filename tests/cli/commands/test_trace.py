@@ -140,6 +140,7 @@ def test_padding_leaves_the_tokens_alone(trace: Trace) -> None:
 
 def test_out_holds_what_json_says(trace: Trace, command: Command, tmp_path: Path) -> None:
     document = trace("--out", tmp_path / "a.dxt")
+    assert document.pop("path"), "of this machine: no file holds it"
     assert json.loads(command("show", tmp_path / "a.dxt", "--json").out) == document
     saved = dxt.load(tmp_path / "a.dxt")
     first = saved.weights(0, 0, 0)
