@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from explorer import places
+from explorer.ui.canvases.charts import warm_up
 from explorer.ui.offscreen import display
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
 
     def begin() -> None:
         """Once the first picture of the window is on screen."""
+        warm_up.begin()
         session.start_engine()
         if prompt is not None:
             session.set_prompt(prompt)

@@ -1,46 +1,48 @@
-"""Two charts side by side under what they say in words: as the cache and timings panels have."""
+"""Two charts of one thing under what they say in words, as the cache and timings panels have.
+
+With room for both they lie side by side; with less, one is seen and a list turns to the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QActionGroup, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
-from explorer.ui.canvases.charts.columns import ColumnChart
-from explorer.ui.canvases.charts.legend import Entry, Legend
+from explorer.ui.access import mnemonics
+from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page
 
-_MORE_FROM, _LEGEND_FROM = 108, 128  # pixels of height at a zoom of 1
+_BOTH_FROM = (620, 120)  # pixels at a zoom of 1, width and height
+_MORE_FROM = 158  # pixels of height at a zoom of 1
 
 
-class TwinCharts(QWidget):
-    """A headline, a line that also reads out the column under the cursor, charts and a legend.
-
-    With little room the legend goes first, then the line of what else there is to say: the charts
-    must stay readable.
-    """
+class ChartPair(QWidget):
+    """A headline, a line that also reads out the place under the cursor, and two charts."""
 
     def __init__(
-        self,
-        theme: Theme,
-        first: ColumnChart,
-        second: ColumnChart,
-        tip: str = "",
+        self, first: Chart, second: Chart, names: tuple[str, str], tip: str = "",
         parent: QWidget | None = None,
-    ) -> None:
-        """`tip` explains the headline."""
+    ) -> None:  # fmt: skip
+        """`names` are those of the charts in the list; `tip` explains the headline."""
         super().__init__(parent)
         self.first, self.second = first, second
+        self._names = names
+        self._front = 0
         self._headline = ElidedLabel(tip=tip)
         self._line = ElidedLabel()
         self._line.setProperty("look", "small")
-        self._words = ""
+        self._words = "", ""
         self._more = ElidedLabel()
         self._more.setProperty("look", "small")
-        self._legend = Legend(theme)
+        self._list = self._build_list()
+        top = QHBoxLayout()
+        top.setSpacing(4)
+        top.addWidget(self._headline, 1)
+        top.addWidget(self._list)
         charts = QHBoxLayout()
         charts.setSpacing(10)
         charts.addWidget(first)
@@ -48,46 +50,95 @@ class TwinCharts(QWidget):
         rows = QVBoxLayout(self)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(1)
-        for part in (self._headline, self._line, self._more):
-            rows.addWidget(part)
+        rows.addLayout(top)
+        rows.addWidget(self._line)
+        rows.addWidget(self._more)
         rows.addLayout(charts, 1)
-        rows.addWidget(self._legend)
         for chart in (first, second):
             chart.hovered.connect(self._read_out)
+        self.show_in_front(0)
 
-    def set_words(self, headline: str, line: str, legend: Sequence[Entry], more: str = "") -> None:
-        """What the charts say; the line comes back when the cursor leaves a column."""
-        self._headline.setText(headline)
-        self._words = line
+    def _build_list(self) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("look", "title-button")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setToolTip(self.tr("Which chart is shown"))
+        menu = QMenu(button)
+        mnemonics.follow(menu)
+        self._choices = QActionGroup(button)
+        for place, name in enumerate(self._names):
+            choice = menu.addAction(name, lambda place=place: self.show_in_front(place))
+            choice.setCheckable(True)
+            self._choices.addAction(choice)
+        button.setMenu(menu)
+        return button
+
+    @property
+    def in_front(self) -> int:
+        """0 or 1: the chart that is seen where there is room for one."""
+        return self._front
+
+    def show_in_front(self, place: int) -> None:
+        """Turn to the first (0) or the second (1) chart."""
+        self._front = place
+        self._choices.actions()[place].setChecked(True)
+        self._list.setText(self._names[place])
+        self._list.setAccessibleName(self.tr("Chart: {0}").format(self._names[place]))
+        self._make_room()
+
+    @property
+    def seen(self) -> tuple[Chart, ...]:
+        """The charts that there is room for."""
+        both = (self.first, self.second)
+        return both if self._roomy else both[self._front : self._front + 1]
+
+    def set_words(self, headline: str, line: str = "", more: str = "") -> None:
+        """What the charts say.  Without a line the headline reads out what is under the cursor."""
+        self._words = headline, line
         if self.first.over is None and self.second.over is None:
-            self._line.setText(line)
+            self._read_out("")
         self._more.setText(more)
         self._make_room()
-        self._legend.set_entries(legend)
+
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """The headline, the line below it, and what else there is to say."""
+        return self._headline.text(), self._line.text(), self._more.text()
 
     def set_theme(self, theme: Theme) -> None:
-        for part in (self.first, self.second, self._legend):
-            part.set_theme(theme)
+        for chart in (self.first, self.second):
+            chart.set_theme(theme)
 
     def _read_out(self, words: str) -> None:
-        self._line.setText(" · ".join(words.splitlines()) or self._words)
+        headline, line = self._words
+        read = " · ".join(words.splitlines())
+        self._headline.setText(headline if line else read or headline)
+        self._line.setText(line and (read or line))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._make_room()
 
+    @property
+    def _roomy(self) -> bool:
+        u = unit(self)
+        return self.width() >= _BOTH_FROM[0] * u and self.height() >= _BOTH_FROM[1] * u
+
     def _make_room(self) -> None:
-        high = self.height() / unit(self)
-        self._more.setVisible(high >= _MORE_FROM and bool(self._more.text()))
-        self._legend.setVisible(high >= _LEGEND_FROM)
+        seen = self.seen
+        for chart in (self.first, self.second):
+            chart.setVisible(chart in seen)
+        self._list.setVisible(len(seen) == 1)
+        self._line.setVisible(bool(self._words[1]))
+        self._more.setVisible(self.height() >= _MORE_FROM * unit(self) and bool(self._more.text()))
 
 
-class TwinPage(Page):
+class ChartPairPage(Page):
     """A page that is two charts and nothing else; a subclass hands them to `set_charts`."""
 
-    charts: TwinCharts
+    charts: ChartPair
 
-    def set_charts(self, charts: TwinCharts) -> None:
+    def set_charts(self, charts: ChartPair) -> None:
         """Fill the page with them."""
         self.charts = charts
         whole = QVBoxLayout(self)
@@ -96,3 +147,11 @@ class TwinPage(Page):
 
     def set_theme(self, theme: Theme) -> None:
         self.charts.set_theme(theme)
+
+    def choices(self) -> dict[str, str | float]:
+        return {"chart": float(self.charts.in_front)}
+
+    def choose(self, choices: Mapping[str, str | float]) -> None:
+        place = choices.get("chart")
+        if place in (0.0, 1.0):
+            self.charts.show_in_front(int(place))

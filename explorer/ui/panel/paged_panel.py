@@ -38,6 +38,13 @@ class Page(QWidget):
         """What can be copied or saved."""
         return {}
 
+    def choices(self) -> dict[str, str | float]:
+        """What it is turned to, for a session's file."""
+        return {}
+
+    def choose(self, choices: Mapping[str, str | float]) -> None:
+        """Turn to what a file says; what is not known stays as it is."""
+
 
 class PagedPanel(Panel):
     """A subclass hands its pages to `set_pages`; the first is seen at the start."""
@@ -80,12 +87,13 @@ class PagedPanel(Panel):
         self._turn(next(p for p in self._pages_in_order() if isinstance(p, page)))
 
     def choices(self) -> dict[str, str | float]:
-        return {"page": type(self.page).__name__}
+        return {"page": type(self.page).__name__, **self.page.choices()}
 
     def choose(self, choices: Mapping[str, str | float]) -> None:
         for page in self._pages_in_order():
             if type(page).__name__ == choices.get("page"):
                 self._turn(page)
+                page.choose(choices)
 
     def _pages_in_order(self) -> list[Page]:
         pages = [self._stack.widget(place) for place in range(self._stack.count())]

@@ -22,8 +22,6 @@ from PySide6.QtWidgets import (
 from explorer import places
 from explorer.figures.drawing.colormaps import COLOUR_MAPS, lut
 from explorer.ui.access.wheel_guard import Slider
-from explorer.ui.canvases.charts.column_parts import Columns, Part
-from explorer.ui.canvases.charts.columns import ColumnChart
 from explorer.ui.look import theme as themes
 from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import THEMES, Theme, apply, contrast, unit
@@ -157,27 +155,6 @@ def test_parts_of_the_selected_column_are_told_from_its_band_and_each_other(them
     least = 2 if theme is themes.HIGH_CONTRAST else 1.15
     assert min(contrast(colour, theme.band) for colour in colours) >= least
     assert min(contrast(*pair) for pair in pairwise(colours)) >= 1.15
-
-
-@EVERY
-def test_the_band_of_a_selected_column_is_seen_around_it(qapp: QApplication, theme: Theme) -> None:
-    apply(qapp, theme)
-    chart = ColumnChart(theme, "step", str, str)
-    chart.resize(400, 200)
-    parts = [Part(np.array([1.0, 1.0]), colour) for colour in _PARTS]
-    chart.set_columns(Columns(np.array([5.0, 5.0]), ("decode",), parts=parts), selected=1)
-    image = chart.grab().toImage()
-    plot = chart._plot()
-    column = [
-        image.pixelColor(round(plot.left() + plot.width() * 0.75), y).name()
-        for y in range(round(plot.top()), round(plot.bottom()))
-    ]
-    beside = {
-        image.pixelColor(round(plot.right()) - 12, y).name()
-        for y in range(round(plot.top()) + 5, round(plot.bottom()) - 5)
-    }
-    assert {theme.decode, *(getattr(theme, colour) for colour in _PARTS[1:])} <= set(column)
-    assert theme.band in beside
 
 
 @EVERY

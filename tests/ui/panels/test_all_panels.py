@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from explorer.trace.request import Sampling
-from explorer.ui.canvases.charts.column_parts import Columns, Part
-from explorer.ui.canvases.charts.columns import ColumnChart
 from explorer.ui.canvases.tokens.token_bars import Bars
-from explorer.ui.look.theme import LIGHT, THEMES
+from explorer.ui.look.theme import THEMES
 from explorer.ui.panel.panel import Panel
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
@@ -190,68 +188,3 @@ def test_a_hidden_panel_catches_up_when_it_is_shown(stage: WindowStage) -> None:
     dock.show()
     stage.paint()
     assert not dock.panel.empty
-
-
-COLOURS = {"prefill": "#3355cc", "decode": "#1b8a66"}
-
-
-def chart_image(qapp: QApplication, data: Columns, width: int = 204) -> object:
-    chart = ColumnChart(THEMES["light"], "step", str, str)
-    chart.resize(width, 120)
-    chart.set_columns(data)
-    show(chart)
-    image = chart.grab().toImage()
-    chart.close()
-    return image
-
-
-def height_of(image: object, x: int, colour: str) -> int:
-    rows = range(image.height())  # type: ignore[attr-defined]
-    return sum(image.pixelColor(x, y).name() == colour for y in rows)  # type: ignore[attr-defined]
-
-
-def test_columns_are_as_high_as_their_values(qapp: QApplication) -> None:
-    values = np.array([100.0, 50.0, 25.0, 0.0])
-    image = chart_image(qapp, Columns(values, ("decode",)))
-    heights = [height_of(image, 2 + 50 * i + 25, COLOURS["decode"]) for i in range(4)]
-    assert heights[1] == pytest.approx(heights[0] / 2, abs=1)
-    assert heights[2] == pytest.approx(heights[0] / 4, abs=1)
-    assert heights[3] == 0
-
-
-def test_parts_stand_on_one_another_in_their_own_colours(qapp: QApplication) -> None:
-    values = np.array([100.0, 50.0])
-    parts = (Part(values * 0.75), Part(values * 0.25, "rest"))
-    image = chart_image(qapp, Columns(values, ("decode",), parts))
-    for x in (50, 150):
-        below, above = height_of(image, x, COLOURS["decode"]), height_of(image, x, LIGHT.rest)
-        assert below == pytest.approx(3 * above, abs=2)
-    assert height_of(image, 50, COLOURS["decode"]) > height_of(image, 150, COLOURS["decode"])
-
-
-def test_kinds_of_pass_have_their_colours(qapp: QApplication) -> None:
-    image = chart_image(qapp, Columns(np.array([9.0, 9.0]), ("prefill", "decode")))
-    assert height_of(image, 50, COLOURS["prefill"]) > 20
-    assert height_of(image, 150, COLOURS["decode"]) > 20
-
-
-def test_more_columns_than_pixels_keep_the_highest(qapp: QApplication) -> None:
-    values = np.ones(5000)
-    values[2501] = 100.0
-    image = chart_image(qapp, Columns(values, ("decode",)))
-    assert max(height_of(image, x, COLOURS["decode"]) for x in range(98, 106)) > 40
-
-
-def test_the_words_of_a_line_leave_the_figure_of_the_axis_alone(qapp: QApplication) -> None:
-    values = np.array([9.0, 9.0])
-    plain = chart_image(qapp, Columns(values), width=100)
-    worded = chart_image(qapp, Columns(values, level_words="x" * 80), width=100)
-    figure = QRect(0, 0, 14, 15)  # "9.0" is drawn in there
-    assert plain.copy(figure) == worded.copy(figure)  # type: ignore[attr-defined]
-    assert plain != worded
-
-
-def test_flat_and_empty_data_draw(qapp: QApplication) -> None:
-    chart_image(qapp, Columns(np.zeros(3)))
-    chart_image(qapp, Columns(np.zeros(0)))
-    chart_image(qapp, Columns(np.array([5.0])))

@@ -50,8 +50,17 @@ def test_kinds_of_layers_are_told_apart(stage: WindowStage) -> None:
     assert growth[3] == (2, 5, 320, 160, 160)
     page = panel.page
     assert isinstance(page, LayersPage)
-    legend = page.charts._legend.accessibleName()
-    assert legend == "sliding: 1 × 160 bytes, full: 1 × 160 bytes, formula, every token kept"
+    drawn = page.charts.first.drawn
+    assert drawn is not None
+    kept = "formula, every token kept"
+    assert drawn.legend == ("sliding: 1 × 160 bytes", "full: 1 × 160 bytes", kept)
+    assert drawn.series["measured"][1].tolist() == [160, 160]
+    assert drawn.series[kept][1].tolist() == [160] * 4  # a dash across each column
+    grown = page.charts.second.drawn
+    assert grown is not None
+    for name in ("sliding", "full"):
+        assert grown.series[name][1].tolist() == [96, 128, 160]
+    assert grown.ticks[1][0] == "0 bytes"
 
 
 def test_a_larger_panel_tells_what_sharing_saves_and_what_context_is_left(
@@ -83,7 +92,11 @@ def test_what_if_is_computed_without_a_run_and_called_computed(stage: WindowStag
     page._length.setValue(100)
     assert "beyond the context of 64" in words(panel)
     assert len(stage.engine.asked) == asked
-    pointer.move(page.chart, QPoint(4, page.chart.height() // 2))
+    drawn = page.chart.drawn
+    assert drawn is not None
+    assert drawn.series["computed"][0].tolist() == [12, 25, 37, 50, 62, 75, 87, 100]
+    assert drawn.series["computed"][1].tolist() == [96 * n for n in drawn.series["computed"][0]]
+    pointer.move(page.chart, page.chart.point_of(0).toPoint())
     assert line_of(page.chart) == "12 tokens: 1,152 bytes (1.12 KiB), computed"
 
 

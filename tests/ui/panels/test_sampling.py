@@ -126,9 +126,9 @@ def test_the_number_drawn_is_on_the_curve_once_nothing_changes_any_more(
     drawn = []
     for row in range(6):
         shown.chain_view.table.selectRow(row)
-        data = shown.chain_view.curves._data
-        assert data is not None
-        drawn.append(data.u is not None)
+        seen = shown.chain_view.curves.cumulative.drawn
+        assert seen is not None
+        drawn.append(any(note.startswith("u = ") for note in seen.notes))
     assert drawn == [False, False, False, True, True, True]
     last = shown._chain
     assert last is not None

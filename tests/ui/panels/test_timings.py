@@ -13,7 +13,7 @@ from explorer.figures.cost.timing import PIECES
 from explorer.trace.step import Step
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
-from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.canvases.charts.chart import Chart, Drawn
 from explorer.ui.panels.timings.cache_comparison_page import BothWaysPage
 from explorer.ui.panels.timings.panel import TimingsPanel
 from explorer.ui.panels.timings.passes_page import PassesPage
@@ -21,7 +21,7 @@ from explorer.ui.panels.timings.steps_page import StepsPage
 from tests.session.scripted import stepped
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
-from tests.ui.waiting import wait_until
+from tests.ui.waiting import settle, wait_until
 
 
 def timings(stage: WindowStage) -> TimingsPanel:
@@ -39,10 +39,21 @@ def rows(panel: TimingsPanel, view: str) -> list[dict[str, object]]:
     return [dict(zip(head, row, strict=True)) for row in body]
 
 
-def chart(panel: TimingsPanel, view: str) -> ColumnChart:
+def chart(panel: TimingsPanel, view: str) -> Chart:
+    """The chart of a view, brought to the front."""
+    page = panel.page
+    assert isinstance(page, PassesPage)
     widget = panel.views()[view].widget
-    assert isinstance(widget, ColumnChart)
+    page.charts.show_in_front((page.charts.first, page.charts.second).index(widget))  # type: ignore
+    assert isinstance(widget, Chart)
+    settle()
     return widget
+
+
+def drawn(one: Chart) -> Drawn:
+    found = one.drawn
+    assert found is not None
+    return found
 
 
 def with_parts(step: Step) -> Step:
@@ -88,7 +99,7 @@ def test_the_column_under_the_mouse_reads_out_its_split(stage: WindowStage) -> N
     panel = timings(stage)
     line = words(panel)
     over = chart(panel, "Time by step")
-    pointer.move(over, QPoint(round(over.width() * 0.75), over.height() // 2))
+    pointer.move(over, over.point_of(1).toPoint())
     assert "Step 1, decode of 1 position: 10 ms" in words(panel)
     assert "attention 3 ms, MLP 2.5 ms, norms and adds 1.5 ms" in words(panel)
     pointer.move(over, QPoint(-5, -5))
@@ -115,13 +126,16 @@ def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None
     panel = timings(stage)
     page = panel.page
     assert isinstance(page, PassesPage)
-    assert page.charts.first._data.level_words == "no memory bound yet"
-    assert page.charts.first._data.level is None
+    assert drawn(page.charts.first).notes == ("no memory bound yet",)
     asked = stage.engine.last(m.MeasureTraffic)
     facts = {"bytes_per_second": 1e9, "step_bytes": 4_000_000, "threads": 1}
     stage.say(m.Facts(run=asked.run, facts=facts))
-    assert page.charts.first._data.level == 4
-    assert page.charts._more.text() == "memory bound 4 ms: decode takes 2.5 times that"
+    (words,) = drawn(page.charts.first).notes
+    assert words.endswith("memory 4 ms")
+    x, y = drawn(page.charts.first).series[words]
+    assert y.tolist() == [4, 4]
+    assert x[0] < 0 < 5 < x[1]
+    assert page.charts.words[2] == "memory bound 4 ms: decode takes 2.5 times that"
 
 
 def test_a_step_that_was_painted_has_its_display_time(stage: WindowStage) -> None:
@@ -164,10 +178,12 @@ def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStag
     assert panel._chooser.accessibleName() == "Timings shows: Whole steps"
     passes = panel.findChild(PassesPage)
     assert passes is not None
-    drawn = passes.charts.first._data
+    before = drawn(passes.charts.first).series["MLP"][1].tolist()
     stage.session.back()
-    ran(stage, 1)
-    assert passes.charts.first._data is drawn
+    ran(stage, 2)
+    assert drawn(passes.charts.first).series["MLP"][1].tolist() == before
+    panel.turn_to(PassesPage)
+    assert len(drawn(passes.charts.first).series["MLP"][1]) > len(before)
 
 
 def ways(panel: TimingsPanel) -> BothWaysPage:
@@ -206,7 +222,8 @@ def test_the_cache_experiment_runs_on_request_with_progress_and_gives_its_totals
         words(timings(stage))
     )
     assert page._run.isVisible()
-    table = rows(timings(stage), "Cache on and off")
+    table = rows(timings(stage), "Positions, cache on and off")
+    assert rows(timings(stage), "Time, cache on and off") == table
     assert sum(row["positions_uncached"] for row in table) == 390  # type: ignore[misc]
     assert sum(row["positions_cached"] for row in table) == 29  # type: ignore[misc]
 
@@ -219,11 +236,12 @@ def test_a_step_of_the_experiment_is_read_out(stage: WindowStage) -> None:
     asked = stage.engine.last(m.CacheExperiment)
     stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11], same=False)))
     assert "chose different tokens" in words(timings(stage))
-    page.chart.setFocus()
+    first = page.charts.first
+    first.setFocus()
     for _ in range(2):
-        QTest.keyClick(page.chart, Qt.Key.Key_Right)
+        QTest.keyClick(first, Qt.Key.Key_Right)
     line = "Step 1: 11 positions in 3 ms without a cache, 1 in 2 ms with it"
-    assert line_of(page.chart) == line
+    assert line_of(first) == line
     assert line in words(timings(stage))
 
 
@@ -256,9 +274,51 @@ def test_a_slow_layer_is_the_one_column_that_stands_out(stage: WindowStage) -> N
         attention_ms=slow.attention_ms + np.array([0, 50], np.float32),  # type: ignore[operator]
     )  # fmt: skip
     stage.say(m.Stepped(run=run, step=slow, token=event.token))
-    columns = chart(timings(stage), "Time by layer")._data
-    assert list(columns.names)[1:3] == ["0", "1"]
-    assert np.flatnonzero(columns.values > 50).tolist() == [2]
-    attention, *others = columns.parts
-    assert attention.heights[2] == 51
-    assert all(part.heights.max() < 10 for part in others)
+    series = drawn(chart(timings(stage), "Time by layer")).series
+    places, attention = series["attention"]
+    assert places.tolist() == [-1, 0, 1, 2, 3, 4]  # embedding, two layers, norm, head, the rest
+    assert attention.tolist() == [0, 2, 51, 0, 0, 0]
+    for name in ("MLP", "rest"):
+        assert max(series[name][1]) < 10
+
+
+def test_both_ways_are_drawn_as_they_were_measured(stage: WindowStage) -> None:
+    stage.loaded()
+    ran(stage, 1)
+    page = ways(timings(stage))
+    page.run()
+    asked = stage.engine.last(m.CacheExperiment)
+    stage.say(m.Facts(run=asked.run, facts=facts([10, 1, 1], [10, 11, 12])))
+    positions = drawn(page.charts.first)
+    assert positions.series["no cache"][1].tolist() == [10, 11, 12]
+    assert positions.series["cache"][1].tolist() == [10, 1, 1]
+    assert positions.axes == ("step", "positions")
+    assert set(positions.notes) == {"no cache", "cache"}
+    assert drawn(page.charts.second).series["cache"][1].tolist() == [2, 2, 2]
+
+
+def test_with_little_room_one_chart_is_seen_and_a_list_turns_to_the_other(
+    stage: WindowStage,
+) -> None:
+    stage.loaded()
+    ran(stage, 3)
+    stage.resize(1280, 720)
+    page = timings(stage).page
+    assert isinstance(page, PassesPage)
+    first, second = page.charts.first, page.charts.second
+    assert page.charts.seen == (first,)
+    across, up = drawn(first).ticks
+    assert across == ["0", "1", "2"]
+    assert len(up) >= 2
+    assert up[0] == "0 ms"
+    page.charts.show_in_front(1)
+    settle()
+    assert (first.isVisible(), second.isVisible()) == (False, True)
+    assert timings(stage).choices() == {"page": "PassesPage", "chart": 1.0}
+    stage.window.docks.enlarge(
+        next(d for d in stage.window.docks.docks if d.panel is timings(stage))
+    )
+    settle()
+    assert page.charts.seen == (first, second)
+    assert first.isVisible()
+    assert second.isVisible()

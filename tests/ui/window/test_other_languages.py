@@ -10,14 +10,16 @@ import pytest
 from PySide6.QtCore import QRectF, QSize, Qt, QTranslator
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
-from explorer.ui.canvases.charts.column_parts import Columns
-from explorer.ui.canvases.charts.columns import ColumnChart
-from explorer.ui.canvases.charts.legend import Entry, Legend
+from explorer.ui.canvases.charts.axis import Axis
+from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns
+from explorer.ui.canvases.charts.legend import Legend
+from explorer.ui.canvases.charts.marks import Entry
 from explorer.ui.canvases.tokens.token_bars import Bars, Row
 from explorer.ui.look.theme import LIGHT, apply
 from explorer.wording import percent
 from tests.ui.painted import pixels
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import show
 from tests.ui.window.test_small_screens import cut_off, overlapping
 
 
@@ -110,7 +112,8 @@ def chart_of(kind: str) -> QWidget:
         bars.set_rows(rows)
         return bars
     if kind == "columns":
-        columns = ColumnChart(LIGHT, "step", "{:.0f} ms".format, str)
+        axes = Axis("step", whole=True), Axis("time", "{:.0f} ms".format)
+        columns = ColumnChart(LIGHT, *axes, str)
         columns.set_columns(Columns(np.array([8.0, 1.0, 2.0]), ("prefill", "decode")))
         return columns
     legend = Legend(LIGHT)
@@ -127,7 +130,9 @@ def test_a_chart_is_the_same_picture_in_both_directions(qapp: QApplication, kind
         qapp.setLayoutDirection(direction)
         chart = chart_of(kind)
         chart.resize(QSize(420, 140))
+        show(chart)
         seen.append(pixels(chart))
+        chart.close()
     qapp.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
     assert (seen[0] == seen[1]).all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import (
@@ -17,10 +18,8 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.session.state import CodeQuestion
-from explorer.ui.canvases.charts.column_parts import Columns
-from explorer.ui.canvases.charts.columns import ColumnChart
-from explorer.ui.canvases.charts.distribution_plot import CurvePair
-from explorer.ui.canvases.charts.prefix_plot import PrefixPlot
+from explorer.ui.canvases.charts.axis import Axis
+from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns
 from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.screen_fit import Dialog
@@ -142,16 +141,14 @@ def test_each_mode_has_a_zoom_of_its_own(stage: WindowStage) -> None:
 @pytest.mark.parametrize("scale", [1.0, 2.0, 2.5])
 def test_a_chart_without_height_is_never_upside_down(qapp: QApplication, scale: float) -> None:
     apply(qapp, LIGHT, scale)
-    columns = ColumnChart(LIGHT, "step", str, str)
-    columns.set_columns(Columns([1.0, 2.0]))  # type: ignore[arg-type]
-    prefix = PrefixPlot(LIGHT, str)
-    for chart in (columns, prefix):
-        for height in (5, 20, 40, chart.minimumSizeHint().height()):
-            chart.resize(120, height)
-            assert chart._plot().height() > 0
-            assert chart._plot().width() > 0
-    for chart in (columns, prefix, CurvePair(LIGHT, ("", "", "", ""))):
-        assert chart.minimumSizeHint().height() > 50 * scale
+    columns = ColumnChart(LIGHT, Axis("step", whole=True), Axis("ms"), str)
+    columns.set_columns(Columns(np.array([1.0, 2.0])))
+    for height in (5, 20, 40, columns.minimumSizeHint().height()):
+        columns.resize(120, height)
+        low, high = columns.point_of(0, 0.0), columns.point_of(1, 2.0)
+        assert low.y() > high.y()
+        assert low.x() < high.x()
+    assert columns.minimumSizeHint().height() > 50 * scale
     apply(qapp, LIGHT, 1.0)
 
 

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from explorer.ui.canvases.charts.column_parts import mixed
+from explorer.ui.canvases.charts.marks import Entry, Paint
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.look.theme import Theme, unit
 
 _ROW, _SWATCH, _GAP = 16, 10, 12  # pixels at a zoom of 1
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One colour and its word."""
-
-    words: str
-    colour: str  # theme attribute
-    strength: float = 1.0
-    look: Literal["filled", "outline", "line"] = "filled"
 
 
 class Legend(QWidget):
@@ -79,16 +67,28 @@ class Legend(QWidget):
             x += wide + _GAP * u
 
     def _swatch(self, painter: QPainter, box: QRectF, entry: Entry) -> None:
-        colour = mixed(self._theme, entry.colour, entry.strength)
+        colour = Paint(entry.colour, entry.strength).of(self._theme)
         if entry.look == "filled":
             painter.fillRect(box, colour)
-        elif entry.look == "line":
-            painter.setPen(QPen(colour, 2))
-            painter.drawLine(box.left(), box.center().y(), box.right(), box.center().y())
-        else:
+        elif entry.look == "outline":
             painter.setPen(QPen(colour, 1.5, Qt.PenStyle.DashLine))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(box)
+        else:
+            painter.setPen(QPen(colour, 2))
+            painter.drawLine(box.left(), box.center().y(), box.right(), box.center().y())
+            self._dot(painter, box, colour, entry.look)
+
+    def _dot(self, painter: QPainter, box: QRectF, colour: QColor, look: str) -> None:
+        """In the middle of the line, as in the chart."""
+        size = box.width() * 0.3
+        painter.setBrush(QColor(self._theme.card) if look == "ring" else colour)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if look == "square":
+            painter.drawRect(box.adjusted(size, size, -size, -size))
+        elif look in ("round", "ring"):
+            painter.drawEllipse(box.center(), size, size)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
 
 def _small(widget: QWidget) -> QFont:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import floor, log10
 from typing import Any
 
-from PySide6.QtCore import Signal
+import numpy as np
+from PySide6.QtCore import QT_TRANSLATE_NOOP, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -21,7 +23,9 @@ from explorer.figures.prediction.comparison import NextTokens, Pair
 from explorer.figures.text import tokens as spelling
 from explorer.sampling import SamplingError
 from explorer.trace.step import Step
-from explorer.ui.canvases.charts.prefix_plot import PrefixPlot, Series
+from explorer.ui.canvases.charts.axis import Axis
+from explorer.ui.canvases.charts.chart import Chart
+from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Paint, legend_of
 from explorer.ui.canvases.tokens.token_bars import Bars, Row
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme
@@ -30,6 +34,12 @@ from explorer.wording import exact_percent, percent
 
 _AT_ONCE = 20_000  # tokens of a vocabulary that are compared in the window's thread
 _ROUNDING = 1e-4  # of a layer's root mean square: what float32 may leave
+
+_LOWEST = 1e-8  # below float32's rounding nothing is told apart
+_SERIES: tuple[tuple[str, str, str, Dots], ...] = (
+    ("masked", QT_TRANSLATE_NOOP("PrefixBox", "with mask"), "raw", "ring"),
+    ("unmasked", QT_TRANSLATE_NOOP("PrefixBox", "without mask"), "formula", "round"),
+)
 
 
 class NextTokenBox(QWidget):
@@ -159,7 +169,8 @@ class PrefixBox(QWidget):
         self.button.clicked.connect(self.asked)
         self.line = ElidedLabel()
         self.line.setProperty("look", "small")
-        self.plot = PrefixPlot(theme, self._tip)
+        self.plot = Chart(theme, self._tip)
+        self.plot.setAccessibleName(self.tr("What moves when the last token is dropped"))
         self._hint = QLabel(
             self.tr("How far do the earlier tokens' outputs move when the last token is dropped?")
         )
@@ -180,18 +191,32 @@ class PrefixBox(QWidget):
         self._found, self._shown = found, (id(found), current)
         self._hint.setVisible(found is None)
         self.line.setVisible(found is not None)
-        series = [] if found is None else list(self._series(found))
-        self.plot.set_series(series)
+        self.plot.show_figure(None if found is None else self._figure(found))
         self.line.setText("" if found is None else self._words(found, current))
 
-    def _series(self, found: Mapping[str, Any]) -> Iterator[Series]:
-        for name, words, colour, hollow in (
-            ("masked", self.tr("with mask"), "raw", True),
-            ("unmasked", self.tr("without mask"), "formula", False),
-        ):
+    def _figure(self, found: Mapping[str, Any]) -> Figure:
+        """Dots over layers, the logits apart at the end; an exact 0 has a place of its own."""
+        lines = []
+        count = len(found["masked"]["layers"])
+        for name, words, colour, dots in _SERIES:
             figures = found[name]
             if figures is not None:
-                yield Series(words, colour, [*figures["layers"], figures["logits"]], hollow)
+                values = np.array([*figures["layers"], figures["logits"]], np.float64)
+                lines.append(_prefix_line(self.tr(words), values, colour, dots))
+        known = np.concatenate([line.y for line in lines])
+        known = np.maximum(known[known > 0], _LOWEST)
+        least = 10.0 ** floor(log10(known.min(initial=1e-2)) + 1e-9)
+        high = max(float(known.max(initial=1.0)), least * 10)
+        return Figure(
+            x=Axis(self.tr("layer"), whole=True, named={count + 0.5: self.tr("logits")},
+                   last=count - 1),
+            y=Axis(self.tr("largest change ÷ RMS"), _power, log=True, zero=True, least=least),
+            places=lines[0].x,
+            x_range=(-0.5, count + 1.0),
+            y_range=(0.0, high * 1.5),
+            lines=lines,
+            legend=legend_of(*lines),
+        )  # fmt: skip
 
     def _words(self, found: Mapping[str, Any], current: bool) -> str:
         masked, unmasked = found["masked"], found["unmasked"]
@@ -220,10 +245,12 @@ class PrefixBox(QWidget):
         if found is None:
             return ""
         parts = []
-        for series in self._series(found):
-            value = series.values[column]
-            parts.append(f"{series.name} {value:.2e}" if value else f"{series.name} 0")
         count = len(found["masked"]["layers"])
+        for name, words, _, _ in _SERIES:
+            figures = found[name]
+            if figures is not None:
+                value = [*figures["layers"], figures["logits"]][column]
+                parts.append(f"{self.tr(words)} {value:.2e}" if value else f"{self.tr(words)} 0")
         place = self.tr("layer {0}").format(column) if column < count else self.tr("logits")
         return self.tr("{0}: largest change, by its RMS: {1}").format(place, ", ".join(parts))
 
@@ -282,3 +309,20 @@ class Tray(QWidget):
 
 def _label(pair: Pair) -> str:
     return f"id {pair.token_id}" if pair.token is None else spelling.written(pair.token)
+
+
+def _prefix_line(name: str, values: np.ndarray, colour: str, dots: Dots) -> Line:
+    """The layers joined, the logits half a column apart from them."""
+    x = np.arange(len(values), dtype=np.float64)
+    x[-1] += 0.5
+    return Line(name, x, values, Paint(colour), 1.2, dots)
+
+
+def _power(value: float) -> str:
+    """A power of ten for an axis: "10⁻³"."""
+    if value <= 0:
+        return "0"
+    exponent = round(log10(value))
+    if not exponent or abs(log10(value) - exponent) > 1e-6:
+        return f"{value:.2g}"
+    return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -10,12 +10,12 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from explorer.figures.attention import maps as figures
 from explorer.figures.attention.map_request import Drawn
 from explorer.figures.text.tokens import Label
-from explorer.ui.canvases.charts.column_parts import Columns
-from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.canvases.charts.axis import Axis
+from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.canvases.tokens.token_bars import Bars, Row
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention import words
-from explorer.wording import percent
+from explorer.wording import percent, round_percent
 
 
 class RowPage(QWidget):
@@ -31,8 +31,9 @@ class RowPage(QWidget):
         self._labels: Sequence[Label] = ()
         self._query = 0
         names = (self.tr("keys, with mask"), self.tr("keys, without mask"))
-        self.charts = [ColumnChart(theme, name, percent, read) for name in names]
-        self.alone = ColumnChart(theme, self.tr("keys"), percent, read)
+        weight = Axis(self.tr("weight"), round_percent)
+        axes = [Axis(name, self._label, whole=True) for name in (*names, self.tr("keys"))]
+        *self.charts, self.alone = (ColumnChart(theme, axis, weight, read) for axis in axes)
         self.bars = Bars(theme, (self.tr("weight"), ""))
         self.bars.setAccessibleName(self.tr("Most read keys"))
         self.beside = Bars(theme, (self.tr("with mask"), self.tr("without")))
@@ -77,14 +78,16 @@ class RowPage(QWidget):
         ):
             part.setVisible(seen)
         charts = self.charts if beside else [self.alone]
-        names = [label.text for label in self._labels]
         for place, chart in enumerate(charts):
             read = words.row_of(drawn, place, self._query)
             if read is not None:
-                count = len(read.weights)
-                data = Columns(read.weights.astype(float), ("raw",), names=names[:count])
-                chart.set_columns(data)
+                weights = read.weights.astype(float)
+                chart.set_columns(Columns(weights, ("raw",), [Part(self.tr("weight"), weights)]))
         self.bars_shown.set_rows(self._rows(drawn, beside))
+
+    def _label(self, key: float) -> str:
+        """The token of one key, for the axis."""
+        return self._labels[int(key)].text if 0 <= key < len(self._labels) else ""
 
     def _rows(self, drawn: Drawn, beside: bool) -> list[Row]:
         """The keys that are read most on either side, and everything else as one row."""

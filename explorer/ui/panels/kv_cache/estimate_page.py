@@ -15,14 +15,15 @@ from explorer.session.state import State
 from explorer.trace.card import ModelCard
 from explorer.trace.fingerprint import same_weights
 from explorer.ui.access.wheel_guard import ComboBox
-from explorer.ui.canvases.charts.column_parts import Columns
-from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.canvases.charts.axis import Axis
+from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.kit import forms
 from explorer.ui.kit.elided import ElidedLabel
-from explorer.ui.look.theme import Theme
+from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page
 from explorer.ui.panel.panel import View
 
+_SPINS = (66, 104)  # pixels at a zoom of 1: four digits, and eight with their commas
 _MOST_TOKENS, _MOST_BATCH, _LENGTHS = 10_000_000, 4_096, 8
 
 
@@ -44,11 +45,14 @@ class WhatIfPage(Page):
         self._dtype.currentIndexChanged.connect(self._show)
         for spin in (self._batch, self._length):
             spin.valueChanged.connect(self._show)
+        self._narrow()
         row = forms.row(
             ("", self._dtype), (self.tr("batch"), self._batch), (self.tr("tokens"), self._length)
         )
         self._words = ElidedLabel()
-        self.chart = ColumnChart(theme, self.tr("tokens, computed"), short_bytes, self._tip)
+        along = Axis(self.tr("tokens"), whole=True)
+        up = Axis(self.tr("cache, computed"), short_bytes, binary=True)
+        self.chart = ColumnChart(theme, along, up, self._tip)
         self.chart.setAccessibleName(self.tr("Cache bytes by length, computed"))
         rows = QVBoxLayout(self)
         rows.setContentsMargins(0, 0, 0, 0)
@@ -106,9 +110,11 @@ class WhatIfPage(Page):
         computed = self.tr("Computed: {0}").format(bytes_text(found.total))
         self._words.setText(" · ".join([computed, *self._beside(found)]))
         lengths = self._lengths()
-        sizes = [float(one.total) for n in lengths if (one := self._worked_out(n)) is not None]
-        names = [f"{length:,}" for length in lengths]
-        self.chart.set_columns(Columns(np.array(sizes), ("formula",), names=names))
+        found_of = (self._worked_out(length) for length in lengths)
+        sizes = np.array([float(one.total) for one in found_of if one is not None])
+        parts = [Part(self.tr("computed"), sizes)]
+        places = np.array(lengths, np.float64)
+        self.chart.set_columns(Columns(sizes, ("formula",), parts=parts, places=places))
 
     def _beside(self, found: WhatIf) -> list[str]:
         assert self._card is not None
@@ -135,7 +141,13 @@ class WhatIfPage(Page):
         assert found is not None
         return self.tr("{0} tokens: {1}, computed").format(f"{length:,}", bytes_text(found.total))
 
+    def _narrow(self) -> None:
+        """All in one line beside the maps."""
+        for spin, wide in ((self._batch, _SPINS[0]), (self._length, _SPINS[1])):
+            spin.setFixedWidth(round(wide * unit(self)))
+
     def set_theme(self, theme: Theme) -> None:
+        self._narrow()
         self.chart.set_theme(theme)
 
     def views(self) -> Mapping[str, View]:

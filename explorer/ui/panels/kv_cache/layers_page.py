@@ -11,16 +11,16 @@ from explorer.figures.cost import cache as figures
 from explorer.figures.cost.cache import CacheFigure, bytes_text, short_bytes
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.canvases.charts.column_parts import Columns, Part
-from explorer.ui.canvases.charts.columns import ColumnChart
-from explorer.ui.canvases.charts.legend import Entry
+from explorer.ui.canvases.charts.axis import Axis
+from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
+from explorer.ui.canvases.charts.marks import Entry
 from explorer.ui.look.theme import Theme
-from explorer.ui.panel.chart_pair import TwinCharts, TwinPage
+from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
-from explorer.ui.panels.kv_cache.words import KIND_COLOURS, tr
+from explorer.ui.panels.kv_cache.words import FORMULA, KIND_COLOURS, tr
 
 
-class LayersPage(TwinPage):
+class LayersPage(ChartPairPage):
     """Columns are measured on the cache's own tensors; the dashes are the formula."""
 
     TITLE = QT_TRANSLATE_NOOP("LayersPage", "Layers")
@@ -28,13 +28,16 @@ class LayersPage(TwinPage):
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
         self._figure: CacheFigure | None = None
-        layers = ColumnChart(theme, self.tr("layer"), short_bytes, self._layer_tip)
+        along = Axis(self.tr("layer"), whole=True), Axis(self.tr("step"), whole=True)
+        up = Axis(self.tr("cache"), short_bytes, binary=True)
+        layers = ColumnChart(theme, along[0], up, self._layer_tip)
         layers.setAccessibleName(self.tr("Cache bytes by layer"))
         layers.picked.connect(lambda layer: session.select(layer=layer))
-        growth = ColumnChart(theme, self.tr("step"), short_bytes, self._growth_tip)
+        growth = ColumnChart(theme, along[1], up, self._growth_tip)
         growth.setAccessibleName(self.tr("Cache bytes after each step"))
         growth.picked.connect(lambda step: session.select(step=step))
-        self.set_charts(TwinCharts(theme, layers, growth))
+        names = self.tr("Memory by layer"), self.tr("Memory over steps")
+        self.set_charts(ChartPair(layers, growth, names))
 
     def needs(self, old: State, new: State) -> bool:
         return super().needs(old, new) or old.selection.layer != new.selection.layer
@@ -49,11 +52,10 @@ class LayersPage(TwinPage):
         if figure.off_reason:
             return self.tr("The cache is {0}.").format(figure.off_reason)
         layer = min(new.selection.layer, len(figure.layer_bytes) - 1)
-        self.charts.first.set_columns(_layer_columns(figure), selected=layer)
-        self.charts.second.set_columns(_growth_columns(figure), selected=index)
-        self.charts.set_words(
-            self._headline(figure), self._formula(figure), _legend(figure), self._more(figure)
-        )
+        legend = _legend(figure)
+        self.charts.first.set_columns(_layer_columns(figure, legend), selected=layer)
+        self.charts.second.set_columns(_growth_columns(figure, legend), selected=index)
+        self.charts.set_words(self._headline(figure), self._formula(figure), self._more(figure))
         return None
 
     def views(self) -> Mapping[str, View]:
@@ -144,21 +146,32 @@ class LayersPage(TwinPage):
             yield step, held.tokens, held.total, *held.by_kind
 
 
-def _layer_columns(figure: CacheFigure) -> Columns:
+def _layer_columns(figure: CacheFigure, legend: Sequence[Entry]) -> Columns:
     kinds = [KIND_COLOURS.get(kind, "rest") for kind in figure.layer_kinds]
-    return Columns(figure.layer_bytes.astype(np.float64), kinds, marks=figure.layer_formula)
+    measured = figure.layer_bytes.astype(np.float64)
+    return Columns(
+        measured,
+        kinds,
+        parts=[Part(tr("measured"), measured)],
+        marks=figure.layer_formula,
+        marks_name=tr(FORMULA),
+        legend=legend,
+    )
 
 
-def _growth_columns(figure: CacheFigure) -> Columns:
+def _growth_columns(figure: CacheFigure, legend: Sequence[Entry]) -> Columns:
     table = np.array([held.by_kind for held in figure.growth], np.float64)
     tokens = np.array([held.tokens for held in figure.growth], np.float64)
     return Columns(
         table.sum(axis=1),
         ("prefill",),
         parts=[
-            Part(table[:, i], KIND_COLOURS.get(kind, "rest")) for i, kind in enumerate(figure.kinds)
+            Part(tr(kind), table[:, i], KIND_COLOURS.get(kind, "rest"))
+            for i, kind in enumerate(figure.kinds)
         ],
         marks=tokens * figure.formula_bytes_per_token if figure.formula_bytes_per_token else None,
+        marks_name=tr(FORMULA),
+        legend=legend,
     )
 
 
@@ -176,5 +189,5 @@ def _legend(figure: CacheFigure) -> list[Entry]:
         colour = KIND_COLOURS.get(kind, "rest")
         entries.append(Entry(words.format(tr(kind), len(sizes), short_bytes(shown)), colour))
     if figure.formula:
-        entries.append(Entry(tr("formula, every token kept"), "formula", look="line"))
+        entries.append(Entry(tr(FORMULA), "formula", look="line"))
     return entries

@@ -13,6 +13,7 @@ KIND_COLOURS = {
     "recurrent": "muted",
     "conv": "muted",
 }
+FORMULA = QT_TRANSLATE_NOOP("cache", "formula, every token kept")
 _NAMES = (
     QT_TRANSLATE_NOOP("cache", "full"),
     QT_TRANSLATE_NOOP("cache", "sliding"),

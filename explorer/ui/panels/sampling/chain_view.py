@@ -26,10 +26,10 @@ from explorer.figures.prediction.sampling import Chain, Orders
 from explorer.sampling import Stage
 from explorer.trace.request import ORDER, Sampling
 from explorer.ui.access.wheel_guard import DoubleSpinBox
-from explorer.ui.canvases.charts.distribution_plot import CurvePair, Curves
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.sampling import words
+from explorer.ui.panels.sampling.distribution_charts import DistributionCharts, OneStage
 from explorer.wording import exact_percent, information
 
 
@@ -44,11 +44,7 @@ class ChainView(QWidget):
         self._sampling = Sampling()  # of the controls: what a wish starts from
         self._stage = ""  # the selected one, by name
         self._table = self._build_table()
-        self.curves = CurvePair(
-            theme,
-            (self.tr("probability"), self.tr("cumulative"), self.tr("before"), self.tr("after")),
-        )
-        self.curves.setAccessibleName(self.tr("The distribution before and after one stage"))
+        self.curves = DistributionCharts(theme)
         self._outcome = _small_label()
         self._why = _small_label()
         column = QVBoxLayout(self)
@@ -230,7 +226,7 @@ class ChainView(QWidget):
         stage, before = chain.stages[row], chain.stages[max(row - 1, 0)]
         # The number is drawn on the final distribution: shown wherever that is already reached.
         last = np.array_equal(stage.p, chain.stages[-1].p)
-        data = Curves(
+        data = OneStage(
             before=figures.curve(before.p),
             after=figures.curve(stage.p),
             kept=stage.kept,
@@ -244,7 +240,7 @@ class ChainView(QWidget):
             exact_percent(stage.mass_kept), information(stage.entropy_nats),
         )  # fmt: skip
         ties = words.ties(self.tr, before, stage, chain.sampling)
-        self.curves.set_curves(data, " · ".join(filter(None, (line, ties))))
+        self.curves.show_stage(data, " · ".join(filter(None, (line, ties))))
 
     # -- wishes
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
 from PySide6.QtCore import QT_TRANSLATE_NOOP
-from PySide6.QtWidgets import QLayout, QProgressBar, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QProgressBar, QPushButton, QVBoxLayout
 
 from explorer.figures.cost.timing import ms_text
 from explorer.session.session import Session
 from explorer.session.state import CacheRuns, State
-from explorer.ui.canvases.charts.cache_comparison_plot import BothWays, Ways
-from explorer.ui.canvases.charts.legend import Entry, Legend
+from explorer.ui.canvases.charts.axis import Axis, plain
+from explorer.ui.canvases.charts.chart import Chart
+from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
 from explorer.ui.kit import forms
-from explorer.ui.kit.elided import ElidedLabel
-from explorer.ui.look.theme import Theme
-from explorer.ui.panel.paged_panel import Page
+from explorer.ui.look.theme import Theme, unit
+from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
 
 _MOST_TOKENS = 512
 
 
-class BothWaysPage(Page):
+class BothWaysPage(ChartPairPage):
     """Run on request: it takes as many passes again as it makes tokens, twice."""
 
     TITLE = QT_TRANSLATE_NOOP("BothWaysPage", "Cache on and off")
@@ -32,6 +33,7 @@ class BothWaysPage(Page):
         self._runs: CacheRuns | None = None
         self._asked = False
         self._tokens = forms.spin(self.tr("New tokens"), 1, _MOST_TOKENS, 20)
+        self._tokens.setFixedWidth(round(62 * unit(self)))
         self._run = QPushButton(self.tr("Run both ways"))
         self._run.setToolTip(
             self.tr("Generate from the prompt with the cache and without it, pass by pass in turn")
@@ -40,7 +42,7 @@ class BothWaysPage(Page):
         self._progress = QProgressBar()
         self._progress.setTextVisible(False)
         self._progress.setRange(0, 1000)
-        self._progress.setMaximumWidth(160)
+        self._progress.setMaximumWidth(round(60 * unit(self)))
         self._progress.setMinimumWidth(24)
         self._progress.setAccessibleName(self.tr("Progress"))
         self._cancel = QPushButton(self.tr("Cancel"))
@@ -51,25 +53,24 @@ class BothWaysPage(Page):
             ("", self._tokens), (self.tr("tokens"), None), ("", self._run),
             ("", self._progress), ("", self._cancel),
         )  # fmt: skip
-        self._words = ElidedLabel()
-        self._legend = Legend(theme)
-        self._legend.set_entries(
-            [Entry(self.tr("no cache"), "recompute"), Entry(self.tr("cache"), "decode")]
+        self.charts = ChartPair(
+            Chart(theme, self._tip),
+            Chart(theme, self._tip),
+            (self.tr("Positions by step"), self.tr("Time by step")),
         )
-        self.chart = BothWays(theme, self.tr("step"), ("recompute", "decode"), self._tip)
-        self.chart.setAccessibleName(self.tr("Positions and time per step, both ways"))
-        self.chart.hovered.connect(self._read_out)
-        self._lay_out(controls)
-
-    def _lay_out(self, controls: QLayout) -> None:
+        self.charts.first.setAccessibleName(self.tr("Positions per step, both ways"))
+        self.charts.second.setAccessibleName(self.tr("Time per step, both ways"))
         rows = QVBoxLayout(self)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(1)
-        controls.addWidget(self._legend)
         rows.addLayout(controls)
-        rows.addWidget(self._words)
-        rows.addWidget(self.chart, 1)
+        rows.addWidget(self.charts, 1)
         self._show_progress(False)
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self._tokens.setFixedWidth(round(62 * unit(self)))
+        self._progress.setMaximumWidth(round(60 * unit(self)))
 
     def run(self) -> None:
         """Ask for it, with the number of tokens that is set."""
@@ -111,16 +112,46 @@ class BothWaysPage(Page):
 
     def _show_runs(self) -> None:
         runs = self._runs
-        self._legend.setVisible(runs is not None)
         if runs is None:
-            self.chart.set_plots()
+            self.charts.first.show_figure(None)
+            self.charts.second.show_figure(None)
         else:
-            self.chart.set_plots(
-                Ways(self.tr("positions"), runs.uncached_positions, runs.cached_positions,
-                     lambda count: f"{count:,.0f}"),
-                Ways(self.tr("time"), runs.uncached_ms, runs.cached_ms, ms_text),
-            )  # fmt: skip
-        self._words.setText(self._summary())
+            positions = self.tr("positions"), plain
+            time = self.tr("time"), ms_text
+            self.charts.first.show_figure(
+                self._figure(*positions, runs.uncached_positions, runs.cached_positions)
+            )
+            self.charts.second.show_figure(self._figure(*time, runs.uncached_ms, runs.cached_ms))
+        self.charts.set_words(self._summary())
+
+    def _figure(
+        self, name: str, words: Callable[[float], str],
+        uncached: Sequence[float], cached: Sequence[float],
+    ) -> Figure:  # fmt: skip
+        """Both ways of one generation: squares and dots, never told apart by colour alone."""
+        steps = np.arange(len(cached), dtype=np.float64)
+        top = max(*uncached, *cached, 0.0) or 1.0
+        ways: tuple[tuple[str, Sequence[float], str, Dots], ...] = (
+            (self.tr("no cache"), uncached, "recompute", "square"),
+            (self.tr("cache"), cached, "decode", "round"),
+        )
+        lines = [
+            Line(way, steps, np.array(values, np.float64), Paint(colour), dots=dots)
+            for way, values, colour, dots in ways
+        ]
+        return Figure(
+            x=Axis(self.tr("step"), whole=True),
+            y=Axis(name, words, switch=True, least=min(*filter(None, (*uncached, *cached)), top)),
+            places=steps,
+            x_range=(-0.5, len(steps) - 0.5),
+            y_range=(0.0, top * 1.08),
+            lines=lines,
+            notes=[
+                Note(float(steps[-1]), float(line.y[-1]), line.name, line.paint.colour, left=True)
+                for line in lines
+            ],
+            legend=legend_of(*lines),
+        )
 
     def _summary(self) -> str:
         runs = self._runs
@@ -143,17 +174,13 @@ class BothWaysPage(Page):
             f"{self._runs.cached_positions[step]:,}", ms_text(self._runs.cached_ms[step]),
         )  # fmt: skip
 
-    def _read_out(self, words: str) -> None:
-        self._words.setText(words or self._summary())
-
-    def set_theme(self, theme: Theme) -> None:
-        self.chart.set_theme(theme)
-        self._legend.set_theme(theme)
-
     def views(self) -> Mapping[str, View]:
         if self._runs is None:
             return {}
-        return {self.tr("Cache on and off"): View(self.chart, self._table)}
+        return {
+            self.tr("Positions, cache on and off"): View(self.charts.first, self._table),
+            self.tr("Time, cache on and off"): View(self.charts.second, self._table),
+        }
 
     def _table(self) -> Iterator[Sequence[object]]:
         assert self._runs is not None

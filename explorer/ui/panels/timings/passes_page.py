@@ -12,15 +12,16 @@ from explorer.figures.cost.timing import PIECES, TimingFigure, ms_text
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.memory_bandwidth import Traffic
-from explorer.ui.canvases.charts.column_parts import Columns, Part
-from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.canvases.charts.axis import Axis
+from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
+from explorer.ui.canvases.charts.marks import Entry
 from explorer.ui.look.theme import Theme
-from explorer.ui.panel.chart_pair import TwinCharts, TwinPage
+from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
 from explorer.ui.panels.timings import words
 
 
-class PassesPage(TwinPage):
+class PassesPage(ChartPairPage):
     """Prefill, decode and recompute by colour; attention, MLP and the rest by its strength."""
 
     TITLE = QT_TRANSLATE_NOOP("PassesPage", "Passes")
@@ -29,15 +30,17 @@ class PassesPage(TwinPage):
         super().__init__()
         self._session = session
         self._figure: TimingFigure | None = None
-        passes = ColumnChart(theme, self.tr("step"), ms_text, self._pass_tip)
+        up = Axis(self.tr("time"), ms_text)
+        passes = ColumnChart(theme, Axis(self.tr("step"), whole=True), up, self._pass_tip)
         passes.setAccessibleName(self.tr("Time of each pass"))
         passes.picked.connect(lambda step: session.select(step=step))
-        layers = ColumnChart(theme, self.tr("layer"), ms_text, self._layer_tip)
+        layers = ColumnChart(theme, Axis(self.tr("layer"), whole=True), up, self._layer_tip)
         layers.setAccessibleName(self.tr("Time of each layer in the selected pass"))
         layers.picked.connect(self._pick_layer)
         tip = self.tr("Median of the passes after the prefill, warm-up left out; "
                       "half of them lie between the two figures")  # fmt: skip
-        self.set_charts(TwinCharts(theme, passes, layers, tip))
+        names = self.tr("Time by step"), self.tr("Time by layer")
+        self.set_charts(ChartPair(passes, layers, names, tip))
 
     def needs(self, old: State, new: State) -> bool:
         return super().needs(old, new) or old.floor is not new.floor
@@ -51,13 +54,11 @@ class PassesPage(TwinPage):
         figure = figures.chart(new.trace, index, self._session.stopwatch.lap, known)
         self._figure = figure
         phase = figure.passes[index].phase
-        self.charts.first.set_columns(_pass_columns(figure, new.floor), selected=index)
-        self.charts.second.set_columns(_layer_columns(figure, phase))
+        legend = words.legend(figure, phase)
+        self.charts.first.set_columns(_pass_columns(figure, new.floor, legend), selected=index)
+        self.charts.second.set_columns(_layer_columns(figure, phase, legend))
         self.charts.set_words(
-            words.speed(figure),
-            words.positions(figure),
-            words.legend(figure, phase),
-            words.bound(figure, new.floor),
+            words.speed(figure), words.positions(figure), words.bound(figure, new.floor)
         )
         return None
 
@@ -117,7 +118,7 @@ class PassesPage(TwinPage):
             yield name, ms, "", "", ""
 
 
-def _pass_columns(figure: TimingFigure, floor: Traffic | None) -> Columns:
+def _pass_columns(figure: TimingFigure, floor: Traffic | None, legend: Sequence[Entry]) -> Columns:
     passes = figure.passes
     first, second = PIECES.index("attention"), PIECES.index("mlp")
     attention = np.array([p.pieces[first] for p in passes])
@@ -128,15 +129,16 @@ def _pass_columns(figure: TimingFigure, floor: Traffic | None) -> Columns:
         values,
         [p.phase for p in passes],
         parts=(
-            Part(attention),
-            Part(mlp, strength=words.MLP),
-            Part(values - capture - attention - mlp, strength=words.OTHER),
-            Part(capture, "rest"),
+            Part(words.tr("attention"), attention),
+            Part(words.tr("MLP"), mlp, strength=words.MLP),
+            Part(words.tr("rest"), values - capture - attention - mlp, strength=words.OTHER),
+            Part(words.tr("capture"), capture, "rest"),
         ),
         hollow=frozenset(i for i, p in enumerate(passes) if p.warm_up),
         cap=cap(values),
         level=None if floor is None else floor.floor_ms,
         level_words=words.level(floor),
+        legend=legend,
     )
 
 
@@ -148,7 +150,7 @@ def cap(values: np.ndarray) -> float | None:
     return usual * 1.6 if values.max() > usual * 3 else None
 
 
-def _layer_columns(figure: TimingFigure, phase: str) -> Columns:
+def _layer_columns(figure: TimingFigure, phase: str, legend: Sequence[Entry]) -> Columns:
     """Embedding, the layers, final norm, head and the rest, in the order they run."""
     split = figure.split
     before = _first_layer(figure)
@@ -160,17 +162,19 @@ def _layer_columns(figure: TimingFigure, phase: str) -> Columns:
 
     other = np.concatenate([outside[:before], split.rest, outside[before:]])
     attention, mlp = along(split.attention), along(split.mlp)
-    layers = len(split.layers)
     names = [words.tr(words.PIECE_WORDS[name]) for name, _ in split.outside]
+    numbers = [*range(-before, 0), *range(len(split.layers), len(split.layers) + after)]
     return Columns(
         attention + mlp + other,
         (phase,),
         parts=(
-            Part(attention),
-            Part(mlp, strength=words.MLP),
-            Part(other, strength=words.OTHER),
+            Part(words.tr("attention"), attention),
+            Part(words.tr("MLP"), mlp, strength=words.MLP),
+            Part(words.tr("rest"), other, strength=words.OTHER),
         ),
-        names=[*names[:before], *map(str, range(layers)), *names[before:]],
+        first=-before,
+        named=dict(zip(map(float, numbers), names, strict=True)),
+        legend=[one for one in legend if one.look == "filled" and one.colour != "rest"],
     )
 
 

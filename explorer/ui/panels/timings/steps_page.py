@@ -15,8 +15,8 @@ from explorer.ui.canvases.charts.column_parts import Columns, Part
 from explorer.ui.canvases.charts.columns import ColumnChart
 from explorer.ui.canvases.charts.legend import Entry
 from explorer.ui.look.theme import Theme
-from explorer.ui.panel.chart_pair import TwinCharts, TwinPage
 from explorer.ui.panel.panel import View
+from explorer.ui.panel.twin_charts import TwinCharts, TwinPage
 from explorer.ui.panels.timings.passes_page import cap
 from explorer.wording import percent
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
 
 from explorer.figures.cost.timing import PIECES, Pass, TimingFigure, ms_text
 from explorer.trace.memory_bandwidth import Traffic
-from explorer.ui.canvases.charts.legend import Entry
+from explorer.ui.canvases.charts.marks import Entry
 
 PIECE_WORDS = {
     "embedding": QT_TRANSLATE_NOOP("timings", "embedding"),

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures.attention import difference
@@ -26,6 +28,7 @@ from explorer.trace.attention import weights
 from explorer.trace.card import Capability, SelfCheck
 from explorer.trace.comparison import Comparison, other_side
 from explorer.trace.trace import Trace
+from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.maps.heatmap import Heatmap
 from explorer.ui.look.theme import DARK, LIGHT
 from explorer.ui.panels.attention.comparison_tray import NextTokenBox
@@ -188,9 +191,21 @@ def test_the_prefix_experiment_is_shown_and_says_when_it_is_old(
     line = board.panel.tray.prefix.line.text()
     assert line.startswith("With the mask nothing moves")
     assert "without it: up to" in line
-    assert len(board.panel.tray.prefix.plot._series) == 2
-    assert "layer 0" in board.panel.tray.prefix._tip(0)
-    assert "logits" in board.panel.tray.prefix._tip(compared.card.layers)
+    plot = board.panel.tray.prefix.plot
+    drawn = plot.drawn
+    assert drawn is not None
+    assert compared.prefix is not None
+    for name, key in (("with mask", "masked"), ("without mask", "unmasked")):
+        found = compared.prefix.facts[key]
+        known = np.array([*found["layers"], found["logits"]])
+        shown = np.where(known > 0, np.maximum(known, 1e-8), 0)
+        np.testing.assert_allclose(drawn.series[name][1], shown, rtol=1e-6)
+    assert drawn.ticks[0][-1] == "logits"
+    plot.setFocus()
+    QTest.keyClick(plot, Qt.Key.Key_Home)
+    assert "layer 0" in line_of(plot)
+    QTest.keyClick(plot, Qt.Key.Key_End)
+    assert "logits" in line_of(plot)
     board.select(step=0)
     assert board.panel.tray.prefix.line.text().startswith("Of an earlier step")
 
