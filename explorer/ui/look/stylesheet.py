@@ -133,7 +133,7 @@ QLineEdit:hover, QPlainTextEdit:hover, QTextEdit:hover, QAbstractSpinBox:hover,
 QComboBox:hover { border-color: @text@; }
 QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled,
 QComboBox:disabled { color: @disabled@; background: transparent; border-color: @off@; }
-QComboBox { background: @raised@; padding-right: @px20@; }
+QComboBox { background: @raised@; padding-right: @px2@; }
 QComboBox::drop-down { border: none; width: @px18@; }
 QComboBox::down-arrow { image: url(@arrows@/down.svg); width: @px9@; height: @px9@; }
 QComboBox QAbstractItemView {

@@ -10,10 +10,14 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
+    QComboBox,
     QDockWidget,
     QPushButton,
     QScrollArea,
+    QStyle,
+    QStyleOptionComboBox,
     QTabBar,
+    QToolButton,
     QWidget,
 )
 
@@ -24,7 +28,7 @@ from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.scrolled import Scrolled
-from explorer.ui.look.theme import LIGHT, apply
+from explorer.ui.look.theme import LIGHT, THEMES, apply
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import resize, show
 
@@ -203,3 +207,55 @@ def test_a_model_with_many_files_of_code_leaves_room_for_the_buttons(stage: Wind
     assert dialog.height() <= 512 - 40
     assert "modeling_199.py" in dialog.detailedText()
     dialog.close()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_on_a_projector_the_row_above_the_maps_is_one_line_and_compare_has_words(
+    stage: WindowStage, theme: str
+) -> None:
+    stage.resize(1280, 720)
+    stage.loaded().ran(1)
+    stage.look.set_theme(theme)
+    stage.until_settled()
+    stage.paint()
+    (button,) = (
+        one
+        for one in stage.window.docks.bring_up("attention").findChildren(QToolButton)
+        if one.accessibleName() == "Compare mask"
+    )
+    assert button.text() == "Compare"
+    assert button.toolButtonStyle() != Qt.ToolButtonStyle.ToolButtonIconOnly
+    row = button.parentWidget()
+    assert row.height() < 1.5 * button.height()
+    assert cut_off(row) == overlapping(row) == []
+    for box in row.findChildren(QComboBox):
+        option = QStyleOptionComboBox()
+        box.initStyleOption(option)
+        room = box.style().subControlRect(
+            QStyle.ComplexControl.CC_ComboBox,
+            option,
+            QStyle.SubControl.SC_ComboBoxEditField,
+            box,
+        )
+        widest = max(
+            box.fontMetrics().horizontalAdvance(box.itemText(i)) for i in range(box.count())
+        )
+        assert room.width() >= widest, box.accessibleName()
+
+
+@pytest.mark.parametrize("width", [360, 260, 210])
+def test_run_and_cancel_of_a_narrow_padding_panel_need_no_sideways_scrolling(
+    stage: WindowStage, width: int
+) -> None:
+    stage.loaded()
+    panel = stage.window.docks.bring_up("padding")
+    (dock,) = (dock for dock in stage.window.docks.docks if dock.place.id == "padding")
+    dock.setFloating(True)
+    resize(dock, width, 400)
+    buttons = {one.text(): one for one in panel.findChildren(QPushButton)}
+    for name in ("Run batch", "Cancel"):
+        button = buttons[name]
+        left = button.mapTo(panel, QPoint(0, 0)).x()
+        assert left >= 0, name
+        assert left + button.width() <= panel.width() - 8, name
+    dock.setFloating(False)

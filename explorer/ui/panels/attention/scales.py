@@ -15,17 +15,17 @@ def _tr(text: str) -> str:
 
 
 def choices() -> list[tuple[str, str, str]]:
-    """(name, scale, what it means) of each."""
+    """(name, scale, what it means) of each; names as short as the row of lists needs them."""
     return [
         (_tr("0–100 %"), "fixed", _tr("Brightest is 100 %: the colours of all maps compare")),
-        (_tr("Maximum"), "max", _tr("Brightest is the largest weight of the map")),
+        (_tr("Max"), "max", _tr("Brightest is the largest weight of the map")),
         (
             _tr("By row"),
             "row",
             _tr("Brightest is the largest weight of each row: rows do not compare"),
         ),
         (
-            _tr("Log scale"),
+            _tr("Log"),
             "log",
             _tr("From {0} to 100 %: each factor of ten is a fifth of the scale").format(
                 round_percent(FLOOR)

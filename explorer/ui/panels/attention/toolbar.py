@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QAction,
     QActionGroup,
     QResizeEvent,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QComboBox,
@@ -29,7 +30,9 @@ from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panels.attention import scales
 
-_WIDE = 720  # pixels at a zoom of 1 from which the compare button has its words
+_WORDED = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+_WORDS_ONLY = Qt.ToolButtonStyle.ToolButtonTextOnly
+_ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 
 
 class Tools(QWidget):
@@ -59,11 +62,12 @@ class Tools(QWidget):
         self.scale.currentIndexChanged.connect(self.coloured)
         self.compare = QToolButton()
         self.compare.setText(self.tr("Compare mask"))
+        self.compare.setAccessibleName(self.compare.text())
         self.compare.setCheckable(True)
         self.compare.setToolTip(
             self.tr("Compare with and without the causal mask, side by side and as a difference")
         )
-        self.compare.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.compare.setToolButtonStyle(_WORDED)
         self.compare.clicked.connect(self.compared)
         self.more = QToolButton()
         self.more.setProperty("look", "flat")
@@ -71,9 +75,11 @@ class Tools(QWidget):
         self.more.setAccessibleName(self.tr("Display"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setMenu(self._build_menu())
-        row = Flow(self, first_grows=True)
+        self._room = (0, 0)  # the width, and what of it the others take
+        self._row = Flow(self, first_grows=True)
+        self._row.setSpacing(3)
         for part in (self.name, self.compare, self.view, self.figure, self.scale, self.more):
-            row.addWidget(part)
+            self._row.addWidget(part)
         self._tint()
 
     def _figures(self) -> list[tuple[str, str, str]]:
@@ -180,6 +186,7 @@ class Tools(QWidget):
         self._tint()
 
     def _tint(self) -> None:
+        self.name.ensurePolished()
         usual = self.tr("Layer {0} · head {1}").format(88, 88)
         self.name.setMinimumWidth(self.name.fontMetrics().horizontalAdvance(usual))
         size = round(16 * unit(self))
@@ -190,13 +197,35 @@ class Tools(QWidget):
         for act, name in self._acts:
             act.setIcon(icon(name, self._theme))
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._tint()  # only now is the name as wide as its style makes it
+
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """In a narrow panel the name of what is shown needs the room more than a button's."""
         super().resizeEvent(event)
-        worded = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
-        icon_only = Qt.ToolButtonStyle.ToolButtonIconOnly
-        wide = self.width() >= _WIDE * unit(self)
-        self.compare.setToolButtonStyle(worded if wide else icon_only)
+        self._word_compare()
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._word_compare()
+        return done
+
+    def _word_compare(self) -> None:
+        """Its words as far as there is room: the name of what is shown needs it more."""
+        others = self._row.sizeHint().width() - self.compare.sizeHint().width()
+        if self._room == (self.width(), others):
+            return
+        self._room = self.width(), others
+        for words, style in (
+            (self.tr("Compare mask"), _WORDED),
+            (self.tr("Compare"), _WORDS_ONLY),
+            (self.tr("Compare mask"), _ICON_ONLY),
+        ):
+            self.compare.setText(words)
+            self.compare.setToolButtonStyle(style)
+            if others + self.compare.sizeHint().width() <= self.width():
+                return
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -26,6 +26,7 @@ from explorer.trace.request import Side
 from explorer.ui.access.wheel_guard import SpinBox, TabWidget
 from explorer.ui.files import caption
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.flow import Flow
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.padding.mistakes import Mistakes
@@ -34,7 +35,7 @@ from explorer.ui.panels.padding.prompts import PromptList
 
 _RERUN_MS = 300  # so that a spin box that is being turned asks once
 _MOST_EXTRA, _MOST_STEPS = 64, 32
-_SPIN = 58  # pixels at a zoom of 1
+_SPIN, _MADE = 58, 130  # pixels at a zoom of 1
 _OF_RESULTS = (1, 3)  # tabs that need a batch that ran
 
 
@@ -79,7 +80,6 @@ class PaddingPanel(Panel):
         self.tabs.addTab(self._loss, self.tr("Loss"))
         self.content.setSpacing(2)
         self.content.addLayout(self._build_tools())
-        self.tabs.setCornerWidget(self._look)
         self.content.addLayout(self._build_made())
         self.content.addWidget(self.tabs, 1)
         self._narrow()
@@ -88,18 +88,19 @@ class PaddingPanel(Panel):
 
     # -- building
 
-    def _build_tools(self) -> QHBoxLayout:
+    def _build_tools(self) -> Flow:
+        """In several lines where the panel is narrow, so that all of it is in reach."""
         self._sides = QButtonGroup(self)
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        row.addWidget(QLabel(self.tr("Pad")))
+        row, pad = Flow(), _together(QLabel(self.tr("Pad")))
+        row.setSpacing(6)
         for index, words in enumerate((self.tr("left"), self.tr("right"))):
             button = QToolButton()
             button.setText(words)
             button.setCheckable(True)
             button.setAccessibleName(self.tr("Pad on the {0}").format(words))
             self._sides.addButton(button, index)
-            row.addWidget(button)
+            pad.layout().addWidget(button)  # type: ignore[union-attr]
+        row.addWidget(pad)
         self._sides.button(1).setChecked(True)
         self._sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
         self._extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)
@@ -121,34 +122,31 @@ class PaddingPanel(Panel):
         self._cancel.setToolTip(self.tr("Stop the batch; the results shown stay"))
         self._cancel.setEnabled(False)
         self._cancel.clicked.connect(self.session.cancel)
-        row.addStretch(1)
         row.addWidget(self._run)
         return row
 
-    def _build_made(self) -> QHBoxLayout:
-        """What the results are of, and how far the next ones are."""
+    def _build_made(self) -> Flow:
+        """What the results are of, how far the next ones are, and one of their rows in full."""
         self._made = ElidedLabel()
-        row = QHBoxLayout()
-        row.addWidget(self._made, 1)
-        row.addWidget(self._progress)
-        row.addWidget(self._cancel)
+        row = Flow(first_grows=True)
+        for part in (self._made, self._progress, self._cancel, self._look):
+            row.addWidget(part)
         return row
 
-    def _spin(self, row: QHBoxLayout, words: str, least: int, most: int) -> QSpinBox:
+    def _spin(self, row: Flow, words: str, least: int, most: int) -> QSpinBox:
         label, spin = QLabel(words), SpinBox()
         spin.setRange(least, most)
         spin.setAccessibleName(words)
         spin.valueChanged.connect(self._on_changed)
         label.setBuddy(spin)
-        row.addSpacing(6)
-        row.addWidget(label)
-        row.addWidget(spin)
+        row.addWidget(_together(label, spin))
         return spin
 
     def _narrow(self) -> None:
         """Room for two digits, so that the panel fits a projector beside others."""
         for spin in (self._extra, self._steps):
             spin.setFixedWidth(round(_SPIN * unit(self)))
+        self._made.setMinimumWidth(round(_MADE * unit(self)))
 
     def _build_batch(self) -> GridPage:
         page = GridPage(
@@ -401,3 +399,14 @@ class PaddingPanel(Panel):
             self.tr("Padded batch"): View(self._batch.grid, lambda: figures.table(result)),
             self.tr("Loss"): View(self._loss.grid, lambda: losses.table(result)),
         }
+
+
+def _together(*parts: QWidget) -> QWidget:
+    """Controls that stay in one line."""
+    whole = QWidget()
+    line = QHBoxLayout(whole)
+    line.setContentsMargins(0, 0, 0, 0)
+    line.setSpacing(4)
+    for part in parts:
+        line.addWidget(part)
+    return whole

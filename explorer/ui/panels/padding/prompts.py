@@ -9,7 +9,6 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
-    QHBoxLayout,
     QLabel,
     QPlainTextEdit,
     QPushButton,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
 from explorer.session.jobs.prompt_list import PromptListError, read_prompts
 from explorer.trace.batch import MOST_ROWS
 from explorer.ui.files.dropped_files import FilesGoBy, local_files
+from explorer.ui.kit.flow import Flow
 
 EXAMPLES = (
     "The capital of France is",
@@ -60,10 +60,9 @@ class PromptList(QWidget):
         load = QPushButton(self.tr("From a file…"))
         load.setToolTip(self.tr("A text file with a prompt a line, or a JSON list of strings"))
         load.clicked.connect(self._ask_file)
-        below = QHBoxLayout()
-        below.addWidget(self._count, 1)
-        below.addWidget(self._chat)
-        below.addWidget(load)
+        below = Flow(first_grows=True)
+        for part in (self._count, self._chat, load):
+            below.addWidget(part)
         column = QVBoxLayout(self)
         column.setContentsMargins(4, 6, 4, 4)
         column.addWidget(intro)
