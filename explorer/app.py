@@ -39,7 +39,7 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
         return _refuse(problem)
     _start_log()
     app, window, session, close = compose(engine_command)
-    _catch_surprises(window)
+    _catch_surprises(window, session)
     _close_on_signals(app, window)
     window.show()
 
@@ -128,7 +128,7 @@ def _start_log() -> None:
     logging.getLogger().addHandler(handler)
 
 
-def _catch_surprises(window: Window) -> None:
+def _catch_surprises(window: Window, session: Session) -> None:
     """What no code foresaw: details to the log, one sentence to the window."""
     words = window.tr(
         "Something in the program went wrong; what is on screen is still there. "
@@ -137,7 +137,8 @@ def _catch_surprises(window: Window) -> None:
 
     def on_exception(kind: type[BaseException], value: BaseException, trace: object) -> None:
         _log.error("%s", "".join(traceback.format_exception(value)))
-        window.notices.error.say(words)
+        if session.state.error != words:  # the same again and again must not change the state
+            session.report(words)
 
     sys.excepthook = on_exception  # type: ignore[assignment]
     threading.excepthook = lambda a: _log.error(

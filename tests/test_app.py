@@ -143,11 +143,12 @@ import sys
 from explorer import app as program
 app, window, session, close = program.compose(None)
 program._start_log()
-program._catch_surprises(window)
+program._catch_surprises(window, session)
 try:
     raise RuntimeError("deep inside")
 except RuntimeError:
     sys.excepthook(*sys.exc_info())
+session.set_prompt("the state changes")
 print(window.notices.error.text)
 close()
 """

@@ -240,6 +240,14 @@ class State:
         return bool(self.opened) and self.request.model not in {key[0] for key in self.opened}
 
     @property
+    def next_card(self) -> ModelCard | None:
+        """The card of the model that the next step uses; None if it is not known."""
+        if not self.other_model:
+            return self.card
+        named = self.trace is not None and self.trace.request.model == self.request.model
+        return self.trace.card if self.trace is not None and named else None
+
+    @property
     def tree(self) -> tuple[Branch, ...]:
         """The branches beside the trace on screen, but those given up, by the names they go by."""
         if self.trace is None:

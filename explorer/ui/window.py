@@ -44,7 +44,7 @@ from explorer.ui.frame.presenter import Presenter
 from explorer.ui.frame.recovery import Recovery
 from explorer.ui.frame.status import StatusBar
 from explorer.ui.frame.token_area import Sequence
-from explorer.ui.frame.topbar import TopBar, title_of
+from explorer.ui.frame.topbar import TopBar, open_name, title_of
 from explorer.ui.inputs.prompt import PromptBox
 from explorer.ui.inputs.sampling_controls import SamplingControls
 from explorer.ui.inputs.stop_rules import StopControls
@@ -223,11 +223,18 @@ class Window(QMainWindow):
             self._ask_about_code(new.code_question)
         self._show_title(new)
 
+    def _models(self, state: State) -> str:
+        """The model; both, where the run is of another one than the one that is open."""
+        name = title_of(state.request.model)
+        if not state.other_model:
+            return name
+        return self.tr("run of {0}, {1} is open").format(name, title_of(open_name(state)))
+
     def _show_title(self, state: State) -> None:
         """The file, the model and the program, with a mark while not all is saved."""
         names = (
             sentences.name(Path(state.file).name),
-            title_of(state.request.model),
+            self._models(state),
             self.tr("Decoder Explorer"),
         )
         # Qt shows [*] as that mark, and two of them as the letters.

@@ -12,7 +12,6 @@ from typing import BinaryIO
 
 from explorer import places
 from explorer.trace.files import dxt
-from explorer.trace.trace import Trace
 
 MOST = 10  # sessions that wait to be opened; older ones go
 UNREADABLE = "unreadable-session.dxt"  # the newest that could not be read
@@ -49,11 +48,14 @@ class Lock:
     def take(cls, session: Path) -> Lock | None:
         """None if another program has it.  OSError if there can't be a lock."""
         path = lock_path(session)
-        stream = open(path, "ab")  # noqa: SIM115 - held until it is released
-        if _locked(stream):
-            return cls(path, stream)
-        stream.close()
-        return None
+        while True:
+            stream = open(path, "ab")  # noqa: SIM115 - held until it is released
+            if not _locked(stream):
+                stream.close()
+                return None
+            if _is_at(path, stream):
+                return cls(path, stream)
+            stream.close()  # released, and its name gone, after it was opened here
 
     def release(self) -> None:
         """Let others have the session."""
@@ -80,7 +82,7 @@ def discard(session: Path, lock: Lock | None = None) -> None:
 def found(folder: Path | None = None) -> Found:
     """The sound sessions that have no owner; what is stale is cleared away.
 
-    Reads each file whole: not for the window's thread.
+    Reads the header of each file: not for the window's thread.
     """
     folder = places.data_folder() if folder is None else folder
     sessions: list[Kept] = []
@@ -107,17 +109,13 @@ def _looked_at(path: Path) -> Kept | Path | None:
         return None
     try:
         saved_at = path.stat().st_mtime
-        trace = dxt.load(path)
+        outline = dxt.outline(path)
     except dxt.DxtError as error:
         _log.warning("a session kept for the case of a crash: %s", error)
         return _put_aside(path)
     finally:
         lock.release()
-    return _kept(path, saved_at, trace)
-
-
-def _kept(path: Path, saved_at: float, trace: Trace) -> Kept:
-    return Kept(path, saved_at, trace.card.name, trace.request.prompt, len(trace.chosen))
+    return Kept(path, saved_at, outline.model, outline.prompt, outline.tokens)
 
 
 def _put_aside(path: Path) -> Path:
@@ -143,6 +141,14 @@ def _clear_stale(folder: Path) -> None:
             lock = Lock.take(path.with_suffix(".dxt"))
             if lock is not None:
                 lock.release()
+
+
+def _is_at(path: Path, stream: BinaryIO) -> bool:
+    """True if the open file is the one that `path` names."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _locked(stream: BinaryIO) -> bool:

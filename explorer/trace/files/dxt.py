@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,6 +31,7 @@ from explorer.trace.files.dxt_body import (
 from explorer.trace.files.saved_extras import Beside
 from explorer.trace.files.validate import require_sound
 from explorer.trace.files.validate_batch import require_sound_batch
+from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from explorer.trace.wire.packing import pack_step
 
@@ -53,6 +55,25 @@ class _Array(msgspec.Struct, frozen=True):
     dtype: str
     shape: tuple[int, ...]
     data_offsets: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """By what a session is told from others."""
+
+    model: str
+    prompt: str
+    tokens: int  # generated
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _OutlineBody(msgspec.Struct, frozen=True):
+    request: RunRequest
+    card: _Named
+    chosen: tuple[msgspec.Raw, ...] = ()
 
 
 class _Format(msgspec.Struct, frozen=True):
@@ -142,6 +163,28 @@ def load_whole(path: str | os.PathLike[str]) -> tuple[Trace, Beside]:
         raise DxtError(f"{source} is damaged: {error}. {AFTER_DAMAGE}") from error
 
 
+def outline(path: str | os.PathLike[str]) -> Outline:
+    """What a file says of itself, its arrays unread.
+
+    DxtError if it is none or is not whole; OSError if it can't be read.
+    """
+    source = Path(path)
+    try:
+        with disk.opened(source) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            head = _read_head(stream, size)
+            room = size - stream.tell()
+        body = msgspec.json.decode(_body_text(head), type=_OutlineBody)
+        for raw in head.values():
+            if not 0 <= msgspec.json.decode(raw, type=_Array).data_offsets[1] <= room:
+                raise ValueError("an array reaches outside the file")
+    except DxtError as error:
+        raise DxtError(f"{source} {error}") from error
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise DxtError(f"{source} is damaged: {error}. {AFTER_DAMAGE}") from error
+    return Outline(body.card.name, body.request.prompt, len(body.chosen))
+
+
 def _read_head(stream: BinaryIO, size: int) -> dict[str, msgspec.Raw]:
     """The safetensors header, its length bounded before it is read."""
     prefix = stream.read(8)
@@ -154,21 +197,7 @@ def _read_head(stream: BinaryIO, size: int) -> dict[str, msgspec.Raw]:
 
 
 def _decode(head: dict[str, msgspec.Raw], data: bytes) -> tuple[Trace, Beside]:
-    metadata = msgspec.json.decode(head.pop("__metadata__", b"{}"), type=dict[str, str])
-    text = metadata.get(KEY)
-    if text is None:
-        raise DxtError(
-            "holds no Decoder Explorer session (it may be model weights). "
-            "Open the model's folder, or choose a .dxt file that Save session wrote."
-        )
-    number = msgspec.json.decode(text, type=_Format).format
-    if not 0 <= number <= _MOST_FORMATS:
-        raise ValueError("its format has no such number")
-    if number != FORMAT:
-        raise DxtError(
-            f"is written in format {number}, this program reads format {FORMAT}; "
-            "open it with a newer Decoder Explorer."
-        )
+    text = _body_text(head)
     body = msgspec.json.decode(text, type=Body)
     arrays: dict[int, dict[str, np.ndarray]] = {}
     for full_name, raw in head.items():
@@ -185,6 +214,26 @@ def _decode(head: dict[str, msgspec.Raw], data: bytes) -> tuple[Trace, Beside]:
     if beside.batch is not None:
         require_sound_batch(beside.batch)
     return trace, beside
+
+
+def _body_text(head: dict[str, msgspec.Raw]) -> str:
+    """The JSON that is ours, taken out of the header; its format is one that this program reads."""
+    metadata = msgspec.json.decode(head.pop("__metadata__", b"{}"), type=dict[str, str])
+    text = metadata.get(KEY)
+    if text is None:
+        raise DxtError(
+            "holds no Decoder Explorer session (it may be model weights). "
+            "Open the model's folder, or choose a .dxt file that Save session wrote."
+        )
+    number = msgspec.json.decode(text, type=_Format).format
+    if not 0 <= number <= _MOST_FORMATS:
+        raise ValueError("its format has no such number")
+    if number != FORMAT:
+        raise DxtError(
+            f"is written in format {number}, this program reads format {FORMAT}; "
+            "open it with a newer Decoder Explorer."
+        )
+    return text
 
 
 def _array(entry: _Array, data: bytes) -> np.ndarray:

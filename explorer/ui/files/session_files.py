@@ -77,6 +77,10 @@ class Files(QObject):
 
     def ask_save(self, then: Callable[[], object] | None = None) -> None:
         """Ask for a name and save; `then` follows once it is written."""
+        problem = self._nothing_to_save()
+        if problem:
+            self._session.report(problem)
+            return
         known = self._session.state.file
         start = Path(known) if known else Path(self._folder()) / "session.dxt"
         save_dialog.ask(
@@ -86,6 +90,18 @@ class Files(QObject):
             self.tr("Session (*.dxt)"),
             lambda path: self._save(path, then),
         )
+
+    def _nothing_to_save(self) -> str:
+        """Why a session can't be saved yet; empty if it can."""
+        state = self._session.state
+        if state.step_index is not None or state.batch is not None or state.tree:
+            return ""
+        if state.status.activity == "running":
+            return self.tr(
+                "Nothing was saved, for the prompt was still being read. You can save the run once "
+                "its first token is there."
+            )
+        return self.tr("There is nothing to save yet: press Step first.")
 
     def _save_changes(self, then: Callable[[], object]) -> None:
         """To the file that was just named to the user, else to one that is asked for."""

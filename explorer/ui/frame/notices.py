@@ -23,6 +23,7 @@ from explorer.figures.text.sentences import fitting
 from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
 from explorer.session.state import Drift, State
 from explorer.trace.run_cost import Plan
+from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import announce
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.forms import keep_place
@@ -294,7 +295,7 @@ class Notices(QWidget):
         if old is None or new.branches.let_go != old.branches.let_go:
             self.dropped.say(self._dropped_words(new.branches.let_go))
         self.taken.say(self._taken_words() if new.undo_kind == "batch prompt" else "")
-        told = ("trace", "request", "card")
+        told = ("trace", "request", "card", "opened")
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
             stale = self._stale_words(new)
             if new.request.causal_mask:
@@ -325,11 +326,14 @@ class Notices(QWidget):
     def _stale_words(self, state: State) -> str:
         """What else made the run on screen than what the controls say now."""
         trace, request = state.trace, state.request
-        if trace is None or trace.request == request:
+        if trace is None:
             return ""
+        if trace.request == request:
+            return self._reopening_words(state, trace)
         made = trace.request
         if made.model != request.model:
-            name = request.model if state.card is None else state.card.name
+            opened = state.card is not None and not state.other_model
+            name = state.card.name if opened and state.card is not None else request.model
             text = self.tr("This is still the {0} run. Press Step to start over with {1}.")
             return text.format(trace.card.name, name)
         if made.mode != request.mode:
@@ -358,6 +362,20 @@ class Notices(QWidget):
         if (made.padding, made.pad) != (request.padding, request.pad):
             return self.tr("This run used different padding. Press Step to run again.")
         return self.tr("This run used other settings. Press Step to run again.")
+
+    def _reopening_words(self, state: State, trace: Trace) -> str:
+        """What Step opens before a saved run goes on; empty if its model is open."""
+        card, request = state.card, trace.request
+        if not state.reopens or card is None:
+            return ""
+        if state.other_model:
+            text = self.tr("This run is of {0}, but {1} is open. Press Step to open {0} and go on.")
+            return text.format(trace.card.name, card.name)
+        text = self.tr(
+            "This run was made in {0}, mode {1}; {2} is open in {3}, mode {4}. Press Step to "
+            "reopen it and go on."
+        )
+        return text.format(request.dtype, request.mode, card.name, card.dtype, card.mode)
 
     def _drift_words(self, drift: Drift) -> str:
         """What was found, how large it is, and what holds."""

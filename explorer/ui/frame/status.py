@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.figures.text import sentences, tokens
+from explorer.figures.text.sentences import fitting
 from explorer.session.state import State
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.access.accessible import announce
@@ -162,6 +163,16 @@ class StatusBar(QWidget):
             self._show_activity(self._state)
 
     @property
+    def text(self) -> str:
+        """What goes on, or what to do next."""
+        return self._text.text()
+
+    @property
+    def model_text(self) -> str:
+        """How the open model runs."""
+        return self._model.text()
+
+    @property
     def waiting(self) -> bool:
         """True while something takes long enough to have a progress bar."""
         return not self._progress.isHidden()
@@ -171,10 +182,11 @@ class StatusBar(QWidget):
 
     def show_state(self, old: State | None, new: State) -> None:
         self._state = new
-        told = ("status", "trace", "request", "card")
+        told = ("status", "trace", "request", "card", "opened")
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
             self._show_activity(new)
-        if old is None or old.card is not new.card or old.trace is not new.trace:
+        said = ("card", "trace", "request", "opened")
+        if old is None or any(getattr(old, name) is not getattr(new, name) for name in said):
             self._model.setText(_model_words(new, self.tr))
         if old is None or old.card is not new.card:
             self._model.setToolTip("" if new.card is None else tip("\n".join(_details(new))))
@@ -231,6 +243,8 @@ class StatusBar(QWidget):
             return ended[reason]
         if state.card is None and state.trace is not None:
             return self.tr("A saved session, shown without its model; Step opens the model")
+        if state.trace is not None and state.other_model:
+            return self.tr("Step opens {0} and continues this run").format(state.trace.card.name)
         if state.card is None:
             return self.tr("No model open: choose one at the top left")
         return self.tr("Ready: Space steps, R runs")
@@ -272,6 +286,8 @@ def _light_differs(old: State, new: State) -> bool:
 def _model_words(state: State, tr: Callable[[str], str]) -> str:
     card = state.card
     known = [] if card is None else [card.source, *_dtype_words(card, tr), card.device]
+    if card is not None and state.other_model:
+        known = [tr("{0} is open").format(fitting(card.name)), *known]
     return " · ".join(filter(None, [*known, _mode_words(state, tr)]))
 
 

@@ -161,6 +161,11 @@ class TopBar(QWidget):
         self._row.addWidget(line)
         return line
 
+    @property
+    def model_text(self) -> str:
+        """The name on the model button, whole."""
+        return self._title
+
     def set_theme(self, theme: Theme) -> None:
         size = round(18 * unit(self))
         for button in self.findChildren(QToolButton):
@@ -224,13 +229,22 @@ class TopBar(QWidget):
         self._fit()
 
     def show_state(self, old: State | None, new: State) -> None:
-        if old is None or old.request.model != new.request.model or old.card is not new.card:
-            self._title = title_of(new.request.model) or self.tr("Choose a model")
-            self._model.setToolTip(tip(new.request.model or self._title))
-            self._name_model()
-            self._model.setAccessibleName(self.tr("Model: {0}").format(self._title))
+        if old is None or old.request.model != new.request.model or old.opened != new.opened:
+            self._show_model(new)
         if old is None or old.request != new.request or old.card is not new.card:
             self._show_padding(new)
+
+    def _show_model(self, state: State) -> None:
+        """The model that is open, else the one that Step opens."""
+        name = open_name(state)
+        self._title = title_of(name) or self.tr("Choose a model")
+        hint, words = name or self._title, self.tr("Model: {0}").format(self._title)
+        if state.other_model:
+            run = self.tr("The run on screen is of {0}.").format(title_of(state.request.model))
+            hint, words = f"{hint}\n{run}", f"{words}. {run}"
+        self._model.setToolTip(tip(hint))
+        self._name_model()
+        self._model.setAccessibleName(words)
 
     def _show_padding(self, state: State) -> None:
         side = {None: 0, "left": 1, "right": 2}[state.request.padding]
@@ -240,7 +254,7 @@ class TopBar(QWidget):
             blocked = self.pad.blockSignals(True)
             self.pad.setValue(state.request.pad)
             self.pad.blockSignals(blocked)
-        card = state.card
+        card = state.next_card
         for index, name in ((1, "left_padding"), (2, "right_padding")):
             offered = card is None or card.offers(name)
             item = self.side.model().item(index)  # type: ignore[attr-defined]
@@ -267,6 +281,11 @@ class TopBar(QWidget):
         self._menu.addAction(self._actions.by_id["choose-model"])
         self._menu.addAction(self._actions.by_id["open-folder"])
         self._menu.addAction(self._actions.by_id["open-file"])
+
+
+def open_name(state: State) -> str:
+    """What the open model was opened by; the model to be opened if none is open."""
+    return state.opened[0][0] if state.other_model else state.request.model
 
 
 def title_of(model: str) -> str:

@@ -40,9 +40,10 @@ class ControlChoice(QWidget):
         self.hide()
 
     def show_state(self, new: State) -> None:
-        if new.vocabulary is not self._vocabulary:
-            self._vocabulary = new.vocabulary
-            self._names = control_names(new.vocabulary)
+        vocabulary = None if new.other_model else new.vocabulary
+        if vocabulary is not self._vocabulary:
+            self._vocabulary = vocabulary
+            self._names = control_names(vocabulary)
         request = new.request
         found = [name for name in self._names if name in request.prompt]
         self.choice.setCurrentIndex(int(request.special_as_text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from pathlib import Path
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextCursor, QTextLine
@@ -100,6 +101,11 @@ class TokenEdit(QPlainTextEdit):
         cursor.setPosition(_units(had[: len(had) - rest]), QTextCursor.MoveMode.KeepAnchor)
         cursor.insertText(text[same : len(text) - rest])
         self.setTextCursor(cursor)
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """Those that the text is tinted by."""
+        return self._tokens
 
     def set_tokens(self, tokens: tuple[Token, ...]) -> None:
         if tokens == self._tokens:
@@ -227,7 +233,8 @@ class PromptBox(Wrapping):
         if old is not None and not _differs(old, new):
             return
         self._mode.setCurrentIndex(int(new.request.chat))
-        offered = new.card is None or new.card.has_chat_template
+        card = new.next_card
+        offered = card is None or card.has_chat_template
         self._mode.setEnabled(offered or new.request.chat)
         self._mode.setToolTip(
             self.tr("Raw text goes to the model as it is; a chat message is put in its template")
@@ -242,8 +249,14 @@ class PromptBox(Wrapping):
         self._problem.setVisible(bool(new.prompt_problem))
 
     def _count_words(self, state: State, count: int) -> str:
-        card = state.card or (state.trace.card if state.trace is not None else None)
-        if card is None or (state.card is None and not count):
+        card = state.next_card
+        if card is None and state.trace is not None and not state.other_model:
+            card = state.trace.card
+        live = state.card is not None and not state.other_model
+        if state.other_model and not count:
+            name = Path(state.request.model).name if card is None else card.name
+            return self.tr("Tokens are counted once {0} is open").format(name)
+        if card is None or not (live or count):
             return self.tr("Tokens are counted once a model is open")
         if card.context:
             words = self.tr("{0} of {1} tokens").format(f"{count:,}", f"{card.context:,}")
@@ -252,6 +265,8 @@ class PromptBox(Wrapping):
         if state.request.chat:
             words = self.tr("{0}, chat template included").format(words)
         policy = "" if state.request.chat else card.bos_policy  # a template writes its own start
+        if state.other_model:
+            words = self.tr("{0}, as {1} reads them").format(words, card.name)
         return f"{words}. {policy}" if policy else words
 
     def _typed(self) -> None:
@@ -263,11 +278,12 @@ def _differs(old: State, new: State) -> bool:
     return (
         old.request != new.request
         or old.card is not new.card
+        or old.opened != new.opened
         or old.prompt_tokens != new.prompt_tokens
         or old.prompt_parts != new.prompt_parts
         or old.vocabulary is not new.vocabulary
         or old.prompt_problem != new.prompt_problem
-        or (new.card is None and old.trace is not new.trace)
+        or ((new.card is None or new.other_model) and old.trace is not new.trace)
     )
 
 
@@ -283,8 +299,9 @@ def _reading(request: RunRequest) -> tuple[str, bool, bool]:
 
 
 def _tokens_of(state: State) -> tuple[Token, ...]:
-    """Live tokens of the prompt; without a model those of the trace, if its prompt is shown."""
-    if state.prompt_tokens or state.card is not None or state.trace is None:
+    """Live tokens of the prompt; without its model those of the trace, if its prompt is shown."""
+    live = state.card is not None and not state.other_model
+    if state.prompt_tokens or live or state.trace is None:
         return state.prompt_tokens
     made = state.trace.request
     if _reading(made) != _reading(state.request):

@@ -173,7 +173,8 @@ class SamplingControls(Wrapping):
         column.addLayout(defaults)
 
     def show_state(self, old: State | None, new: State) -> None:
-        if old is not None and old.sampling == new.sampling and old.card is new.card:
+        same = old is not None and old.next_card is new.next_card
+        if same and old is not None and old.sampling == new.sampling:
             return
         sampling = new.sampling
         self._greedy.setChecked(sampling.greedy)
@@ -188,7 +189,8 @@ class SamplingControls(Wrapping):
         self._show_defaults(new)
 
     def _show_defaults(self, state: State) -> None:
-        given = {} if state.card is None else model_defaults(state.card.generation_defaults)
+        card = state.next_card
+        given = {} if card is None else model_defaults(card.generation_defaults)
         words = ", ".join(
             [
                 *(["greedy"] if given.get("greedy") else []),
@@ -200,13 +202,13 @@ class SamplingControls(Wrapping):
             ]
         )
         text = self.tr("Model's own: {0}").format(words)
-        if state.card is not None and not words:
+        if card is not None and not words:
             text = self.tr("The model brings no settings of its own")
-        self._defaults.setText("" if state.card is None else text)
+        self._defaults.setText("" if card is None else text)
         self._apply.setVisible(bool(words))
 
     def _apply_defaults(self) -> None:
-        card = self._session.state.card
+        card = self._session.state.next_card
         if card is not None:
             self._wish(**model_defaults(card.generation_defaults))
 

@@ -22,8 +22,13 @@ def _can_save(state: State) -> bool:
     return _has_steps(state) or state.batch is not None
 
 
+def _can_ask_to_save(state: State) -> bool:
+    return _can_save(state) or state.busy  # while a prompt is read, it says when it can
+
+
 def _can_switch_mask(state: State) -> bool:
-    return not state.request.causal_mask or state.card is None or state.card.offers("causal_off")
+    card = state.next_card
+    return not state.request.causal_mask or card is None or card.offers("causal_off")
 
 
 MENUS = {
@@ -101,7 +106,7 @@ ACTIONS: tuple[Action, ...] = (
         keys=("Ctrl+S",),
         icon="save",
         wish=lambda w: w.files.ask_save(),
-        enabled=_can_save,
+        enabled=_can_ask_to_save,
         line_before=True,
     ),
     Action(

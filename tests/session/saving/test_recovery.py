@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -167,4 +168,39 @@ def test_a_lock_that_cannot_be_had_is_tried_again(tmp_path: Path) -> None:
     assert recovery.Lock.take(mine.path) is None
     theirs.release()
     mine.leave(made_trace(1))
+    assert len(recovery.found(tmp_path).sessions) == 1
+
+
+def test_a_lock_whose_file_was_cleared_away_meanwhile_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = tmp_path / "autosave-1.dxt"
+    first = recovery.Lock.take(session)
+    assert first is not None
+    real = recovery._locked
+
+    def after_release(stream: BinaryIO) -> bool:
+        monkeypatch.setattr(recovery, "_locked", real)
+        first.release()  # between the opening of its file and the lock on it
+        return real(stream)
+
+    monkeypatch.setattr(recovery, "_locked", after_release)
+    second = recovery.Lock.take(session)
+    assert second is not None
+    assert recovery.Lock.take(session) is None, "one owner at a time"
+    second.release()
+    assert names(tmp_path) == []
+
+
+def test_a_list_of_sessions_needs_their_headers_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = left(tmp_path, "1", steps=3)
+    whole = dxt.load(path)
+    monkeypatch.setattr(dxt, "load_whole", pytest.fail)
+    (one,) = recovery.found(tmp_path).sessions
+    assert (one.model, one.prompt, one.tokens) == (whole.card.name, whole.request.prompt, 3)
+    with path.open("r+b") as stream:  # what the arrays hold is looked at when it is opened
+        stream.seek(-8, os.SEEK_END)
+        stream.write(b"\xff" * 8)
     assert len(recovery.found(tmp_path).sessions) == 1

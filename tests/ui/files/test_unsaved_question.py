@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QObject, QPointF, Qt, QUrl
@@ -14,6 +15,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QMessageBox, QPushButton
 from explorer.session.saving import recovery
 from explorer.trace.files import dxt
 from explorer.trace.wire import messages as m
+from explorer.ui.files import save_dialog
 from explorer.ui.menus.sample_prompts import Sample
 from explorer.ui.settings.settings import Memory
 from tests.session.saving.test_trace_files import made_trace
@@ -312,3 +314,18 @@ def test_a_sample_prompt_over_an_unsaved_run_waits_for_the_answer(stage: WindowS
     answer(stage, Buttons.Discard)
     assert stage.state.request.prompt == "a sample"
     assert stage.engine.last(m.Load).model == "copycat"
+
+
+def test_saving_while_the_prompt_is_read_says_when_it_can(stage: WindowStage) -> None:
+    stage.loaded().session.run()
+    stage.prompted()
+    save = stage.window.actions_table.by_id["save"]
+    assert save.isEnabled()
+    save.trigger()
+    stage.paint()
+    assert stage.app.activeModalWidget() is None
+    assert "once its first token is there" in stage.window.notices.error.text
+    stage.steps(1)
+    with patch.object(save_dialog, "ask") as ask:
+        save.trigger()
+    assert ask.call_count == 1

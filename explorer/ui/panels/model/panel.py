@@ -39,6 +39,7 @@ class ModelPanel(Panel):
         self._recipe: Recipe | None = None
         self._problem = ""
         self._open = False  # the card is of the open model, not of a saved session
+        self._run = ""  # the model of the run on screen, if that is not the open one
         self._page = QWidget()
         self._column = QVBoxLayout(self._page)
         self._column.setContentsMargins(4, 0, 8, 4)
@@ -87,12 +88,14 @@ class ModelPanel(Panel):
         return head, body
 
     def show_state(self, old: State | None, new: State) -> None:
-        shown = (self._card, self._recipe, self._problem, self._open)
+        shown = (self._card, self._recipe, self._problem, self._open, self._run)
         self._open = new.card is not None
         self._card = new.card or (new.trace.card if new.trace is not None else None)
         self._recipe = new.recipe if self._open else None
         self._problem = new.recipe_problem
-        if old is None or shown != (self._card, self._recipe, self._problem, self._open):
+        other = new.trace is not None and new.other_model
+        self._run = new.trace.card.name if other and new.trace is not None else ""
+        if old is None or shown != (self._card, self._recipe, self._problem, self._open, self._run):
             self._draw()
         if self._open and self._recipe is None:
             self.session.describe_model()
@@ -116,7 +119,7 @@ class ModelPanel(Panel):
             self.show_empty()
             return
         self._name.setText(fitting(card.name))
-        self._put("source", card_text.paragraphs([self._source(card)]))
+        self._put("source", card_text.paragraphs([*self._run_words(), self._source(card)]))
         self._put("warnings", card_text.paragraphs(card.warnings))
         self._bodies["works"][0].setText(card_text.tested(card, self.tr))
         self._put("works", card_text.capabilities(card.capabilities, self.theme, self.tr))
@@ -147,6 +150,11 @@ class ModelPanel(Panel):
             body.setText(text)
         head.setVisible(bool(text) and bool(head.text()))
         body.setVisible(bool(text))
+
+    def _run_words(self) -> list[str]:
+        if not self._run:
+            return []
+        return [self.tr("This is the open model. The run on screen is of {0}.").format(self._run)]
 
     def _source(self, card: ModelCard) -> str:
         parts = [card.architecture, card.source, card.dtype, card.device, card.path]
