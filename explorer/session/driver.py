@@ -625,6 +625,8 @@ class Driver:
                 changes = {"code_question": asked}
             elif name:
                 changes["error"] = f"{event.sentence} {name} is still open."
+            if not event.own_code:
+                changes["unopened"] = job.request.model
         if self._desk.job is None:
             changes["status"] = Status(activity="idle")
         self._desk.store.set(**changes)

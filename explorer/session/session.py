@@ -110,7 +110,7 @@ class Session:
         `how` are fields of `messages.Load` for this one time.
         """
         opened = transitions.opened(self.state.request, name, dtype, device, mode)
-        self._store.set(plan=None, code_question=None, error="", error_details="")
+        self._store.set(plan=None, code_question=None, unopened="", error="", error_details="")
         self._driver.open(opened, **how)
 
     def answer_code(self, run_it: bool) -> None:
@@ -433,13 +433,14 @@ class Session:
         path: str | os.PathLike[str],
         own: bool = False,
         then: Callable[[], None] | None = None,
+        failed: Callable[[], None] | None = None,
     ) -> None:
         """Show a saved session; its model is opened when it is stepped on.
 
         `own`: a copy that the program kept, which is no file of the user's.  `then` is called
-        once it is on screen.
+        once it is on screen, `failed` once it is known that it can't be read.
         """
-        self._saving.open(path, own, then)
+        self._saving.open(path, own, then, failed)
 
     def save_trace(
         self, path: str | os.PathLike[str], then: Callable[[], None] | None = None

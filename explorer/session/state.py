@@ -185,6 +185,7 @@ class State:
     library: Library | None = None  # models found on the engine's disk
     finding: bool = False  # they are being looked for
     library_problem: str = ""
+    unopened: str = ""  # the model that could not be opened, until one is opened again
     code_question: CodeQuestion | None = None  # to be answered before the model is opened
     download: Download = field(default_factory=Download)
     branches: Branches = field(default_factory=Branches)

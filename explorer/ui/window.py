@@ -442,6 +442,7 @@ class Window(QMainWindow):
         for dialog in filter(None, (self._picker, self._hub, self._help)):
             dialog.close()
         self._unsubscribe()
+        self.files.close()
         self.session.look_through(Seen)
         self.look.needs = None
         event.accept()

@@ -54,7 +54,11 @@ class Saving:
             self._autosave.leave(*whole)
 
     def open(
-        self, path: str | os.PathLike[str], own: bool = False, then: Then | None = None
+        self,
+        path: str | os.PathLike[str],
+        own: bool = False,
+        then: Then | None = None,
+        failed: Then | None = None,
     ) -> None:
         """Read a file and show what is in it; `own`: a copy that the program kept."""
 
@@ -65,7 +69,12 @@ class Saving:
             if then is not None:
                 then()
 
-        self.files.open(path, opened, self._fail)
+        def refused(sentence: str) -> None:
+            self._fail(sentence)
+            if failed is not None:
+                failed()
+
+        self.files.open(path, opened, refused)
 
     def _opened(self, trace: Trace, beside: Beside, path: str) -> None:
         self._driver.stop()

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from explorer import disk, places
 from explorer.session.saving import recovery
 from explorer.session.session import Session
+from explorer.session.state import State
 from explorer.ui.files import save_dialog
 from explorer.ui.files.dropped_files import local_files
 from explorer.ui.files.unsaved_question import Unsaved
@@ -35,6 +36,7 @@ class Files(QObject):
         self._memory = memory
         self._window = window
         self.unsaved = Unsaved(session, self._save_changes, window)
+        self._unsubscribe = session.subscribe(self._on_state)
 
     def open(
         self, target: str, dtype: str | None = None, then: Callable[[], object] | None = None
@@ -53,12 +55,25 @@ class Files(QObject):
 
     def _open(self, target: str, dtype: str | None) -> None:
         if target.lower().endswith(".dxt"):
-            self._session.open_trace(target)
+            self._session.open_trace(target, failed=lambda: self._drop_recent(target))
         else:
             self._session.open_model(target, dtype)
         if target not in BUNDLED:
             self._memory.add_recent(target)
             self.recentChanged.emit()
+
+    def _on_state(self, old: State | None, new: State) -> None:
+        if new.unopened and (old is None or old.unopened != new.unopened):
+            self._drop_recent(new.unopened)
+
+    def _drop_recent(self, target: str) -> None:
+        """What can't be opened is offered no more."""
+        self._memory.drop_recent(target)
+        self.recentChanged.emit()
+
+    def close(self) -> None:
+        """Follow the session no longer."""
+        self._unsubscribe()
 
     def ask_file(self) -> None:
         kinds = self.tr("Sessions and models (*.dxt *.gguf)")
@@ -127,7 +142,10 @@ class Files(QObject):
         """Open a session that a crash left."""
 
         def act() -> None:
-            self._session.open_trace(path, own=True, then=lambda: self.dealtWith.emit(path))
+            def done() -> None:  # one that can't be read stays on disk, and is offered no more
+                self.dealtWith.emit(path)
+
+            self._session.open_trace(path, own=True, then=done, failed=done)
 
         self.unsaved.before(act)
 

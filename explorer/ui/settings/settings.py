@@ -61,6 +61,10 @@ class Memory:
         others = [item for item in self.recent() if item != name]
         self.put("recent", json.dumps([name, *others][:RECENT]))
 
+    def drop_recent(self, name: str) -> None:
+        """It can't be opened any more."""
+        self.put("recent", json.dumps([item for item in self.recent() if item != name]))
+
     def remember_session(self, state: State, file: str = "") -> None:
         last = LastSession(state.request, state.sampling, file)
         self.put("last_session", _encode(last))

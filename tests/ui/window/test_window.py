@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.session.saving.recovery import Found, Kept
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import messages as m
@@ -215,6 +216,42 @@ def test_a_dropped_folder_or_gguf_is_opened_and_remembered(
         drop(stage, path)
         assert stage.engine.last(m.Load).model == str(path)
     assert stage.memory.recent() == [str(tmp_path / "weights.gguf"), str(tmp_path / "model")]
+
+
+def test_what_failed_to_open_is_offered_no_more(stage: WindowStage, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good", tmp_path / "bad.gguf"
+    (tmp_path / "odd.dxt").write_bytes(b"no session")
+    stage.loaded()
+    stage.window.files.open(str(good))
+    stage.answer_load(name="good")
+    stage.window.files.open(str(bad))
+    assert stage.memory.recent() == [str(bad), str(good)]
+    for _ in range(2):  # also the second time
+        stage.say(m.Failed(run=stage.engine.last(m.Load).run, sentence="It is damaged."))
+        assert stage.memory.recent() == [str(good)]
+        stage.window.files.open(str(bad))
+    stage.answer_load(name="bad")  # it was mended meanwhile
+    assert stage.memory.recent() == [str(bad), str(good)]
+    stage.window.files.open(str(tmp_path / "odd.dxt"))
+    wait_until(lambda: stage.drain() or bool(stage.state.error))
+    assert stage.memory.recent() == [str(bad), str(good)]
+    stage.window.topbar._fill_menu()
+    offered = [action.text() for action in stage.window.topbar._menu.actions()]
+    assert "bad.gguf" in offered
+    assert "odd.dxt" not in offered
+
+
+def test_a_kept_run_that_cannot_be_read_is_offered_no_more(
+    stage: WindowStage, tmp_path: Path
+) -> None:
+    path = tmp_path / "autosave-1.dxt"
+    path.write_bytes(b"no session")
+    stage.window.offer_kept(Found((Kept(path, 0.0, "tiny", "hello", 2),)))
+    assert stage.window.recovery.text
+    stage.window.files.recover(str(path))
+    wait_until(lambda: stage.drain() or bool(stage.state.error))
+    assert stage.window.recovery.text == ""
+    assert path.exists()
 
 
 def test_what_cannot_be_opened_cannot_be_dropped(stage: WindowStage, tmp_path: Path) -> None:
