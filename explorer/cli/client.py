@@ -15,8 +15,11 @@ from explorer.cli.errors import BAD_USE, ENGINE_FAILED, CommandError
 from explorer.figures.text import warnings
 from explorer.figures.text.characters import printable
 from explorer.session.connection.remote import EngineProcess
+from explorer.trace.batch import BatchRequest
 from explorer.trace.card import ModelCard
+from explorer.trace.files.bounds import require_bounded
 from explorer.trace.modes import Mode
+from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import messages as m
 from explorer.wording import progress_percent
 
@@ -129,6 +132,14 @@ class Client:
                 return self._events.get(timeout=0.5)
             except queue.Empty:
                 continue
+
+
+def require_possible(asked: BatchRequest | RunRequest | Sampling) -> None:
+    """CommandError if a number is larger than any frame or file may hold."""
+    try:
+        require_bounded(asked)
+    except ValueError as error:
+        raise CommandError(f"This can't be asked for: {error}.") from error
 
 
 def _require(facts: dict[str, Any], kind: type | None) -> None:

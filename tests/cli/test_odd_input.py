@@ -101,6 +101,28 @@ def test_what_can_be_refused_is_refused_before_a_model_loads(
     assert "no-such-model" not in command("trace", "m", *prompt, "--steps", 1, *words).err
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "name"),
+    [
+        ("--top-k", 2**63 - 1, "top_k"),
+        ("--temperature", 1e308, "temperature"),
+        ("--repetition-penalty", 1e308, "repetition_penalty"),
+        ("--capture-every", 2**63 - 1, "capture_every"),
+    ],
+)
+def test_what_no_frame_can_hold_is_refused_before_a_model_loads(
+    command: Command, option: str, value: float, name: str
+) -> None:
+    done = command("trace", "m", "--prompt", "x", "--steps", 1, option, value)
+    refused(done, f"This can't be asked for: {name} is ")
+
+
+def test_a_batch_of_more_steps_than_a_frame_can_hold(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "p.txt").write_text("a\n")
+    words = ("--prompts", tmp_path / "p.txt", "--padding", "left", "--steps", 2**40)
+    refused(command("batch", "m", *words), "steps is 1,099,511,627,776")
+
+
 def test_a_prompt_file_without_end_is_refused(command: Command, tmp_path: Path) -> None:
     endless = tmp_path / "endless"
     endless.touch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from explorer.cli.client import Client
+from explorer.cli.client import Client, require_possible
 from explorer.cli.commands.engine import engine_command
 from explorer.cli.document import print_json, print_table
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
@@ -30,6 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         wrong=(arguments.wrong,) if arguments.wrong else (),
         chat=arguments.chat,
     )
+    require_possible(request)
     command = engine_command(arguments.engine)
     with Client(command) as client:
         card = client.load(arguments.model)

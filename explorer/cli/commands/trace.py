@@ -10,7 +10,7 @@ from typing import Any
 
 from explorer import disk
 from explorer import sampling as chain
-from explorer.cli.client import Client
+from explorer.cli.client import Client, require_possible
 from explorer.cli.commands.engine import engine_command
 from explorer.cli.document import print_json, print_trace, trace_document
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
@@ -100,7 +100,7 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
         raise CommandError("--padding and --pad go together, such as --padding left --pad 4.")
     if (arguments.pad or 0) > MOST_PADDING:
         raise CommandError(f"--pad {arguments.pad} is too large: at most {MOST_PADDING:,} slots.")
-    return RunRequest(
+    request = RunRequest(
         model=arguments.model,
         prompt=_prompt(arguments),
         chat=arguments.chat,
@@ -113,6 +113,8 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
         device=arguments.device,
         mode=arguments.mode,
     )
+    require_possible(request)
+    return request
 
 
 def _prompt(arguments: argparse.Namespace) -> str:
@@ -161,4 +163,5 @@ def _sampling(given: dict[str, Any], card: ModelCard | None = None) -> Sampling:
     except chain.SamplingError as error:
         whose = "The model's own settings can't be used: " if own else ""
         raise CommandError(f"{whose}{error}") from error
+    require_possible(sampling)
     return sampling
