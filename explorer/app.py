@@ -131,8 +131,7 @@ def _start_log() -> None:
 def _catch_surprises(window: Window, session: Session) -> None:
     """What no code foresaw: details to the log, one sentence to the window."""
     words = window.tr(
-        "Something in the program went wrong; what is on screen is still there. "
-        "Details are in the log."
+        "An unexpected error occurred. Your run is still here. Open the log for details."
     )
 
     def on_exception(kind: type[BaseException], value: BaseException, trace: object) -> None:

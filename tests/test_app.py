@@ -153,7 +153,7 @@ print(window.notices.error.text)
 close()
 """
     done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
-    assert done.stdout.startswith("Something in the program went wrong"), done.stderr
+    assert done.stdout.startswith("An unexpected error occurred"), done.stderr
     assert done.stdout.count("\n") == 1
     log = (tmp_path / "log.txt").read_text("utf-8")
     assert "RuntimeError: deep inside" in log

@@ -346,11 +346,11 @@ class Window(QMainWindow):
         log = places.log_file()
         if not log.exists():
             self.session.report(
-                self.tr("There is no log yet: nothing was written to {0}").format(log)
+                self.tr("There is no log yet: nothing has been written to {0}.").format(log)
             )
         elif not QDesktopServices.openUrl(QUrl.fromLocalFile(str(log))):
             self.session.report(
-                self.tr("No program opens text files here; the log is {0}").format(log)
+                self.tr("No program is set to open text files. The log is {0}").format(log)
             )
 
     def about(self) -> None:
@@ -370,8 +370,8 @@ class Window(QMainWindow):
         if found.unreadable is not None:
             self.session.report(
                 self.tr(
-                    "A run that was not saved when the program last ended can't be read. Its file "
-                    "is now {0}."
+                    "An unsaved run from an earlier session is damaged and can't be "
+                    "opened. Its file was moved to {0}."
                 ).format(found.unreadable)
             )
 

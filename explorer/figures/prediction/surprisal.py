@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from explorer.figures.batch.loss import NATS_PER_BIT
 from explorer.trace.trace import Trace
-from explorer.wording import exact_percent, information
+from explorer.wording import information
 
 By = Literal["surprisal", "entropy", "probability"]
 
@@ -26,15 +26,6 @@ class Foreseen:
     @property
     def probability(self) -> float:
         return math.exp(-self.nats)
-
-    @property
-    def words(self) -> str:
-        """All of it, for a tip."""
-        return (
-            f"surprisal {information(self.nats)}, probability {exact_percent(self.probability)}, "
-            f"rank {self.rank + 1:,}; entropy of what could stand here "
-            f"{information(self.entropy_bits * NATS_PER_BIT)}"
-        )
 
 
 def foreseen(trace: Trace, scores: Mapping[str, Any] | None) -> tuple[Foreseen | None, ...]:

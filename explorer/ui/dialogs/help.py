@@ -32,7 +32,7 @@ class Help(Dialog):
         self.setWindowTitle(self.tr("Help"))
         self.resize(*_SIZE)
         self.tree = QTreeWidget()
-        self.tree.setAccessibleName(self.tr("What is on screen, and the keys"))
+        self.tree.setAccessibleName(self.tr("Guide and keyboard shortcuts"))
         self.tree.setHeaderLabels([self.tr("What"), self.tr("Meaning or keys")])
         self.tree.setWordWrap(True)
         self.tree.setAlternatingRowColors(True)
@@ -48,7 +48,7 @@ class Help(Dialog):
         parts = [
             (self.tr("On screen"), [(p.tr(p.TITLE), p.explanation) for p in panels]),
             *self._menus(),
-            (self.tr("In a map or chart that has the focus"), self._in_maps()),
+            (self.tr("In a focused map or chart"), self._in_maps()),
         ]
         for name, rows in parts:
             part = QTreeWidgetItem([name])
@@ -76,9 +76,9 @@ class Help(Dialog):
     def _in_maps(self) -> Rows:
         return [
             (self.tr("Move the cursor"), self.tr("Arrow keys, Page Up, Page Down, Home, End")),
-            (self.tr("Select what the cursor is on"), self.tr("Enter")),
-            (self.tr("Larger, smaller, the whole map"), "+, −, 0"),
-            (self.tr("Zoom, move"), self.tr("Mouse wheel, drag; a double click fits the map")),
+            (self.tr("Select the item under the cursor"), self.tr("Enter")),
+            (self.tr("Zoom in, zoom out, show the whole map"), "+, −, 0"),
+            (self.tr("Zoom, move"), self.tr("Mouse wheel, drag; double-click shows the whole map")),
             (self.tr("Copy picture and table"), keys_of(("Ctrl+C",))),
         ]
 

@@ -44,31 +44,32 @@ class HubDialog(Dialog):
         about = self._label("muted")
         about.setText(
             self.tr(
-                "Nothing is contacted before you press a button here. Only weights, configuration "
-                "and tokenizer are fetched, into the Hugging Face cache; nothing of it is run."
+                "The program goes online only when you press a button here. It "
+                "downloads weights, configuration and tokenizer to the Hugging Face "
+                "cache. No downloaded code is run."
             )
         )
         self.repo = QLineEdit()
         self.repo.setPlaceholderText(
-            self.tr("owner/name, such as HuggingFaceTB/SmolLM2-135M, or a word to search for")
+            self.tr("owner/name (HuggingFaceTB/SmolLM2-135M) or a search word")
         )
         self.repo.setAccessibleName(self.tr("Name of the model on the Hub"))
         self.repo.returnPressed.connect(self._look)
         self.repo.textChanged.connect(lambda: self._show(session.state))
-        self.look = self._button(self.tr("Look up"), self._look)
+        self.look = self._button(self.tr("Find"), self._look)
         self.results = QListWidget()
-        self.results.setAccessibleName(self.tr("Models on the Hub that were found"))
+        self.results.setAccessibleName(self.tr("Models found on the Hub"))
         self.results.itemActivated.connect(lambda item: self._take(item.text()))
         self.results.itemClicked.connect(lambda item: self._take(item.text()))
         self.results.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.form = ComboBox()
         self.form.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self.form.setAccessibleName(self.tr("Which of its files"))
+        self.form.setAccessibleName(self.tr("File to download"))
         self.form.activated.connect(self._choose_form)
         self.fetch = self._button(self.tr("Download"), session.download)
         self.fetch.setProperty("look", "primary")
         self.stop = self._button(self.tr("Stop"), session.cancel_download)
-        self.open = self._button(self.tr("Open it"), self._open)
+        self.open = self._button(self.tr("Open"), self._open)
         self.open.setProperty("look", "primary")
         self.leave = self._button(self.tr("Close"), self.close)
         self.offer = self._label("")
@@ -138,7 +139,7 @@ class HubDialog(Dialog):
         same = text == now.repo
         offline = "" if state.library is None else state.library.offline
         self.repo.setReadOnly(now.busy)
-        self.look.setText(self.tr("Look up") if "/" in text or not text else self.tr("Search"))
+        self.look.setText(self.tr("Find") if "/" in text or not text else self.tr("Search"))
         self.look.setEnabled(not now.busy and not offline and bool(text))
         self._show_found(now)
         self._show_forms(now, same)
@@ -150,7 +151,7 @@ class HubDialog(Dialog):
         self.fetch.setEnabled(
             same and now.stage == "offered" and now.offer is not None and not offline
         )
-        self.fetch.setText(self.tr("Go on") if now.fraction else self.tr("Download"))
+        self.fetch.setText(self.tr("Resume") if now.fraction else self.tr("Download"))
         self.stop.setVisible(now.busy)
         self.open.setVisible(now.stage == "done" and same)
         for label in (self.offer, self.problem):
@@ -189,25 +190,25 @@ class HubDialog(Dialog):
     def _offer_words(self, now: Download) -> str:
         offer = now.offer
         if now.stage == "done":
-            return self.tr("{0} is in the Hugging Face cache now.").format(now.repo)
+            return self.tr("{0} is now in the Hugging Face cache.").format(now.repo)
         if now.stage == "searching":
             return self.tr("Searching…")
         if now.stage == "looking":
-            return self.tr("Looking it up…")
+            return self.tr("Searching…")
         if offer is None:
             nothing = self.tr("No text model on the Hub has “{0}” in its name.").format(now.repo)
             return nothing if now.found == () else ""
         count, size = len(offer.files), short_bytes(offer.bytes)
         files = self.tr("1 file") if count == 1 else self.tr("{0} files").format(count)
-        words = self.tr("{0}, {1}; {2} are free on the disk of the cache.").format(
+        words = self.tr("{0}, {1}. Free disk space: {2}.").format(
             files, size, short_bytes(offer.free_bytes)
         )
         return f"{words} {self._pickle_words()}" if offer.form == "pickle" else words
 
     def _pickle_words(self) -> str:
         return self.tr(
-            "Careful: these weights are pickle files (.bin), a form that can hide programs. They "
-            "are read in torch's restricted mode, which runs none."
+            "Warning: these weights are pickle files (.bin), which can contain "
+            "programs. They are loaded in torch's restricted mode, which runs none."
         )
 
     def _file_words(self, now: Download) -> str:

@@ -16,7 +16,7 @@ NAMED = ("bundled", "Hugging Face cache", "Ollama")
 def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[str], str]) -> str:
     """The memory for a run in this dtype beside what is free; and what to do if it can't fit."""
     if found.incomplete:
-        return tr("The download of {0} is incomplete: let it finish, or start it again.").format(
+        return tr("The download of {0} is incomplete. Let it finish, or start it again.").format(
             found.name
         )
     needed = found.memory_bytes.get(dtype)
@@ -24,25 +24,25 @@ def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[st
         return ""
     how = _parts(found, dtype, needed, tr)
     if available is None:
-        return tr("{0} takes about {1}.").format(sentences.name(found.name), how)
+        return tr("{0} needs about {1}.").format(sentences.name(found.name), how)
     if fits(found, dtype, available):
-        return tr("{0} takes about {1}; {2} of memory are free.").format(
+        return tr("{0} needs about {1}. {2} of memory is free.").format(
             sentences.name(found.name), how, short_bytes(available)
         )
     half = found.memory_bytes.get("bfloat16", needed)
     advice = (
-        tr("choose bfloat16 (about {0}) or a smaller model").format(short_bytes(half))
+        tr("Choose bfloat16 (about {0}) or a smaller model.").format(short_bytes(half))
         if half <= available
-        else tr("choose a smaller model or close other programs")
+        else tr("Choose a smaller model or close other programs.")
     )
-    return tr("{0} needs about {1} and {2} of memory are free; {3}.").format(
+    return tr("{0} needs about {1}, but only {2} of memory is free. {3}").format(
         found.name, how, short_bytes(available), advice
     )
 
 
 def _parts(found: FoundModel, dtype: str, needed: int, tr: Callable[[str], str]) -> str:
     weights = (found.parameters or 0) * _WIDTH[dtype]
-    return tr("{0} in {1} (weights {2}, cache and capture of a run {3})").format(
+    return tr("{0} in {1} (weights {2}, one run {3})").format(
         short_bytes(needed), dtype, short_bytes(weights), short_bytes(max(0, needed - weights))
     )
 
@@ -53,12 +53,14 @@ def cautions(found: FoundModel, tr: Callable[[str], str]) -> str:
     if found.pickle:
         said.append(
             tr(
-                "Careful: its weights are pickle files (.bin), a form that can hide programs; they "
-                "are read in torch's restricted mode, which runs none."
+                "Warning: its weights are pickle files (.bin), which can contain "
+                "programs. They are loaded in torch's restricted mode, which runs none."
             )
         )
     if found.own_code:
-        said.append(tr("It brings program code of its own: opening it asks first."))
+        said.append(
+            tr("This model contains its own program code. You will be asked before it runs.")
+        )
     return " ".join(said)
 
 

@@ -92,10 +92,10 @@ class ModelPicker(Dialog):
         self.add = QPushButton(self.tr("Add folder…"))
         self.add.clicked.connect(self._ask_folder)
         self.folders = QPushButton(self.tr("Folders"))
-        self.folders.setToolTip(self.tr("Folders you added; a click looks there no longer"))
+        self.folders.setToolTip(self.tr("Folders you added. Click one to stop searching it."))
         self._folder_menu = QMenu(self.folders)
         self.folders.setMenu(self._folder_menu)
-        self.again = QPushButton(self.tr("Look again"))
+        self.again = QPushButton(self.tr("Rescan"))
         self.again.clicked.connect(lambda: self._session.find_models())
         self.hub = QPushButton(self.tr("Download from the Hub…"))
         self.hub.clicked.connect(self.download)
@@ -160,9 +160,9 @@ class ModelPicker(Dialog):
         self._library = state.library or Library()
         self.table.set_models(self._library.models)
         self._select(kept)
-        looking = self.tr("Looking for models…") if state.finding else ""
+        looking = self.tr("Searching for models…") if state.finding else ""
         nothing = self.tr(
-            "No models were found: add the folder that holds yours, or download one from the Hub."
+            "No models found. Add the folder that contains yours, or download one from the Hub."
         )
         empty = "" if self.table.models or state.library is None else nothing
         self.note.setText(state.library_problem or looking or empty)
@@ -177,13 +177,13 @@ class ModelPicker(Dialog):
         self._folder_menu.clear()
         for folder in self._library.folders:
             self._folder_menu.addAction(
-                self.tr("Stop looking in {0}").format(literal(folder)),
+                self.tr("Stop searching {0}").format(literal(folder)),
                 lambda f=folder: self._session.find_models(remove_folder=f),
             )
         self.folders.setVisible(bool(self._library.folders))
         size = self._library.conversions_bytes
         self._conversions.setText(
-            self.tr("Converted GGUF files take {0} on the disk").format(short_bytes(size))
+            self.tr("Converted GGUF files use {0} of disk space").format(short_bytes(size))
         )
         self._conversions.setVisible(bool(size))
         self.clear.setVisible(bool(size))
@@ -228,7 +228,7 @@ class ModelPicker(Dialog):
             self.close()
 
     def _ask_folder(self) -> None:
-        folder = QFileDialog.getExistingDirectory(self, self.tr("Look for models in this folder"))
+        folder = QFileDialog.getExistingDirectory(self, self.tr("Search this folder for models"))
         if folder:
             self._session.find_models(add_folder=folder)
 

@@ -37,7 +37,7 @@ class ModelTable(QAbstractTableModel):
             self.tr("Size"),
             self.tr("Stored as"),
             self.tr("Fits"),
-            self.tr("Found in"),
+            self.tr("Location"),
         )
 
     def set_models(self, models: tuple[FoundModel, ...]) -> None:
@@ -82,7 +82,7 @@ class ModelTable(QAbstractTableModel):
 
     def _text(self, found: FoundModel, column: int) -> str:
         number = "–" if found.parameters is None else f"{found.parameters:,}"
-        fits = {True: self.tr("yes"), False: self.tr("no"), None: self.tr("not known")}
+        fits = {True: self.tr("yes"), False: self.tr("no"), None: self.tr("unknown")}
         return (
             found.name,
             found.architecture,

@@ -26,15 +26,13 @@ class CodeDialog(QMessageBox):
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setWindowTitle(self.tr("Run the model's own code?"))
         self.setText(
-            self.tr("{0} can be opened only by running program code that it brings.").format(
-                fitting(question.model)
-            )
+            self.tr("{0} needs its own program code to open.").format(fitting(question.model))
         )
         self.setInformativeText(
             self.tr(
-                "These files would run: {0}.\n\nThey can do anything that you can do on this "
-                "computer: read, change and send files. Say yes only if you know who wrote them. "
-                "Your answer counts for this one time."
+                "These files would run: {0}.\n\nThey can do anything you can do on this "
+                "computer: read, change and send files. Run them only if you trust "
+                "their authors. You will be asked again next time."
             ).format(fitting(self._some(question.files)))
         )
         if len(question.files) > _NAMED:

@@ -125,9 +125,9 @@ class Saving(QObject):
             raise error
         why = error.strerror if isinstance(error, OSError) else self.tr("not enough memory")
         self.failed.emit(
-            self.tr("{0} could not be saved: {1}. Choose another folder.").format(
-                sentences.name(path.name), why or error
-            )
+            self.tr(
+                "{0} could not be saved: {1}. Your run is still here. Choose another folder."
+            ).format(sentences.name(path.name), why or error)
         )
 
 

@@ -216,11 +216,11 @@ class Files(QObject):
             return ""
         files = local_files(data)
         if len(files) != 1:
-            return self.tr("Drop one file or folder of this computer at a time.")
+            return self.tr("Drop one file or folder from this computer at a time.")
         if Path(files[0]).suffix.lower() != ".txt":
             return self.tr(
-                "{0} can't be opened here. Drop a model folder, a .gguf file, a saved session "
-                "(.dxt) or a text file (.txt) for the prompt."
+                "{0} can't be opened. Drop a model folder, a .gguf file, a saved "
+                "session (.dxt) or a prompt as a text file (.txt)."
             ).format(Path(files[0]).name)
         try:
             self._session.set_prompt(disk.read_text(files[0], MOST_PROMPT_BYTES))

@@ -51,15 +51,15 @@ class Unsaved(QObject):
         file = self._session.state.file
         if file:
             return self.tr("Save the changes to {0}?").format(Path(file).name)
-        return self.tr("Save the run on screen?")
+        return self.tr("Save this run?")
 
     def _consequence(self, closing: bool) -> str:
         if closing:
             return self.tr(
-                "If you discard it, only File > Reopen last session brings it back, until the "
-                "program is closed again."
+                "If you discard it, you can get it back only with File > Reopen last "
+                "session, until you close the program again."
             )
-        return self.tr("If you discard it, only Undo brings it back.")
+        return self.tr("If you discard it, only Undo can bring it back.")
 
     def _save_first(self, act: Act) -> None:
         self._session.cancel()  # a run that went on would be unsaved again

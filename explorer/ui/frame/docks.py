@@ -325,7 +325,7 @@ class Docks(QMainWindow):
         """Qt makes a tab bar by itself wherever panels share a place."""
         direct = Qt.FindChildOption.FindDirectChildrenOnly
         for bar in self.findChildren(QTabBar, options=direct):
-            bar.setAccessibleName(self.tr("Panels that share this place"))
+            bar.setAccessibleName(self.tr("Tabs of panels in the same place"))
             leave_alone(bar)
 
     def sizeHint(self) -> QSize:

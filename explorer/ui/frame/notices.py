@@ -161,9 +161,7 @@ class Notices(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.lost = Notice("error-card")
-        self.lost.add_button(
-            self.tr("Start the engine again"), self.restartEngine.emit, primary=True
-        )
+        self.lost.add_button(self.tr("Restart the engine"), self.restartEngine.emit, primary=True)
         self.lost.add_button(self.tr("Open log"), self.openLog.emit)
         self.error = Notice("error-card", closable=True)
         self.error.add_button(self.tr("Open log"), self.openLog.emit)
@@ -179,14 +177,14 @@ class Notices(QWidget):
         self.taken.add_button(self.tr("Undo"), self.undo.emit)
         self.taken.dismissed.connect(self.taken.close_by_hand)
         self.plan = Notice("warning-card")
-        self.plan.add_button(self.tr("Run it"), lambda: self.goOn.emit(1), primary=True)
+        self.plan.add_button(self.tr("Run"), lambda: self.goOn.emit(1), primary=True)
         self.plan.add_button(
-            self.tr("Record every {0}th layer only").format(THINNED),
+            self.tr("Record every {0}th layer").format(THINNED),
             lambda: self.goOn.emit(THINNED),
         )
         self.plan.add_button(self.tr("Cancel"), self.dropPlan.emit)
         self.drift = Notice("warning-card")
-        self.drift.add_button(self.tr("Look only"), self.lookOnly.emit)
+        self.drift.add_button(self.tr("View only"), self.lookOnly.emit)
         self.drift.add_button(self.tr("Run again as a branch"), self.runAgain.emit, primary=True)
         self.model = Notice("warning-card", closable=True)
         self.model.dismissed.connect(lambda: self.model.say(""))
@@ -308,20 +306,26 @@ class Notices(QWidget):
     def _dropped_words(self, count: int) -> str:
         if not count:
             return ""
-        text = self.tr(
-            "{0} dropped to stay within {1} and {2} branches. Save the session to keep the rest."
-        )
-        many = self.tr("1 old branch was") if count == 1 else self.tr("{0} old branches were")
-        return text.format(many.format(count), short_bytes(LIMIT_BYTES), LIMIT_BRANCHES)
+        if count == 1:
+            text = self.tr(
+                "The oldest branch was deleted to save memory (limit: {1} or {2} branches). "
+                "Save the session to keep the rest."
+            )
+        else:
+            text = self.tr(
+                "The {0} oldest branches were deleted to save memory (limit: {1} or {2} "
+                "branches). Save the session to keep the rest."
+            )
+        return text.format(count, short_bytes(LIMIT_BYTES), LIMIT_BRANCHES)
 
     def _taken_words(self) -> str:
         return self.tr(
-            "The main run is now this prompt of the batch, with its padding. Undo brings the "
-            "earlier prompt and run back."
+            "The main run now uses this prompt of the batch, with its padding. Undo "
+            "restores the earlier run."
         )
 
     def _mask_words(self) -> str:
-        return self.tr("Causal mask off: tokens also attend to later ones. No KV cache is used.")
+        return self.tr("Causal mask off: tokens can attend to later tokens. The KV cache is off.")
 
     def _stale_words(self, state: State) -> str:
         """What else made the run on screen than what the controls say now."""
@@ -381,14 +385,14 @@ class Notices(QWidget):
         """What was found, how large it is, and what holds."""
         name = drift.card.name
         if drift.same_files:
-            text = self.tr("{0} no longer gives the numbers of this run.").format(name)
+            text = self.tr("{0} no longer reproduces this run.").format(name)
         else:
             text = self.tr("The files of {0} have changed since this run was made.").format(name)
-        text += " " + self.tr("You can look at this run, but not continue it.")
+        text += " " + self.tr("You can view this run but not continue it.")
         if math.isfinite(drift.apart):
             text += " " + self.tr(
-                "Computed again, the logits of its last step differ by up to {0} (rounding: {1}); "
-                "the probability of {2} was {3} and is now {4}."
+                "Recomputed logits of its last token differ by up to {0} (rounding "
+                "allows {1}). The probability of {2} was {3} and is now {4}."
             ).format(
                 f"{drift.apart:.2g}",
                 f"{drift.limit:.1g}",
@@ -397,22 +401,25 @@ class Notices(QWidget):
                 percent(drift.probability_now),
             )
         else:
-            text += " " + self.tr("It splits the text into other tokens or has another vocabulary.")
+            text += " " + self.tr(
+                "Its tokenizer now gives different tokens, or its vocabulary has changed."
+            )
         return text
 
     def _plan_words(self, plan: Plan) -> str:
         """What is needed to choose first, then what it is made of."""
-        text = self.tr("Large run ({0} tokens): up to {1} of memory.").format(
-            f"{plan.tokens:,}", short_bytes(plan.total_bytes)
-        )
-        if plan.estimated_seconds is not None:
-            about = seconds_text(plan.estimated_seconds)
-            text += " " + self.tr("It will take about {0}, by estimate.").format(about)
+        count, size = f"{plan.tokens:,}", short_bytes(plan.total_bytes)
+        if plan.estimated_seconds is None:
+            text = self.tr("Large prompt ({0} tokens): up to {1} of memory.").format(count, size)
+        else:
+            text = self.tr("Large prompt ({0} tokens): up to {1} of memory, about {2}.").format(
+                count, size, seconds_text(plan.estimated_seconds)
+            )
         if not plan.fits and plan.available_bytes is not None:
             free = short_bytes(plan.available_bytes)
-            text += " " + self.tr("Only {0} are free.").format(free)
+            text += " " + self.tr("Only {0} is free.").format(free)
         made_of = self.tr(
-            "It comes on top of {0} of weights: cache {1}, recorded attention {2} × {3}."
+            "This is in addition to the weights ({0}): KV cache {1}, recorded attention {2} × {3}."
         ).format(
             short_bytes(plan.weights_bytes),
             short_bytes(plan.cache_bytes),

@@ -68,9 +68,9 @@ class PanelDock(QDockWidget):
         self._enlarge.clicked.connect(self.enlargeWished)
         self.show_enlarged(False)
         panel.header.installEventFilter(self)
-        float_ = self._button("❐", self.tr("Take out of the window, or put back"))
+        float_ = self._button("❐", self.tr("Move to a window of its own, or dock again"))
         float_.clicked.connect(lambda: self.setFloating(not self.isFloating()))
-        close = self._button("✕", self.tr("Hide; the View menu brings it back"))
+        close = self._button("✕", self.tr("Hide (the View menu shows it again)"))
         close.clicked.connect(self.close)
         self._in_place_only = (float_, close)
         self.setTitleBarWidget(panel.header)
@@ -80,7 +80,7 @@ class PanelDock(QDockWidget):
         """What the header offers while this panel has the place of all."""
         if self._panel is None:
             return
-        tip = self.tr("Back to its place") if on else self.tr("Enlarge over all panels")
+        tip = self.tr("Restore") if on else self.tr("Maximise")
         self._enlarge.setText("⤡" if on else "⤢")
         self._enlarge.setToolTip(tip)
         self._enlarge.setAccessibleName(f"{self.windowTitle()}: {tip}")

@@ -26,14 +26,14 @@ class Recovery(Notice):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("warning-card", closable=True, parent=parent)
         self.choice = ComboBox()
-        self.choice.setAccessibleName(self.tr("Runs that were not saved"))
+        self.choice.setAccessibleName(self.tr("Unsaved runs"))
         # It takes the room that there is, and no more in a small window.
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.choice.setSizeAdjustPolicy(policy)
         self.choice.setMinimumContentsLength(_LEAST)
         self._row.insertWidget(1, self.choice, 2)
-        self.add_button(self.tr("Open it"), lambda: self.opened.emit(self._chosen), primary=True)
-        self.add_button(self.tr("Delete it"), lambda: self.deleted.emit(self._chosen))
+        self.add_button(self.tr("Open"), lambda: self.opened.emit(self._chosen), primary=True)
+        self.add_button(self.tr("Delete"), lambda: self.deleted.emit(self._chosen))
         self.dismissed.connect(lambda: self.say(""))
 
     def offer(self, found: Sequence[Kept]) -> None:
@@ -56,10 +56,10 @@ class Recovery(Notice):
         if count == 0:
             self.say("")
         elif count == 1:
-            text = self.tr("A run was not saved when the program last ended: {0}")
+            text = self.tr("Unsaved run from an earlier session: {0}")
             self.say(text.format(self.choice.itemText(0)))
         else:
-            self.say(self.tr("{0} runs were not saved when the program ended:").format(count))
+            self.say(self.tr("{0} unsaved runs from earlier sessions:").format(count))
 
     def _name(self, one: Kept) -> str:
         time = QDateTime.fromSecsSinceEpoch(int(one.saved_at))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -59,7 +59,7 @@ class CheckLight(QAbstractButton):
         if check.passed:
             return self.tr("Self-check passed")
         if check.passed is False:
-            broken = [c.name for c in check.checks if not c.passed]
+            broken = [check_name(c.name) for c in check.checks if not c.passed]
             return self.tr("Self-check failed: {0}").format(sentences.name(", ".join(broken), 28))
         if running:
             return self.tr("Self-check running…")
@@ -100,10 +100,29 @@ class CheckLight(QAbstractButton):
         QWhatsThis.showText(self.mapToGlobal(QPoint(0, 0)), words, self)
 
 
+_CHECKS = {
+    "finite_weights": QT_TRANSLATE_NOOP("checks", "All weights are finite"),
+    "kernel_output": QT_TRANSLATE_NOOP("checks", "Matches the library's own attention"),
+    "eager_weights": QT_TRANSLATE_NOOP("checks", "Matches eager attention weights"),
+    "row_sums": QT_TRANSLATE_NOOP("checks", "Rows sum to 1"),
+    "upper_triangle": QT_TRANSLATE_NOOP("checks", "No attention to later tokens"),
+    "future_visible": QT_TRANSLATE_NOOP("checks", "Every layer attends to later tokens"),
+    "prefix_property": QT_TRANSLATE_NOOP("checks", "Earlier outputs ignore the last token"),
+    "cached_equals_uncached": QT_TRANSLATE_NOOP("checks", "Cached = uncached"),
+    "padded_equals_alone": QT_TRANSLATE_NOOP("checks", "Padded = unpadded"),
+    "greedy_equals_generate": QT_TRANSLATE_NOOP("checks", "Greedy = generate()"),
+}
+
+
+def check_name(name: str) -> str:
+    """What one check of the engine is called in the window."""
+    return QCoreApplication.translate("checks", _CHECKS.get(name, name))
+
+
 def figures(check: SelfCheck) -> str:
     """Each check with what was measured and what was allowed, one a line."""
     return "\n".join(
-        f"{'✓' if c.passed else '✕'} {c.name}: {c.measured:.3g} (at most {c.tolerance:.3g})"
+        f"{'✓' if c.passed else '✕'} {check_name(c.name)}: {c.measured:.3g} (at most {c.tolerance:.3g})"
         + (f". {c.note}" if c.note else "")
         for c in check.checks
     )
@@ -209,7 +228,7 @@ class StatusBar(QWidget):
         step, trace = new.step_index, new.trace
         if new.status.text or trace is None or step is None or trace.stop_reason in _ENDS:
             return self._text.text()
-        return self.tr("Step {0}: {1}").format(step, tokens.written(trace.chosen[step]))
+        return self.tr("Token {0}: {1}").format(step + 1, tokens.written(trace.chosen[step]))
 
     def _show_activity(self, state: State) -> None:
         status = state.status
@@ -234,20 +253,21 @@ class StatusBar(QWidget):
             return self.tr("The prompt or settings have changed. Step will start a new run.")
         reason = "" if state.trace is None else state.trace.stop_reason
         ended = {
-            "end token": self.tr("Stopped: the model gave an end token") + _last_token(state),
-            "stop string": self.tr("Stopped: the text holds a stop string") + _stop_string(state),
-            "length": self.tr("Stopped: the number of tokens asked for is reached"),
+            "end token": self.tr("Stopped: the model generated an end token") + _last_token(state),
+            "stop string": self.tr("Stopped: the text contains a stop string")
+            + _stop_string(state),
+            "length": self.tr("Stopped: token limit reached"),
             "context": self.tr("Stopped: the model's context is full"),
         }
         if reason in ended:
             return ended[reason]
         if state.card is None and state.trace is not None:
-            return self.tr("A saved session, shown without its model; Step opens the model")
+            return self.tr("Saved session, shown without its model. Step opens the model.")
         if state.trace is not None and state.other_model:
             return self.tr("Step opens {0} and continues this run").format(state.trace.card.name)
         if state.card is None:
             return self.tr("No model open: choose one at the top left")
-        return self.tr("Ready: Space steps, R runs")
+        return self.tr("Ready. Press Space to step, R to run.")
 
     def _show_light(self, state: State) -> None:
         check = SelfCheck() if state.trace is None else state.trace.self_check

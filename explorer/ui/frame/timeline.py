@@ -19,8 +19,8 @@ class Timeline(QWidget):
         super().__init__(parent)
         self._session = session
         self.slider = Slider(Qt.Orientation.Horizontal)
-        self.slider.setAccessibleName(self.tr("Selected step"))
-        self.slider.setToolTip(self.tr("Drag to look at an earlier step"))
+        self.slider.setAccessibleName(self.tr("Selected token"))
+        self.slider.setToolTip(self.tr("Drag to view an earlier token"))
         self.slider.setPageStep(1)
         self.slider.valueChanged.connect(self._select)
         self._label = ElidedLabel()
@@ -30,7 +30,7 @@ class Timeline(QWidget):
         self._label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(QLabel(self.tr("Steps")))
+        row.addWidget(QLabel(self.tr("Tokens")))
         row.addWidget(self.slider, 1)
         row.addWidget(self._label)
         self._last = 0
@@ -47,19 +47,19 @@ class Timeline(QWidget):
         self.slider.blockSignals(blocked)
         self.slider.setEnabled(steps > 1)
         if new.trace is None or index is None:
-            self._label.setText(self.tr("no step yet"))
+            self._label.setText(self.tr("no token yet"))
             return
         self._last = steps - 1
         self._fit()
         self._label.setText(self._words(index, new.trace.steps[index].phase))
 
     def _words(self, index: int, phase: Phase) -> str:
-        phases: dict[Phase, str] = {
-            "prefill": self.tr("prefill"),
-            "decode": self.tr("decode"),
-            "recompute": self.tr("recompute"),
-        }
-        return self.tr("step {0} of {1}, {2}").format(index, self._last, phases[phase])
+        words = {
+            "prefill": self.tr("Token {0} of {1} (reading the prompt)"),
+            "decode": self.tr("Token {0} of {1}"),
+            "recompute": self.tr("Token {0} of {1} (no cache)"),
+        }[phase]
+        return words.format(index + 1, self._last + 1)
 
     def _fit(self) -> None:
         """Room for the longest words there can be: a step that comes moves nothing."""

@@ -88,10 +88,10 @@ class Sequence(QWidget):
     def _words_for_none(self, state: State) -> str:
         """In place of tokens; the first opening of a model takes a while, which is told here."""
         if state.status.activity == "loading":
-            return self.tr("{0}. You can type the prompt meanwhile.").format(
+            return self.tr("{0}. You can already type a prompt.").format(
                 state.status.text.rstrip("….")
             )
-        return self.tr("The tokens of your prompt show here as you type")
+        return self.tr("The tokens of your prompt appear here as you type.")
 
     def _show_colours(self, state: State) -> None:
         known = self.colours.known(state)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from explorer.figures.batch.loss import NATS_PER_BIT
 from explorer.figures.drawing.colormaps import lut
 from explorer.figures.prediction import surprisal as figures
 from explorer.figures.prediction.surprisal import By, Foreseen
@@ -15,7 +16,7 @@ from explorer.session.state import State
 from explorer.trace.request import RunRequest
 from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.look.theme import unit
-from explorer.wording import exact_percent
+from explorer.wording import exact_percent, information
 
 _BY: tuple[By, ...] = ("surprisal", "entropy", "probability")
 
@@ -36,8 +37,9 @@ class TokenColours(QWidget):
         self.box.setAccessibleName(self.tr("Colour the tokens by"))
         self.box.setToolTip(
             self.tr(
-                "Surprisal: -ln of the probability that the model gave to the token that stands "
-                "there. Entropy: how undecided it was. The prompt takes a pass of its own."
+                "Surprisal: -ln of the probability that the model gave to this token. "
+                "Entropy: how uncertain the model was about it. Scoring the prompt "
+                "takes one extra pass."
             )
         )
         self.box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -107,13 +109,21 @@ class TokenColours(QWidget):
                 return ""
             first = next(i for i, t in enumerate(trace.tokens) if t.origin != "padding")
             if slot == first:
-                return self.tr("nothing stands before it, so it was not foreseen")
-            return self.tr("how it was foreseen is not known: its prompt has not been scored")
-        words = "; ".join(filter(None, [one.words, self._choices(state, one)]))
+                return self.tr("no surprisal: nothing comes before this token")
+            return self.tr("no surprisal yet: the prompt has not been scored")
+        words = "; ".join(filter(None, [self._figures(one), self._choices(state, one)]))
         if not trace.request.causal_mask and slot < len(trace.prompt):
-            unmasked = self.tr("(without the causal mask the model had read this token already)")
+            unmasked = self.tr("(causal mask off: the model could already see this token)")
             words = f"{words} {unmasked}"
         return words
+
+    def _figures(self, one: Foreseen) -> str:
+        return self.tr("surprisal {0}, probability {1}, rank {2}; entropy {3}").format(
+            information(one.nats),
+            exact_percent(one.probability),
+            f"{one.rank + 1:,}",
+            information(one.entropy_bits * NATS_PER_BIT),
+        )
 
     def _choices(self, state: State, one: Foreseen) -> str:
         """What the model would have put there, where that travelled along and has a name."""
@@ -124,7 +134,7 @@ class TokenColours(QWidget):
             for token_id, p in one.top
             if 0 <= token_id < len(state.names)
         ]
-        return self.tr("its own choices: {0}").format(", ".join(named))
+        return self.tr("most likely tokens: {0}").format(", ".join(named))
 
     def _show_key(self) -> None:
         by, trace = self.by, self._session.state.trace

@@ -98,7 +98,7 @@ class TopBar(QWidget):
         self.side = ComboBox()
         self.side.addItems([self.tr("none"), self.tr("left"), self.tr("right")])
         self.side.setAccessibleName(self.tr("Padding side"))
-        self.side.setToolTip(self.tr("Put padding tokens before or after the prompt"))
+        self.side.setToolTip(self.tr("Add padding tokens before or after the prompt"))
         self.side.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._padding_label.setBuddy(self.side)
         self.pad = SpinBox()

@@ -27,8 +27,8 @@ class ControlChoice(QWidget):
         self.choice.setAccessibleName(self.tr("How control tokens in the prompt are read"))
         self.choice.setToolTip(
             self.tr(
-                "A control token is one id with a meaning of its own; as plain text its name is "
-                "split into ordinary tokens"
+                "As control token: one id with a special meaning. As plain text: its "
+                "name is split into ordinary tokens."
             )
         )
         self.choice.setFocusPolicy(Qt.FocusPolicy.TabFocus)

@@ -237,9 +237,12 @@ class PromptBox(Wrapping):
         offered = card is None or card.has_chat_template
         self._mode.setEnabled(offered or new.request.chat)
         self._mode.setToolTip(
-            self.tr("Raw text goes to the model as it is; a chat message is put in its template")
+            self.tr(
+                "Raw text: sent to the model unchanged. Chat: sent as a user message in "
+                "the chat template."
+            )
             if offered
-            else self.tr("This model has no chat template: it continues raw text")
+            else self.tr("This model has no chat template. It continues raw text.")
         )
         tokens = _tokens_of(new)
         self.control.show_state(new)
@@ -255,9 +258,9 @@ class PromptBox(Wrapping):
         live = state.card is not None and not state.other_model
         if state.other_model and not count:
             name = Path(state.request.model).name if card is None else card.name
-            return self.tr("Tokens are counted once {0} is open").format(name)
+            return self.tr("Open {0} to count the tokens").format(name)
         if card is None or not (live or count):
-            return self.tr("Tokens are counted once a model is open")
+            return self.tr("Open a model to count the tokens")
         if card.context:
             words = self.tr("{0} of {1} tokens").format(f"{count:,}", f"{card.context:,}")
         else:

@@ -94,12 +94,12 @@ class SamplingControls(Wrapping):
         title = QLabel(self.tr("Sampling"))
         title.setProperty("look", "title")
         self._greedy = QCheckBox(self.tr("Greedy"))
-        self._greedy.setToolTip(self.tr("Always take the most probable token; nothing is drawn"))
+        self._greedy.setToolTip(self.tr("Always choose the most likely token. Nothing is sampled."))
         self._greedy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._greedy.clicked.connect(lambda on: self._wish(greedy=on))
         self._temperature = Dial(
             self.tr("Temperature"),
-            self.tr("Below 1: surer, above 1: more varied; 0 = greedy"),
+            self.tr("Below 1: more predictable. Above 1: more varied. 0: greedy."),
             most=2.0,
             slider_most=2.0,
             decimals=2,
@@ -107,7 +107,7 @@ class SamplingControls(Wrapping):
         self._temperature.moved.connect(lambda value: self._wish(temperature=value))
         self._top_k = Dial(
             self.tr("Top-k"),
-            self.tr("Keep only the k most probable tokens; 0 = off"),
+            self.tr("Keep only the k most likely tokens. 0: off."),
             most=_MOST_QT,
             slider_most=100,
             decimals=0,
@@ -116,7 +116,7 @@ class SamplingControls(Wrapping):
         self._top_k.moved.connect(lambda value: self._wish(top_k=int(value)))
         self._top_p = Dial(
             self.tr("Top-p"),
-            self.tr("Keep the fewest tokens that together reach this probability; 1 = off"),
+            self.tr("Keep the fewest tokens that together reach this probability. 1: off."),
             most=1.0,
             slider_most=1.0,
             decimals=2,
@@ -130,19 +130,19 @@ class SamplingControls(Wrapping):
     def _build_seed(self) -> None:
         self._seed = LongSpinBox()
         self._seed.setAccessibleName(self.tr("Seed"))
-        self._seed.setToolTip(self.tr("The same seed draws the same tokens again"))
+        self._seed.setToolTip(self.tr("The same seed gives the same tokens"))
         self._seed.changed.connect(lambda value: self._wish(seed=value))
         self._seed_label = QLabel(self.tr("Seed"))
         self._seed_label.setBuddy(self._seed)
         self._shuffle = QPushButton(self.tr("Shuffle"))
-        self._shuffle.setToolTip(self.tr("Another seed"))
+        self._shuffle.setToolTip(self.tr("Choose a new random seed"))
         self._shuffle.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._shuffle.clicked.connect(lambda: self._wish(seed=random.randrange(1_000_000)))
 
     def _build_defaults(self) -> None:
         self._defaults = SentenceLabel(look="small")
         self._apply = QPushButton(self.tr("Apply"))
-        self._apply.setToolTip(self.tr("Use the settings that came with the model"))
+        self._apply.setToolTip(self.tr("Use the model's recommended settings"))
         self._apply.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._apply.clicked.connect(self._apply_defaults)
 
@@ -201,9 +201,9 @@ class SamplingControls(Wrapping):
                 ),
             ]
         )
-        text = self.tr("Model's own: {0}").format(words)
+        text = self.tr("Recommended: {0}").format(words)
         if card is not None and not words:
-            text = self.tr("The model brings no settings of its own")
+            text = self.tr("This model recommends no sampling settings.")
         self._defaults.setText("" if card is None else text)
         self._apply.setVisible(bool(words))
 

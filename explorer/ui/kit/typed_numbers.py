@@ -148,7 +148,9 @@ class TypedNumber:
 
     def _refusal(self, typed: str) -> str:
         """What was refused, what holds, what to do."""
-        words = QCoreApplication.translate("SpinBox", "“{0}” was not taken; it is still {1}. {2}")
+        words = QCoreApplication.translate(
+            "SpinBox", "“{0}” is not valid. The value is still {1}. {2}"
+        )
         short = typed if len(typed) <= _SHOWN else f"{typed[:_SHOWN]}…"
         return words.format(short, self.lineEdit().text(), self._wanted())  # type: ignore[attr-defined]
 

@@ -45,7 +45,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Models on this computer…"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Every model found, with its size and whether it fits in memory"
+            "actions", "All models found, with their size and whether they fit in memory"
         ),
         keys=("Ctrl+Shift+M",),
         icon="model",
@@ -88,7 +88,8 @@ ACTIONS: tuple[Action, ...] = (
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Reopen last session"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Model, prompt, settings and run as they were when the program was closed"
+            "actions",
+            "Restore the model, prompt, settings and run from when you last closed the program",
         ),
         icon="undo",
         wish=lambda w: w.files.reopen_last(),
@@ -100,8 +101,8 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Save session…"),
         tip=QT_TRANSLATE_NOOP(
             "actions",
-            "Save what is on screen, its branches and the last padded batch as a .dxt file; it "
-            "opens without the model",
+            "Save the run, its branches and the last padded batch as a .dxt file. It "
+            "opens without the model.",
         ),
         keys=("Ctrl+S",),
         icon="save",
@@ -114,7 +115,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Copy, save or print a panel…"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Copy or save the panel you used last as a picture, drawing, page or table"
+            "actions", "Copy or save the panel you used last as a picture, drawing, PDF or table"
         ),
         keys=("Ctrl+P",),
         icon="copy",
@@ -125,7 +126,7 @@ ACTIONS: tuple[Action, ...] = (
         id="close",
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Close"),
-        tip=QT_TRANSLATE_NOOP("actions", "Close the run on screen; without a run, the window"),
+        tip=QT_TRANSLATE_NOOP("actions", "Close the run, or the window if there is no run"),
         keys=("Ctrl+W",),
         wish=lambda w: w.close_run(),
         locked_when_presenting=True,
@@ -155,7 +156,7 @@ ACTIONS: tuple[Action, ...] = (
         id="redo",
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Redo"),
-        tip=QT_TRANSLATE_NOOP("actions", "Do again what was taken back"),
+        tip=QT_TRANSLATE_NOOP("actions", "Redo the change that was undone last"),
         named=redo_text,
         keys=("Ctrl+Shift+Z", "Ctrl+Y"),
         icon="redo",
@@ -167,7 +168,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Copy picture and table"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Copy the map or chart you used last, as a picture and as a table"
+            "actions", "Copy the map or chart you used last as a picture and a table"
         ),
         keys=("Ctrl+C",),
         icon="copy",
@@ -201,7 +202,7 @@ ACTIONS: tuple[Action, ...] = (
         id="letter-keys",
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Single letters are shortcuts"),
-        tip=QT_TRANSLATE_NOOP("actions", "Off: a letter alone (R, M, C, E) does nothing"),
+        tip=QT_TRANSLATE_NOOP("actions", "Off: single letters (R, M, C, E) do nothing"),
         wish=lambda w: w.preferences.toggle("letter_keys"),
         preference="letter_keys",
     ),
@@ -209,7 +210,9 @@ ACTIONS: tuple[Action, ...] = (
         id="reset",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Reset"),
-        tip=QT_TRANSLATE_NOOP("actions", "Drop all steps and begin again with the prompt"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Delete all generated tokens and start again from the prompt"
+        ),
         keys=("Home",),
         icon="reset",
         wish=lambda w: w.session.reset(),
@@ -219,7 +222,7 @@ ACTIONS: tuple[Action, ...] = (
         id="back",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Step back"),
-        tip=QT_TRANSLATE_NOOP("actions", "Take back the last step"),
+        tip=QT_TRANSLATE_NOOP("actions", "Remove the last generated token"),
         keys=("Left",),
         icon="back",
         wish=lambda w: w.session.back(),
@@ -229,7 +232,7 @@ ACTIONS: tuple[Action, ...] = (
         id="step",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Step"),
-        tip=QT_TRANSLATE_NOOP("actions", "Run one forward pass and pick one token"),
+        tip=QT_TRANSLATE_NOOP("actions", "Run one forward pass and choose one token"),
         keys=("Space", "Right", "Ctrl+Return"),
         icon="step",
         wish=lambda w: w.session.step(),
@@ -252,7 +255,7 @@ ACTIONS: tuple[Action, ...] = (
         id="mask",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Causal mask"),
-        tip=QT_TRANSLATE_NOOP("actions", "On: a token sees itself and earlier ones only"),
+        tip=QT_TRANSLATE_NOOP("actions", "On: a token attends only to itself and earlier tokens"),
         keys=("M",),
         icon="mask",
         wish=lambda w: w.session.set_causal_mask(not w.session.state.request.causal_mask),
@@ -265,7 +268,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "KV cache"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "On: keys and values of earlier tokens are kept, not computed again"
+            "actions", "On: keys and values of earlier tokens are stored, not recomputed"
         ),
         keys=("Ctrl+K",),
         icon="cache",
@@ -289,9 +292,7 @@ ACTIONS: tuple[Action, ...] = (
         id="check",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Run self-check"),
-        tip=QT_TRANSLATE_NOOP(
-            "actions", "Check the trace on screen against the model's own computation"
-        ),
+        tip=QT_TRANSLATE_NOOP("actions", "Check this run against the model's own computation"),
         icon="check",
         wish=lambda w: w.session.run_self_check(),
         enabled=lambda s: _has_steps(s) and s.card is not None and not s.busy,
@@ -300,10 +301,11 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="test-again",
         menu="run",
-        text=QT_TRANSLATE_NOOP("actions", "Test the model again"),
+        text=QT_TRANSLATE_NOOP("actions", "Retest the model"),
         tip=QT_TRANSLATE_NOOP(
             "actions",
-            "Find anew what works on this model; else it is remembered until files change",
+            "Test again which features work on this model. Results are kept until its "
+            "files change.",
         ),
         icon="check",
         wish=lambda w: w.session.test_model_again(),
@@ -324,8 +326,10 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="restart-engine",
         menu="run",
-        text=QT_TRANSLATE_NOOP("actions", "Start the engine again"),
-        tip=QT_TRANSLATE_NOOP("actions", "A new engine process; the trace and the prompt stay"),
+        text=QT_TRANSLATE_NOOP("actions", "Restart the engine"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Start a new engine process. Your run and prompt are kept."
+        ),
         icon="engine",
         wish=lambda w: w.restart_engine(),
         locked_when_presenting=True,
@@ -335,7 +339,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Compare with and without the mask"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Masked beside unmasked in the Attention panel, and their difference"
+            "actions", "Show attention with the mask, without it, and the difference"
         ),
         keys=("C",),
         icon="mask",
@@ -359,7 +363,7 @@ ACTIONS: tuple[Action, ...] = (
         id="nats",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Entropy and surprisal in nats"),
-        tip=QT_TRANSLATE_NOOP("actions", "Off: in bits. Saved tables do not change"),
+        tip=QT_TRANSLATE_NOOP("actions", "Off: in bits. Saved tables do not change."),
         wish=lambda w: w.preferences.toggle("nats"),
         preference="nats",
     ),
@@ -393,9 +397,9 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="enlarge",
         menu="view",
-        text=QT_TRANSLATE_NOOP("actions", "Enlarge panel, or back"),
+        text=QT_TRANSLATE_NOOP("actions", "Maximise or restore panel"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Maximise the panel you used last; press again or Esc to restore"
+            "actions", "Maximise the panel you used last. Press again, or Esc, to restore it."
         ),
         keys=("F10", "E"),
         wish=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),
@@ -405,7 +409,7 @@ ACTIONS: tuple[Action, ...] = (
         id="settings",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Hide or show prompt and settings"),
-        tip=QT_TRANSLATE_NOOP("actions", "The column on the left makes room for the panels"),
+        tip=QT_TRANSLATE_NOOP("actions", "Hide the left column to give the panels more room"),
         keys=("F9",),
         wish=lambda w: w.presenter.show_settings(not w.presenter.settings_shown),
     ),
@@ -413,7 +417,9 @@ ACTIONS: tuple[Action, ...] = (
         id="presenter",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Presenter mode"),
-        tip=QT_TRANSLATE_NOOP("actions", "Full screen and larger, for a projector; Esc leaves"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Full screen with large text, for a projector. Esc leaves it."
+        ),
         keys=("F11",),
         icon="presenter",
         wish=lambda w: w.presenter.toggle(),
@@ -424,15 +430,15 @@ ACTIONS: tuple[Action, ...] = (
         id="reset-layout",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Reset layout"),
-        tip=QT_TRANSLATE_NOOP("actions", "Put all panels back where they belong"),
+        tip=QT_TRANSLATE_NOOP("actions", "Restore the default arrangement of the panels"),
         icon="layout",
         wish=lambda w: w.reset_layout(),
     ),
     Action(
         id="help",
         menu="help",
-        text=QT_TRANSLATE_NOOP("actions", "What is on screen, and the keys"),
-        tip=QT_TRANSLATE_NOOP("actions", "What each panel shows, and every key of the program"),
+        text=QT_TRANSLATE_NOOP("actions", "Guide and keyboard shortcuts"),
+        tip=QT_TRANSLATE_NOOP("actions", "What each panel shows, and all keyboard shortcuts"),
         keys=("F1",),
         icon="help",
         wish=lambda w: w.show_help(),
@@ -441,7 +447,7 @@ ACTIONS: tuple[Action, ...] = (
         id="open-log",
         menu="help",
         text=QT_TRANSLATE_NOOP("actions", "Open log"),
-        tip=QT_TRANSLATE_NOOP("actions", "Details of errors, in a text file"),
+        tip=QT_TRANSLATE_NOOP("actions", "Error details in a text file"),
         icon="help",
         wish=lambda w: w.open_log(),
     ),

@@ -28,14 +28,14 @@ MODES = tuple(
         (
             "exact",
             QT_TRANSLATE_NOOP("actions", "Mode exact"),
-            QT_TRANSLATE_NOOP("actions", "The library's own kernels; the default"),
+            QT_TRANSLATE_NOOP("actions", "Default: the kernels of the transformers library"),
         ),
         (
             "fast",
             QT_TRANSLATE_NOOP("actions", "Mode fast (float32)"),
             QT_TRANSLATE_NOOP(
                 "actions",
-                "Single tokens by the program's own kernels: the Model panel has what that gains",
+                "Decode with built-in kernels. The Model panel shows the speed-up.",
             ),
         ),
         (
@@ -43,7 +43,8 @@ MODES = tuple(
             QT_TRANSLATE_NOOP("actions", "Mode rounded (changes the model's numbers)"),
             QT_TRANSLATE_NOOP(
                 "actions",
-                "Weights rounded to float16: the Model panel has what that gains and changes",
+                "Round the weights to float16. The Model panel shows the speed-up and "
+                "the differences.",
             ),
         ),
     )

@@ -97,7 +97,7 @@ def test_what_happens_is_announced(stage: WindowStage, told: list[str]) -> None:
     stage.steps(2)
     assert told == ["Running…"], "not each step"
     stage.finish("length")
-    assert told[-1] == "Stopped: the number of tokens asked for is reached"
+    assert told[-1] == "Stopped: token limit reached"
     del told[:]
     stage.window.notices.error.say("No such file.")
     stage.window.notices.error.say("No such file.")
@@ -108,7 +108,7 @@ def test_what_happens_is_announced(stage: WindowStage, told: list[str]) -> None:
 
 def test_a_step_is_announced_by_its_token(stage: WindowStage, told: list[str]) -> None:
     stage.ran(1)
-    assert told[-1].startswith("Step 0: ")
+    assert told[-1].startswith("Token 1: ")
 
 
 def test_each_move_of_a_cursor_is_told_once(stage: WindowStage, told: list[str]) -> None:

@@ -52,12 +52,12 @@ def test_a_name_is_looked_up_only_when_asked(stage: WindowStage) -> None:
     assert stage.engine.count(m.LookOnHub) == 0
     shown.look.click()
     assert stage.engine.last(m.LookOnHub).repo == REPO
-    assert "Looking it up" in shown.offer.text()
+    assert "Searching" in shown.offer.text()
 
 
 def test_what_would_come_is_told_before_it_is_fetched(stage: WindowStage) -> None:
     shown = offered(stage)
-    assert shown.offer.text() == "2 files, 1 GiB; 16 GiB are free on the disk of the cache."
+    assert shown.offer.text() == "2 files, 1 GiB. Free disk space: 16 GiB."
     assert stage.engine.count(m.Download) == 0
     assert shown.fetch.isEnabled()
     QTest.keyClicks(shown.repo, "2")  # another name: nothing is known of that
@@ -78,7 +78,7 @@ def test_progress_stop_and_going_on_beside_a_run(stage: WindowStage) -> None:
     assert stage.engine.last(m.Cancel).run == run
     stage.say(m.Progress(run=run, text="late", fraction=0.9))
     assert shown.bar.isHidden()
-    assert shown.fetch.text() == "Go on"
+    assert shown.fetch.text() == "Resume"
     shown.fetch.click()
     again = stage.engine.last(m.Download)
     assert (again.repo, again.run != run) == (REPO, True)
@@ -90,7 +90,7 @@ def test_done_is_opened_with_a_click(stage: WindowStage) -> None:
     shown.close()  # it goes on without the dialog
     stage.say(m.Facts(run=stage.engine.last(m.Download).run, facts={"repo": REPO, "path": "/x"}))
     shown = dialog(stage)
-    assert "in the Hugging Face cache now" in shown.offer.text()
+    assert "now in the Hugging Face cache" in shown.offer.text()
     shown.open.click()
     assert stage.engine.last(m.Load).model == REPO
     assert not shown.isVisible()
@@ -148,7 +148,7 @@ def test_one_of_several_gguf_files_is_chosen_fetched_and_opened(stage: WindowSta
     assert [shown.form.itemText(row) for row in range(2)] == [
         "tiny.Q4_0.gguf · 1 MiB", "tiny.F32.gguf · 8 MiB",
     ]  # fmt: skip
-    assert shown.offer.text().startswith("1 file, 1 MiB;")
+    assert shown.offer.text().startswith("1 file, 1 MiB.")
     shown.form.setCurrentIndex(1)
     shown.form.activated.emit(1)
     asked = stage.engine.last(m.LookOnHub)
@@ -172,7 +172,7 @@ def test_pickles_are_warned_of_before_they_are_fetched(stage: WindowStage) -> No
     shown.look.click()
     facts = {**OFFER, "form": "pickle", "forms": [["pickle", 9]]}
     stage.say(m.Facts(run=stage.engine.last(m.LookOnHub).run, facts=facts))
-    assert "can hide programs" in shown.offer.text()
+    assert "can contain programs" in shown.offer.text()
     assert not shown.form.isVisible()
     assert shown.fetch.isEnabled()
 

@@ -51,8 +51,8 @@ def test_a_text_file_fills_the_prompt_and_undo_takes_it_back(
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (("picture.png",), "picture.png can't be opened here. Drop a model folder"),
-        (("a.txt", "b.txt"), "one file or folder of this computer at a time"),
+        (("picture.png",), "picture.png can't be opened. Drop a model folder"),
+        (("a.txt", "b.txt"), "one file or folder from this computer at a time"),
         (("gone.txt",), "gone.txt could not be read"),
         (("latin.txt",), "latin.txt is not UTF-8 text"),
     ],
@@ -72,7 +72,7 @@ def test_what_cannot_be_used_is_refused_in_words(
 def test_an_address_of_the_net_is_refused(stage: WindowStage) -> None:
     stage.loaded()
     drop(stage, data_of("https://example.org/model.gguf"))
-    assert "of this computer" in stage.window.notices.error.text
+    assert "from this computer" in stage.window.notices.error.text
     assert stage.engine.count(m.Load) == 1
 
 

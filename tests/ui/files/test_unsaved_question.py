@@ -285,18 +285,18 @@ def test_runs_that_a_crash_left_are_offered_by_their_times(stage: WindowStage, h
     stage.session.find_kept(stage.window.offer_kept)
     settle(stage)
     assert bar.isVisible()
-    assert "2 runs" in bar.text
+    assert "2 unsaved" in bar.text
     assert recovery.UNREADABLE in stage.window.notices.error.text
     items = [bar.choice.itemText(i) for i in range(bar.choice.count())]
     assert ["2 tokens" in item for item in items].count(True) == 1
     assert all("tiny" in item and "saved" in item and ":" in item for item in items)
     bar.choice.setCurrentIndex(next(i for i, item in enumerate(items) if "2 tokens" in item))
-    button(stage, "Open it")
+    button(stage, "Open")
     assert stage.state.trace is not None
     assert len(stage.state.trace.steps) == 2
     assert not bar.choice.isVisible()
     assert "1 token" in bar.text
-    button(stage, "Delete it")
+    button(stage, "Delete")
     assert not bar.isVisible()
     assert [one.tokens for one in recovery.found(home).sessions] == [], "one is open, one deleted"
 

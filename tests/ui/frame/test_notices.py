@@ -101,7 +101,7 @@ def test_a_run_whose_weights_have_changed_says_so_with_a_choice(stage: WindowSta
     stage.prove(moved(2, 0.25))
     assert bar.isVisible()
     assert "files of tiny have changed" in bar.text
-    assert "differ by up to 0.25 (rounding: 0.0001)" in bar.text
+    assert "differ by up to 0.25 (rounding allows 0.0001)" in bar.text
     look, again = bar.findChildren(QPushButton)
     look.click()
     stage.paint()

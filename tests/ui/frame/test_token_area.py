@@ -37,7 +37,7 @@ def test_which_step_is_looked_at_is_there_to_be_read(stage: WindowStage) -> None
     stage.paint()
     timeline = stage.window.sequence.timeline
     assert timeline.rect().contains(timeline._label.geometry())
-    assert timeline._label._shown == "step 2 of 2, decode"
+    assert timeline._label._shown == "Token 3 of 3"
 
 
 def test_what_a_model_that_opens_waits_for_is_said_where_its_tokens_will_be(
@@ -50,9 +50,9 @@ def test_what_a_model_that_opens_waits_for_is_said_where_its_tokens_will_be(
     stage.say(m.Progress(run=run, text="Testing this: only the first time", fraction=0.5))
     words = stage.window.sequence._empty
     assert words.isVisible()
-    assert words.text() == ("Testing this: only the first time. You can type the prompt meanwhile.")
+    assert words.text().startswith("Testing this: only the first time. You can")
     stage.answer_load()
-    assert words.text().startswith("The tokens of your prompt show here")
+    assert words.text().startswith("The tokens of your prompt")
 
 
 def test_a_click_on_a_generated_token_goes_to_the_step_that_made_it(stage: WindowStage) -> None:
@@ -81,7 +81,7 @@ def test_a_step_lays_out_nothing_anew(stage: WindowStage) -> None:
     stage.window.sequence.timeline.installEventFilter(layouts)
     stage.session.select(step=0)
     stage.paint()
-    assert stage.window.sequence.timeline._label.text() == "step 0 of 2, prefill"
+    assert stage.window.sequence.timeline._label.text() == "Token 1 of 3 (reading the prompt)"
     assert not layouts.count
 
 
@@ -91,5 +91,5 @@ def test_the_longest_words_have_room(stage: WindowStage, zoom: int) -> None:
     stage.loaded().ran(4)
     stage.paint()
     label = stage.window.sequence.timeline._label
-    assert label.text() == "step 3 of 3, decode"
+    assert label.text() == "Token 4 of 4"
     assert label._shown == label.text()

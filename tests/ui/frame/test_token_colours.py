@@ -37,12 +37,12 @@ def test_choosing_asks_for_the_prompt_once_and_shows_it(stage: WindowStage) -> N
     sequence.colours.box.setCurrentIndex(SURPRISAL)
     assert sequence.strip._levels[: len(PROMPT)] == (None,) * len(PROMPT)
     assert all(level is not None for level in sequence.strip._levels[len(PROMPT) :])
-    assert "not known" in sequence.strip.words(1)
+    assert "has not been scored" in sequence.strip.words(1)
     scored(stage)
     vocabulary = stage.state.trace.card.vocab_size  # type: ignore[union-attr]
     expected = min(1.0, math.log(4) / math.log(vocabulary))
     assert sequence.strip._levels[0] is None
-    assert "nothing stands before it" in sequence.strip.words(0)
+    assert "nothing comes before" in sequence.strip.words(0)
     assert sequence.strip._levels[1] == pytest.approx(expected)
     assert "1.39 nats, probability 25.0 %, rank 4" in sequence.strip.words(1)
     stage.session.step()

@@ -61,7 +61,7 @@ def test_what_cannot_be_read_never_becomes_another_number(stage: WindowStage, te
     assert typed(field, text) == "0.35"
     assert stage.state.sampling.temperature == 0.35
     wanted = "Type a number from 0 to 2 with at most 2 decimals."
-    assert QToolTip.text() == f"“{text}” was not taken; it is still 0.35. {wanted}"
+    assert QToolTip.text() == f"“{text}” is not valid. The value is still 0.35. {wanted}"
 
 
 def test_what_cannot_be_read_is_marked_as_it_is_typed(stage: WindowStage) -> None:

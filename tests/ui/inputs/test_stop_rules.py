@@ -34,7 +34,7 @@ def test_rules_go_with_the_next_run_and_change_no_request(stage: WindowStage) ->
     stage.prompted()
     stage.steps(1)
     stage.finish("stop string")
-    assert stage.window.status._text.text() == "Stopped: the text holds a stop string, t11"
+    assert stage.window.status._text.text() == "Stopped: the text contains a stop string, t11"
     stage.session.undo()  # the step
     assert stage.state.stops == wanted
     stage.session.undo()

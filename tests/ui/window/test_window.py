@@ -96,7 +96,7 @@ def test_a_lost_engine_is_one_click_from_going_on(stage: WindowStage) -> None:
     assert lost.isVisible()
     assert not stage.window.notices.error.isVisible()  # not said twice
     assert stage.state.trace is not None
-    button(lost, "Start the engine again").click()
+    button(lost, "Restart the engine").click()
     stage.drain()
     stage.answer_load()
     assert not lost.isVisible()
@@ -128,7 +128,7 @@ def test_an_engine_lost_while_loading_loads_again(stage: WindowStage) -> None:
     stage.drain()
     stage.session.open_model("tiny")
     stage.say(m.Lost(sentence="The engine's process ended. Start it again to go on."))
-    button(stage.window.notices.lost, "Start the engine again").click()
+    button(stage.window.notices.lost, "Restart the engine").click()
     stage.drain()
     assert stage.engine.last(m.Load).model == "tiny"
     assert len(stage.engines) == 2
@@ -138,7 +138,7 @@ def test_a_mask_that_is_off_cannot_be_overlooked(stage: WindowStage) -> None:
     stage.session.set_causal_mask(False)
     notice = stage.window.notices.mask
     assert notice.isVisible()
-    assert "No KV cache" in notice.text
+    assert "KV cache is off" in notice.text
     assert not stage.window.topbar.cache.isEnabled()
     assert not stage.window.topbar.cache.isChecked()
     button(notice, "Turn the mask on").click()
