@@ -122,7 +122,8 @@ def check_name(name: str) -> str:
 def figures(check: SelfCheck) -> str:
     """Each check with what was measured and what was allowed, one a line."""
     return "\n".join(
-        f"{'✓' if c.passed else '✕'} {check_name(c.name)}: {c.measured:.3g} (at most {c.tolerance:.3g})"
+        f"{'✓' if c.passed else '✕'} {check_name(c.name)}: {c.measured:.3g} "
+        f"(at most {c.tolerance:.3g})"
         + (f". {c.note}" if c.note else "")
         for c in check.checks
     )

@@ -75,7 +75,7 @@ def test_the_prompt_is_tinted_as_the_run_was_read(both: WindowStage) -> None:
     both.session.set_prompt("typed")
     both.paint()
     assert both.window.prompt.edit.tokens == ()
-    assert both.window.prompt.count_text == "Tokens are counted once other is open"
+    assert both.window.prompt.count_text == "Open other to count the tokens"
 
 
 def test_once_the_model_of_the_run_is_open_nothing_names_the_one_before(both: WindowStage) -> None:
