@@ -17,10 +17,10 @@ from explorer.figures.text.characters import printable
 from explorer.session.connection.remote import EngineProcess
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import ModelCard
-from explorer.trace.files.bounds import require_bounded
 from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import messages as m
+from explorer.trace.wire.bounds import require_bounded
 from explorer.wording import progress_percent
 
 _LAST = (m.Loaded, m.Facts, m.Batched, m.Tokens, m.Finished)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QMainWindow,
     QMenu,
     QMessageBox,
     QSplitter,
@@ -33,13 +33,13 @@ from explorer.session.state import CodeQuestion, State, only_points
 from explorer.trace.files.saved_view import Seen
 from explorer.ui.access import mnemonics
 from explorer.ui.access.accessible import label_lists
-from explorer.ui.access.wheel_guard import leave_focus
 from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.files.session_files import Files
 from explorer.ui.frame import saved_view
 from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.notices import Notices
 from explorer.ui.frame.paint_watch import PaintWatch
+from explorer.ui.frame.presented_window import PresentedWindow
 from explorer.ui.frame.presenter import Presenter
 from explorer.ui.frame.recovery import Recovery
 from explorer.ui.frame.status import StatusBar
@@ -50,6 +50,7 @@ from explorer.ui.inputs.sampling_controls import SamplingControls
 from explorer.ui.inputs.stop_rules import StopControls
 from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.kit.scrolled import Scrolled
+from explorer.ui.kit.wheel_guard import leave_focus
 from explorer.ui.look.appearance import SYSTEM, Look
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus import sample_prompts
@@ -67,7 +68,7 @@ _LEAST = (480, 320)  # pixels at any zoom; a window that is smaller than its par
 _FRAMED_MS = 200  # until a window manager has drawn a frame
 
 
-class Window(QMainWindow):
+class Window(PresentedWindow):
     """Shows the session's state; every change goes through the session."""
 
     def __init__(self, session: Session, look: Look, memory: Memory) -> None:
@@ -86,7 +87,7 @@ class Window(QMainWindow):
         self.setWindowTitle(self.tr("Decoder Explorer"))
         self.setAcceptDrops(True)
         theme = look.theme
-        self.actions_table = Actions(self, theme)
+        self.actions_table = Actions(self, self, theme)
         self.topbar = TopBar(session, self.actions_table, theme)
         self.notices = Notices()
         self.recovery = Recovery()
@@ -115,7 +116,7 @@ class Window(QMainWindow):
         self._menus = fill(self.menuBar(), self.actions_table)
         help_menu = self._menus["help"]
         prompts = QMenu(self.tr("Sample prompts"), help_menu)
-        help_menu.insertMenu(help_menu.actions()[0] if help_menu.actions() else None, prompts)
+        help_menu.insertMenu(help_menu.actions()[0], prompts)
         sample_prompts.fill(prompts, self.take_sample)
         view = self._menus["view"]
         view.addSeparator()
@@ -128,12 +129,14 @@ class Window(QMainWindow):
         choices = [(SYSTEM, self.tr("Follow the system"))]
         choices += [(theme.name, self.tr(theme.title)) for theme in THEMES.values()]
         for name, words in choices:
-            action = themes.addAction(words, lambda name=name: self.look.set_theme(name))
+            action = themes.addAction(words, partial(self.look.set_theme, name))
             action.setCheckable(True)
             action.setData(name)
-        themes.aboutToShow.connect(
-            lambda: [a.setChecked(a.data() == self.look.choice) for a in themes.actions()]
-        )
+        themes.aboutToShow.connect(lambda: self._check_theme(themes))
+
+    def _check_theme(self, themes: QMenu) -> None:
+        for action in themes.actions():
+            action.setChecked(action.data() == self.look.choice)
 
     def _lay_out(self) -> None:
         left = QSplitter(Qt.Orientation.Vertical)
@@ -158,7 +161,7 @@ class Window(QMainWindow):
         self._split.setChildrenCollapsible(False)
         middle = QHBoxLayout()
         middle.setContentsMargins(8, 0, 8, 0)
-        self.presenter = Presenter(self, settings)
+        self.presenter = Presenter(self, self.actions_table, settings)
         middle.addWidget(self.presenter.strip)
         middle.addWidget(self._split)
         whole = QWidget()

@@ -11,7 +11,8 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.session.state import State
-from explorer.ui.look.theme import LIGHT, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import LIGHT
 from explorer.ui.panels.attention.panel import AttentionPanel
 from tests.ui.waiting import activate, settle, show, wait_until
 

@@ -20,10 +20,10 @@ from explorer.session import capture_budget
 from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
-from explorer.trace.files.bounds import MOST_PADDING
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
+from explorer.trace.wire.bounds import MOST_PADDING
 
 
 def run(arguments: argparse.Namespace) -> int:

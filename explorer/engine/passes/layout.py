@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from explorer.engine.errors import BadInput
-from explorer.trace.files.bounds import MOST_PADDING
 from explorer.trace.request import RunRequest, Side
+from explorer.trace.wire.bounds import MOST_PADDING
 
 
 @dataclass(frozen=True, slots=True)

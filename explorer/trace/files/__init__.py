@@ -1,1 +1,1 @@
-"""The .dxt file: written, read with every bound checked, and validated before anybody sees it."""
+"""The .dxt file: written, and read with every bound checked."""

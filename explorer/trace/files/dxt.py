@@ -29,11 +29,11 @@ from explorer.trace.files.dxt_body import (
     trace_of,
 )
 from explorer.trace.files.saved_extras import Beside
-from explorer.trace.files.validate import require_sound
-from explorer.trace.files.validate_batch import require_sound_batch
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from explorer.trace.wire.packing import pack_step
+from explorer.trace.wire.validate import require_sound
+from explorer.trace.wire.validate_batch import require_sound_batch
 
 KEY = "decoder_explorer"
 _MOST_FORMATS = 1000  # what a later program may have reached

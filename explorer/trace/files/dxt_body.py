@@ -19,12 +19,12 @@ import numpy as np
 from explorer import __version__
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
-from explorer.trace.files.bounds import require_bounded
 from explorer.trace.files.saved_extras import Beside, Sibling
 from explorer.trace.files.saved_view import Seen
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace, bare_name
+from explorer.trace.wire.bounds import require_bounded
 from explorer.trace.wire.packing import LayerHeader, StepHeader, unpack_step
 
 FORMAT = 1

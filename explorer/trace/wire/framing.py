@@ -14,14 +14,14 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
-from explorer.trace.files.bounds import require_bounded
-from explorer.trace.files.validate import require_sound_step
-from explorer.trace.files.validate_batch import require_sound_batch
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 from explorer.trace.wire import messages
+from explorer.trace.wire.bounds import require_bounded
 from explorer.trace.wire.messages import PROTOCOL, AnyRequest, Batched, Event, Spelled, Stepped
 from explorer.trace.wire.packing import StepHeader, pack_step, unpack_step
+from explorer.trace.wire.validate import require_sound_step
+from explorer.trace.wire.validate_batch import require_sound_batch
 
 MAX_HEADER_BYTES = 64 << 20
 MAX_ARRAY_BYTES = 4 << 30

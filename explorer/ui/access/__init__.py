@@ -1,1 +1,1 @@
-"""How keyboard, wheel, tips and screen readers reach the widgets."""
+"""How keyboard, tips and screen readers reach the widgets."""

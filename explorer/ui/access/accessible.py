@@ -59,7 +59,9 @@ def label_lists(root: QWidget) -> None:
     """Give every list a label, which on Linux alone says what it is for: its name is its choice."""
     for box in root.findChildren(QComboBox):
         place, name = box.parentWidget(), box.accessibleName()
-        if not name or any(label.buddy() is box for label in place.findChildren(QLabel)):
+        if not name or place is None:
+            continue
+        if any(label.buddy() is box for label in place.findChildren(QLabel)):
             continue
         label = QLabel(name.replace("&", "&&"), place)
         label.setBuddy(box)

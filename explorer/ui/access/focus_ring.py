@@ -28,6 +28,7 @@ class FocusRing(QWidget):
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
+        self._around = window
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
         self.setObjectName("focus-ring")
@@ -36,9 +37,9 @@ class FocusRing(QWidget):
         """Go around this widget, or out of sight where nothing of it can be seen."""
         line = max(2, round(2 * unit(self)))
         wide = line + 2  # with a gap on either side
-        part = widget.mapTo(self.parentWidget(), QPoint())
+        part = widget.mapTo(self._around, QPoint())
         place = _marked(widget).translated(part).adjusted(-wide, -wide, wide, wide)
-        place &= _seen(widget, self.parentWidget())
+        place &= _seen(widget, self._around)
         self.setVisible(place.width() > 2 * wide and place.height() > 2 * wide)
         self.setGeometry(place)
         whole = self.rect()

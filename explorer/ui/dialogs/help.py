@@ -58,7 +58,7 @@ class Help(Dialog):
             self.tree.addTopLevelItem(part)
         self.tree.expandAll()
         self.tree.resizeColumnToContents(0)
-        self.tree.setCurrentItem(self.tree.topLevelItem(0))
+        self.tree.setCurrentIndex(self.tree.model().index(0, 0))
         self.show()
         self.activateWindow()
         self.tree.setFocus(Qt.FocusReason.OtherFocusReason)

@@ -22,11 +22,11 @@ from explorer.figures.text import sentences
 from explorer.figures.text.sentences import fitting
 from explorer.session.session import Session
 from explorer.session.state import Download, State
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.kit import forms
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.wording import progress_percent
 
 
@@ -69,8 +69,8 @@ class HubDialog(Dialog):
         self.fetch = self._button(self.tr("Download"), session.download)
         self.fetch.setProperty("look", "primary")
         self.stop = self._button(self.tr("Stop"), session.cancel_download)
-        self.open = self._button(self.tr("Open"), self._open)
-        self.open.setProperty("look", "primary")
+        self.open_button = self._button(self.tr("Open"), self._open)
+        self.open_button.setProperty("look", "primary")
         self.leave = self._button(self.tr("Close"), self.close)
         self.offer = self._label("")
         self.problem = self._label("error")
@@ -96,7 +96,7 @@ class HubDialog(Dialog):
         top.addWidget(self.repo, 1)
         top.addWidget(self.look)
         bottom.addStretch(1)
-        for button in (self.stop, self.leave, self.fetch, self.open):
+        for button in (self.stop, self.leave, self.fetch, self.open_button):
             forms.keep_place(button)
             bottom.addWidget(button)
         column = QVBoxLayout()
@@ -153,7 +153,7 @@ class HubDialog(Dialog):
         )
         self.fetch.setText(self.tr("Resume") if now.fraction else self.tr("Download"))
         self.stop.setVisible(now.busy)
-        self.open.setVisible(now.stage == "done" and same)
+        self.open_button.setVisible(now.stage == "done" and same)
         for label in (self.offer, self.problem):
             label.setVisible(bool(label.text()))
 

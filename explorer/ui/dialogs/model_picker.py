@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
@@ -23,12 +24,12 @@ from explorer.figures.cost.cache import short_bytes
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.dialogs import loading_words
 from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
 from explorer.ui.kit.names import literal
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.wheel_guard import ComboBox
 
 
 class ModelPicker(Dialog):
@@ -102,9 +103,9 @@ class ModelPicker(Dialog):
         self.clear = QPushButton(self.tr("Clear"))
         self.clear.setAccessibleName(self.tr("Clear converted GGUF files"))
         self.clear.clicked.connect(lambda: self._session.find_models(clear_conversions=True))
-        self.open = QPushButton(self.tr("Open"))
-        self.open.setProperty("look", "primary")
-        self.open.clicked.connect(self._open)
+        self.open_button = QPushButton(self.tr("Open"))
+        self.open_button.setProperty("look", "primary")
+        self.open_button.clicked.connect(self._open)
         self.close_button = QPushButton(self.tr("Close"))
         self.close_button.clicked.connect(self.close)
         for button in self.findChildren(QPushButton):
@@ -122,7 +123,7 @@ class ModelPicker(Dialog):
         bottom.addWidget(self.clear)
         bottom.addStretch(1)
         bottom.addWidget(self.close_button)
-        bottom.addWidget(self.open)
+        bottom.addWidget(self.open_button)
         self.view.setMinimumHeight(60)
         column = QVBoxLayout()
         column.addLayout(top)
@@ -178,7 +179,7 @@ class ModelPicker(Dialog):
         for folder in self._library.folders:
             self._folder_menu.addAction(
                 self.tr("Stop searching {0}").format(literal(folder)),
-                lambda f=folder: self._session.find_models(remove_folder=f),
+                partial(self._session.find_models, remove_folder=folder),
             )
         self.folders.setVisible(bool(self._library.folders))
         size = self._library.conversions_bytes
@@ -207,7 +208,7 @@ class ModelPicker(Dialog):
 
     def _weigh(self) -> None:
         found = self.current()
-        self.open.setEnabled(found is not None and not found.incomplete)
+        self.open_button.setEnabled(found is not None and not found.incomplete)
         if found is None:
             self.needs.setText("")
             return

@@ -83,7 +83,7 @@ def pdf(widget: QWidget, title: str, caption: str = "") -> bytes:
     widget.render(painter, QPoint(), QRegion(), _FLAGS)
     captions.draw(painter, widget, caption)
     painter.end()
-    return buffer.data().data()
+    return bytes(buffer.data().data())
 
 
 def _size(widget: QWidget, caption: str) -> QSize:
@@ -107,7 +107,7 @@ def _drawing(widget: QWidget, title: str, caption: str) -> Callable[[], bytes]:
         widget.render(painter, QPoint(), QRegion(), _FLAGS)
         captions.draw(painter, widget, caption)
         painter.end()
-    drawn = buffer.data().data()
+    drawn = bytes(buffer.data().data())
     return lambda: pictures.put_in(drawn)
 
 
@@ -145,7 +145,7 @@ def writing(view: View, title: str, path: Path, kind: Kind, caption: str = "") -
     if kind == "npy":
         assert view.array is not None
         array = view.array()
-        return _put(path, lambda file: _whole(np.save(file, array(), allow_pickle=False)))
+        return _put(path, lambda file: _npy(array(), file))
     image = picture(view.widget, caption=caption)
     return _put(path, lambda file: _whole(file.write(png(image))))
 
@@ -170,6 +170,11 @@ def _csv(rows: Iterable[Sequence[object]], file: BinaryIO) -> Iterator[int]:
         out.detach()  # what is left is written, the file stays open
 
 
+def _npy(array: np.ndarray, file: BinaryIO) -> Iterator[int]:
+    np.save(file, array, allow_pickle=False)
+    yield 1
+
+
 def _whole(_: object) -> Iterator[int]:
     return iter((1,))
 
@@ -179,7 +184,7 @@ def png(image: QImage) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     image.save(buffer, "PNG")  # type: ignore[call-overload]
-    return buffer.data().data()
+    return bytes(buffer.data().data())
 
 
 _LONGEST_STEM = 120  # characters; systems allow 255 bytes

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, Q
 
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.access.wheel_guard import leave_alone
 from explorer.ui.frame.panel_dock import PanelDock
+from explorer.ui.kit.wheel_guard import ignore_wheel
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel
 from explorer.ui.panels import PANELS, Place
@@ -326,7 +326,7 @@ class Docks(QMainWindow):
         direct = Qt.FindChildOption.FindDirectChildrenOnly
         for bar in self.findChildren(QTabBar, options=direct):
             bar.setAccessibleName(self.tr("Tabs of panels in the same place"))
-            leave_alone(bar)
+            ignore_wheel(bar)
 
     def sizeHint(self) -> QSize:
         return QSize(960, 560)

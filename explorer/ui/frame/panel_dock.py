@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QDockWidget, QToolButton, QWidget
 
 from explorer.session.state import State
 from explorer.ui.access.accessible import label_lists
-from explorer.ui.access.wheel_guard import leave_focus
+from explorer.ui.kit.wheel_guard import leave_focus
 from explorer.ui.panel.panel import Panel
 from explorer.ui.panels import Place
 
@@ -41,7 +41,7 @@ class PanelDock(QDockWidget):
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(_LATER_MS)
-        self._later.timeout.connect(lambda: self._seen and self._catch_up())
+        self._later.timeout.connect(self._catch_up_if_seen)
         self.visibilityChanged.connect(self._on_visibility)
 
     @property
@@ -102,9 +102,7 @@ class PanelDock(QDockWidget):
         button.setAccessibleName(f"{self.windowTitle()}: {tip}")
         button.setProperty("look", "title-button")
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        layout = self.panel.header.layout()
-        assert layout is not None
-        layout.addWidget(button)
+        self.panel.header_row.addWidget(button)
         return button
 
     def show_state(self, new: State, later: bool = False) -> None:
@@ -123,6 +121,10 @@ class PanelDock(QDockWidget):
     def _on_visibility(self, visible: bool) -> None:
         self._seen = visible
         if visible:
+            self._catch_up()
+
+    def _catch_up_if_seen(self) -> None:
+        if self._seen:
             self._catch_up()
 
     def _catch_up(self) -> None:

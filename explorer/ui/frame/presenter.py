@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
-if TYPE_CHECKING:
-    from explorer.ui.window import Window
+from explorer.ui.frame.offered_actions import OfferedActions
+from explorer.ui.frame.presented_window import PresentedWindow
 
 _SETTLE_MS = 200  # until a window manager has given up the full screen
 
@@ -20,9 +18,10 @@ class Presenter(QObject):
     status line is there only while there is something to wait for.
     """
 
-    def __init__(self, window: Window, settings: QWidget) -> None:
+    def __init__(self, window: PresentedWindow, actions: OfferedActions, settings: QWidget) -> None:
         super().__init__(window)
         self._window = window
+        self._actions = actions
         self._settings = settings
         self.strip = self._build_strip()
         self._was_maximized, self._size_before, self._place_before = False, QSize(), QPoint()
@@ -32,7 +31,7 @@ class Presenter(QObject):
         """What is left of the settings while they are hidden."""
         strip = QToolButton()
         strip.setText("»")
-        strip.setToolTip(self._window.actions_table.by_id["settings"].toolTip())
+        strip.setToolTip(self._actions.by_id["settings"].toolTip())
         strip.setAccessibleName(self.tr("Show prompt and settings"))
         strip.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
         strip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -89,7 +88,7 @@ class Presenter(QObject):
     def _show_parts(self, presenting: bool) -> None:
         window = self._window
         window.menuBar().setVisible(not presenting)
-        window.actions_table.set_presenting(presenting)
+        self._actions.set_presenting(presenting)
         window.topbar.set_presenting(presenting)
         window.topbar.show_padding(not presenting)
         self.show_settings(not presenting and self._had_settings)
@@ -119,6 +118,8 @@ class Presenter(QObject):
         """What everything that is seen needs now; layouts remember what they needed before."""
         QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
         parts, menus = self._window.parts, self._window.menuBar()
-        parts.layout().invalidate()
+        layout = parts.layout()
+        assert layout is not None
+        layout.invalidate()
         above = 0 if menus.isHidden() else menus.sizeHint().height()
         return parts.minimumSizeHint() + QSize(0, above)

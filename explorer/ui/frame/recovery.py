@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from explorer.figures.text import characters, tokens
 from explorer.session.saving.recovery import Kept
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.frame.notices import Notice
+from explorer.ui.kit.wheel_guard import ComboBox
 
 _LEAST = 14  # characters of the list in a small window
 _LOOKED_AT = 200  # characters of a long prompt

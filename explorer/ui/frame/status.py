@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -23,6 +23,7 @@ from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.access.accessible import announce
 from explorer.ui.access.tips import tip
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
 
 _SAID_MS = 8000  # long enough to be read after a look elsewhere
@@ -123,8 +124,7 @@ def figures(check: SelfCheck) -> str:
     """Each check with what was measured and what was allowed, one a line."""
     return "\n".join(
         f"{'✓' if c.passed else '✕'} {check_name(c.name)}: {c.measured:.3g} "
-        f"(at most {c.tolerance:.3g})"
-        + (f". {c.note}" if c.note else "")
+        f"(at most {c.tolerance:.3g})" + (f". {c.note}" if c.note else "")
         for c in check.checks
     )
 

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.step import Phase
-from explorer.ui.access.wheel_guard import Slider
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.wheel_guard import Slider
 
 
 class Timeline(QWidget):
@@ -18,7 +18,7 @@ class Timeline(QWidget):
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self.slider = Slider(Qt.Orientation.Horizontal)
+        self.slider = Slider()
         self.slider.setAccessibleName(self.tr("Selected token"))
         self.slider.setToolTip(self.tr("Drag to view an earlier token"))
         self.slider.setPageStep(1)

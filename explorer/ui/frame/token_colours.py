@@ -14,7 +14,7 @@ from explorer.figures.text.tokens import written
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
-from explorer.ui.access.wheel_guard import ComboBox
+from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import unit
 from explorer.wording import exact_percent, information
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
@@ -19,19 +20,21 @@ from PySide6.QtWidgets import (
 from explorer.figures.text import sentences
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.trace.request import Side
 from explorer.ui.access import mnemonics
 from explorer.ui.access.tips import tip
-from explorer.ui.access.wheel_guard import ComboBox, SpinBox
 from explorer.ui.files.session_files import BUNDLED
+from explorer.ui.frame.offered_actions import OfferedActions
 from explorer.ui.kit.names import literal
 from explorer.ui.kit.steady_button import SteadyButton
+from explorer.ui.kit.wheel_guard import ComboBox, SpinBox
 from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import Theme, unit
-from explorer.ui.menus.menus import Actions
 
 _LEAST = 620  # pixels at a zoom of 1, with icons only
 _WORDED = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
 _ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
+_SIDES: tuple[Side | None, ...] = (None, "left", "right")  # of padding, as in the list
 _TITLES = {"smollm2": "SmolLM2 135M Instruct", "copycat": "Copycat, the teaching model"}
 
 
@@ -41,7 +44,7 @@ class TopBar(QWidget):
     openModel = Signal(str)
 
     def __init__(
-        self, session: Session, actions: Actions, theme: Theme, parent: QWidget | None = None
+        self, session: Session, actions: OfferedActions, theme: Theme, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._session = session
@@ -70,8 +73,8 @@ class TopBar(QWidget):
         self._row.addWidget(self._worded[0])
         self._row.addWidget(self._worded[1])
         self._line()
-        self._row.addWidget(self.mask)
-        self._row.addWidget(self.cache)
+        self._row.addWidget(self.mask_switch)
+        self._row.addWidget(self.cache_switch)
         self._padding = [self._line(), self.side, self.pad, self._worded[3]]
         self._row.addWidget(self._padding_label)
         for widget in self._padding[1:]:
@@ -92,8 +95,8 @@ class TopBar(QWidget):
         self._model.setMenu(self._menu)
 
     def _build_switches(self) -> None:
-        self.mask = self._switch("mask")
-        self.cache = self._switch("cache")
+        self.mask_switch = self._switch("mask")
+        self.cache_switch = self._switch("cache")
         self._padding_label = QLabel(self.tr("Padding"))
         self.side = ComboBox()
         self.side.addItems([self.tr("none"), self.tr("left"), self.tr("right")])
@@ -247,7 +250,7 @@ class TopBar(QWidget):
         self._model.setAccessibleName(words)
 
     def _show_padding(self, state: State) -> None:
-        side = {None: 0, "left": 1, "right": 2}[state.request.padding]
+        side = _SIDES.index(state.request.padding)
         self.side.setCurrentIndex(side)
         self.pad.setEnabled(side != 0)
         if state.request.pad:
@@ -262,18 +265,18 @@ class TopBar(QWidget):
             item.setToolTip("" if card is None else tip(card.words(name)))
 
     def _wish_padding(self) -> None:
-        side = (None, "left", "right")[self.side.currentIndex()]
+        side = _SIDES[self.side.currentIndex()]
         self._session.set_padding(side, self.pad.value() if side else 0)
 
     def _fill_menu(self) -> None:
         self._menu.clear()
         for name in BUNDLED:
-            self._menu.addAction(_TITLES[name], lambda n=name: self.openModel.emit(n))
+            self._menu.addAction(_TITLES[name], partial(self.openModel.emit, name))
         if self._recent:
             self._menu.addSection(self.tr("Recent"))
         for path in self._recent:
             action = self._menu.addAction(
-                literal(title_of(path)), lambda p=path: self.openModel.emit(p)
+                literal(title_of(path)), partial(self.openModel.emit, path)
             )
             action.setToolTip(tip(path))
         self._menu.setToolTipsVisible(True)

@@ -9,8 +9,8 @@ from explorer.figures.text.characters import printable
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.vocabulary import Vocabulary
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.wheel_guard import ComboBox
 
 
 class ControlChoice(QWidget):

@@ -14,11 +14,11 @@ from explorer.session.state import State
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.ui.access.shortcut_guard import LEAVES_UNDO
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.files.dropped_files import FilesGoBy
 from explorer.ui.inputs.control_token_choice import ControlChoice
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
 
 
@@ -170,13 +170,19 @@ class TokenEdit(QPlainTextEdit):
         index = bisect_right(self._ends, begin)
         while index < len(self._spans) and self._spans[index][0] < end:
             first, last = self._spans[index]
-            # PySide answers (x, cursor position).
-            x = line.cursorToX(max(first, begin) - block_start)[0]
-            right = line.cursorToX(min(last, end) - block_start)[0]
+            x = _x_of(line, max(first, begin) - block_start)
+            right = _x_of(line, min(last, end) - block_start)
             painter.setBrush(colours[index % 2])
             rect = QRectF(left + x + 0.5, top + 0.5, max(right - x - 1, 2), line.height() - 1)
             painter.drawRoundedRect(rect, 3, 3)
             index += 1
+
+
+def _x_of(line: QTextLine, position: int) -> float:
+    """Where a character of a line begins."""
+    answer = line.cursorToX(position)
+    assert isinstance(answer, tuple)  # (x, cursor position)
+    return float(answer[0])
 
 
 class PromptBox(Wrapping):

@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
 from explorer.sampling import model_defaults
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.access.wheel_guard import DoubleSpinBox, Slider, SpinBox
 from explorer.ui.kit.longspin import LongSpinBox
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.wheel_guard import DoubleSpinBox, Slider, SpinBox
 
 _MOST_QT = 2**31 - 1  # of a QSpinBox
 
@@ -42,7 +42,7 @@ class Dial(QObject):
         self._ticks = 10**decimals
         self._most = most
         self.label = QLabel(name)
-        self.slider = Slider(Qt.Orientation.Horizontal)
+        self.slider = Slider()
         self.slider.setRange(0, round(slider_most * self._ticks))
         self.slider.setMinimumWidth(40)
         self.spin: QSpinBox | QDoubleSpinBox

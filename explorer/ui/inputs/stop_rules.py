@@ -16,10 +16,10 @@ from explorer.figures.text import tokens
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Stops
-from explorer.ui.access.wheel_guard import SpinBox
 from explorer.ui.files.dropped_files import FilesGoBy
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.typed_numbers import TakeFirst
+from explorer.ui.kit.wheel_guard import SpinBox
 
 _PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 

@@ -54,8 +54,9 @@ class Flow(QLayout):
         for row, high in self._rows(area.width()):
             self._place(row, QRect(area.left(), y, area.width(), high))
             y += high + self.spacing()
-        if changed and self.parentWidget() is not None:
-            self.parentWidget().updateGeometry()  # other rows, another least height
+        parent = self.parentWidget()
+        if changed and parent is not None:
+            parent.updateGeometry()  # other rows, another least height
 
     def _seen(self) -> list[tuple[QLayoutItem, QSize]]:
         """Each item that is not hidden, with the size it likes."""
@@ -80,13 +81,15 @@ class Flow(QLayout):
         used = sum(size.width() for _, size in row) + self.spacing() * (len(row) - 1)
         spare = max(0, area.width() - used)
         x = area.left()
+        parent = self.parentWidget()
+        mirrored = parent is not None and parent.layoutDirection() == Qt.LayoutDirection.RightToLeft
         for item, size in row:
             wide = min(size.width(), area.width())
             if self._first_grows and item is self._items[0]:
                 wide += spare
             down = (area.height() - size.height()) // 2
             place = QRect(QPoint(x, area.top() + down), QSize(wide, size.height()))
-            if self.parentWidget().layoutDirection() == Qt.LayoutDirection.RightToLeft:
+            if mirrored:
                 place.moveRight(area.left() + area.right() - place.left())
             item.setGeometry(place)
             x += wide + self.spacing()

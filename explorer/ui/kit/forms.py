@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
 
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import MOST_LETTERS
-from explorer.ui.access.wheel_guard import SpinBox
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.wheel_guard import SpinBox
 
 
 def spin(name: str, least: int, most: int, value: int) -> QSpinBox:
@@ -40,8 +40,9 @@ def row(*parts: tuple[str, QWidget | None]) -> QLayout:
     for text, widget in parts:
         if text:
             label = QLabel(text)
-            label.setBuddy(widget)
             row.addWidget(label)
+            if widget is not None:
+                label.setBuddy(widget)
         if widget is not None:
             row.addWidget(widget)
     return row

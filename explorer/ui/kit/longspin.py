@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QAbstractSpinBox, QWidget
 
-from explorer.ui.access.wheel_guard import AbstractSpinBox
 from explorer.ui.kit.typed_numbers import TypedNumber
+from explorer.ui.kit.wheel_guard import AbstractSpinBox
 
 MAXIMUM = 2**63 - 1
 
@@ -22,6 +22,9 @@ class LongSpinBox(TypedNumber, AbstractSpinBox):
         self.lineEdit().setText("0")
 
     def value(self) -> int:
+        return self._value
+
+    def number_now(self) -> int:
         return self._value
 
     def set_value(self, value: int) -> None:

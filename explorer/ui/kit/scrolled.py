@@ -29,6 +29,7 @@ class Scrolled(QScrollArea):
         super().__init__()
         self._zoomed = zoomed
         self._least = least
+        self._content = content
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -46,10 +47,10 @@ class Scrolled(QScrollArea):
         )
 
     def sizeHint(self) -> QSize:
-        return self.widget().sizeHint()
+        return self._content.sizeHint()
 
     def _needed(self) -> QSize:
-        return self.widget().minimumSizeHint().expandedTo(self.widget().minimumSize())
+        return self._content.minimumSizeHint().expandedTo(self._content.minimumSize())
 
     def _fit(self) -> None:
         """Qt's own way gives wrapped text all the height it would like, not what it needs."""
@@ -58,7 +59,7 @@ class Scrolled(QScrollArea):
             room.setWidth(room.width() - self.verticalScrollBar().sizeHint().width())
         if needed.width() > room.width():
             room.setHeight(room.height() - self.horizontalScrollBar().sizeHint().height())
-        self.widget().resize(room.expandedTo(needed))
+        self._content.resize(room.expandedTo(needed))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -74,7 +75,7 @@ class Scrolled(QScrollArea):
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Tab brings the control that it goes to into view."""
         moved = super().focusNextPrevChild(forward)
-        focus = self.widget().focusWidget()
+        focus = self._content.focusWidget()
         if moved and focus is not None and self.isAncestorOf(focus):
             self.ensureWidgetVisible(focus, 8, 8)
         return moved

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtGui import QValidator
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QLineEdit, QToolTip, QWidget
 
 from explorer.ui.access.accessible import announce
+
+if TYPE_CHECKING:
+    _SpinBox = QAbstractSpinBox  # what TypedNumber stands in front of
+else:
+    _SpinBox = object
 
 _NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]*)?|[.,][0-9]+)")
 _BEGUN = ("", "+", "-", ".", ",", "-.", "-,")
@@ -29,11 +35,11 @@ class TakeFirst(QObject):
 
     def end(self) -> None:
         """Nothing is waiting to be taken any more."""
-        QApplication.instance().removeEventFilter(self)  # type: ignore[union-attr]
+        _application().removeEventFilter(self)
 
     def _begin(self) -> None:
         self.end()
-        QApplication.instance().installEventFilter(self)  # type: ignore[union-attr]
+        _application().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         kind, field = event.type(), self._field
@@ -49,26 +55,36 @@ class TakeFirst(QObject):
         return False
 
 
-class TypedNumber:
+def _application() -> QCoreApplication:
+    app = QCoreApplication.instance()
+    assert app is not None  # there are widgets
+    return app
+
+
+class TypedNumber(_SpinBox):
     """In front of a Qt spin box: what is no number that it takes is refused in words.
 
     It stays as it was typed until Return, a click elsewhere or a shortcut; then the number of
     before comes back.
     """
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*arguments)
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
         self._typed: str | None = None  # since a number was last taken
         self._number_before: float = 0
-        self._pending = TakeFirst(self, self.lineEdit(), self.take_typed)  # type: ignore[arg-type,attr-defined]
-        self.lineEdit().textEdited.connect(self._on_edited)  # type: ignore[attr-defined]
-        self.editingFinished.connect(self.take_typed)  # type: ignore[attr-defined]
+        self._pending = TakeFirst(self, self.lineEdit(), self.take_typed)
+        self.lineEdit().textEdited.connect(self._on_edited)
+        self.editingFinished.connect(self.take_typed)
 
     # -- what a kind of field says of itself
 
     def limits(self) -> tuple[float, float]:
         """The least and the largest number that can be typed."""
-        return self.minimum(), self.maximum()  # type: ignore[attr-defined]
+        raise NotImplementedError
+
+    def number_now(self) -> float:
+        """The number that was last taken."""
+        raise NotImplementedError
 
     def decimals_taken(self) -> int:
         """Digits after the point."""
@@ -76,17 +92,17 @@ class TypedNumber:
 
     def commit(self) -> None:
         """Have the number that stands there."""
-        self.interpretText()  # type: ignore[attr-defined]
+        self.interpretText()
 
     def put_back(self, number: float) -> None:
         """Show the number of before."""
-        self.setValue(number)  # type: ignore[attr-defined]
+        raise NotImplementedError
 
     # -- reading
 
     def number_in(self, text: str) -> float | None:
         """The number that was typed, an int where the field holds ints; None: none it takes."""
-        text, special = text.strip(), self.specialValueText()  # type: ignore[attr-defined]
+        text, special = text.strip(), self.specialValueText()
         least, most = self.limits()
         if special and text == special:
             return least
@@ -124,7 +140,7 @@ class TypedNumber:
 
     def _on_edited(self, text: str) -> None:
         if self._typed is None:
-            self._number_before = self.value()  # type: ignore[attr-defined]
+            self._number_before = self.number_now()
         self._typed = text
         hopeless = self._hopeless(text)
         self._mark(hopeless)
@@ -152,16 +168,15 @@ class TypedNumber:
             "SpinBox", "“{0}” is not valid. The value is still {1}. {2}"
         )
         short = typed if len(typed) <= _SHOWN else f"{typed[:_SHOWN]}…"
-        return words.format(short, self.lineEdit().text(), self._wanted())  # type: ignore[attr-defined]
+        return words.format(short, self.lineEdit().text(), self._wanted())
 
     def _mark(self, wrong: bool) -> None:
         look = "wrong" if wrong else ""
-        if (self.property("look") or "") != look:  # type: ignore[attr-defined]
-            self.setProperty("look", look)  # type: ignore[attr-defined]
-            self.style().polish(self)  # type: ignore[attr-defined]
+        if (self.property("look") or "") != look:
+            self.setProperty("look", look)
+            self.style().polish(self)
 
     def _say(self, words: str) -> None:
-        assert isinstance(self, QAbstractSpinBox)
         if self.isVisible():
             QToolTip.showText(self.mapToGlobal(self.rect().bottomLeft()), words, self)
             announce(self, words)
@@ -177,10 +192,6 @@ class TypedNumber:
         """As it was typed: Qt's own takes commas out, and 1,5 would be 15."""
         return text
 
-    def valueFromText(self, text: str) -> float:
-        number = self.number_in(text)
-        return self.value() if number is None else number  # type: ignore[attr-defined,no-any-return]
-
     def stepBy(self, steps: int) -> None:
-        super().stepBy(steps)  # type: ignore[misc]
+        super().stepBy(steps)
         self.take_typed()

@@ -8,7 +8,7 @@ from PySide6.QtCore import QLocale, QObject, QSize, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from explorer.ui.look import theme as themes
+from explorer.ui.look import apply_theme
 from explorer.ui.look.system_appearance import SystemLook
 from explorer.ui.look.theme import BASE_FONT_PX, MAX_SCALE, MIN_SCALE, THEMES, Theme
 from explorer.ui.settings.settings import Memory
@@ -92,7 +92,7 @@ class Look(QObject):
     def dress(self) -> None:
         """Put the style sheet on, once everything is built that it is to reach."""
         self._dressed = True
-        themes.dress(self._app, self.theme, self._applied)
+        apply_theme.dress(self._app, self.theme, self._applied)
 
     def set_theme(self, name: str) -> None:
         """A theme by its name, or `SYSTEM`: whatever the desktop asks for, also later."""
@@ -145,7 +145,7 @@ class Look(QObject):
         most = MAX_SCALE + 1
         while (scale := self.whole_scale) < most and (self.theme.name, scale) != self._shown:
             most = scale
-            themes.apply(self._app, self.theme, scale, self._dressed)
+            apply_theme.apply(self._app, self.theme, scale, self._dressed)
             self._applied = scale
             self._shown = self.theme.name, scale
             self.changed.emit()

@@ -8,16 +8,13 @@ from __future__ import annotations
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtCore import QByteArray, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QIcon, QIconEngine, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 from explorer import disk, places
-
-if TYPE_CHECKING:
-    from explorer.ui.look.theme import Theme
+from explorer.ui.look.theme import Theme
 
 _ARROWS = {
     "down": '<path d="M5 9l7 7 7-7" {line}/>',
@@ -54,7 +51,7 @@ class _Engine(QIconEngine):
     def clone(self) -> QIconEngine:
         return _Engine(self._name, *self._tints)
 
-    def paint(self, painter: QPainter, rect: object, mode: QIcon.Mode, state: QIcon.State) -> None:
+    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
         which = 0
         if mode == QIcon.Mode.Disabled:
             which = 1
@@ -62,10 +59,10 @@ class _Engine(QIconEngine):
             which = 2
         if which not in self._renderers:  # most are never asked for
             self._renderers[which] = QSvgRenderer(QByteArray(svg(self._name, self._tints[which])))
-        self._renderers[which].render(painter, QRectF(rect))  # type: ignore[arg-type]
+        self._renderers[which].render(painter, QRectF(rect))
 
-    def pixmap(self, size: object, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
-        pixmap = QPixmap(size)  # type: ignore[arg-type]
+    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
+        pixmap = QPixmap(size)
         pixmap.fill(Qt.GlobalColor.transparent)
         painter = QPainter(pixmap)
         self.paint(painter, pixmap.rect(), mode, state)

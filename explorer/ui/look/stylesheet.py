@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from explorer.ui.look.icons import arrow_folder
-
-if TYPE_CHECKING:
-    from explorer.ui.look.theme import Theme
+from explorer.ui.look.theme import Theme
 
 
 def stylesheet(theme: Theme, scale: float) -> str:

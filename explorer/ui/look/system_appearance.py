@@ -17,8 +17,10 @@ from explorer.ui.look.theme import BASE_FONT_PX
 
 try:
     from PySide6.QtDBus import QDBusConnection, QDBusMessage, QDBusPendingCallWatcher
+
+    _DBUS = True
 except ImportError:  # a Qt without it: only what Qt itself knows
-    QDBusConnection = None
+    _DBUS = False
 
 _PORTAL = (
     "org.freedesktop.portal.Desktop",
@@ -92,14 +94,16 @@ class SystemLook(QObject):
     # -- the portal
 
     def _ask_portal(self) -> None:
-        if QDBusConnection is None or not _session_bus():
+        if not _DBUS or not _session_bus():
             return
         bus = QDBusConnection.sessionBus()
         if not bus.isConnected():
             return
-        bus.connect(*_PORTAL, "SettingChanged", self, SLOT("_on_setting(QDBusMessage)"))
+        service, path, interface = _PORTAL
+        slot = SLOT("_on_setting(QDBusMessage)").encode()
+        bus.connect(service, path, interface, "SettingChanged", self, slot)
         for which in (_SCHEME, _CONTRAST, _TEXT):
-            call = QDBusMessage.createMethodCall(*_PORTAL, "Read")
+            call = QDBusMessage.createMethodCall(service, path, interface, "Read")
             call.setArguments(list(which))
             read = QDBusPendingCallWatcher(bus.asyncCall(call), self)
             read.finished.connect(lambda done, which=which: self._on_read(which, done))

@@ -10,18 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
-from PySide6.QtWidgets import QApplication, QStyleFactory, QWidget
-
-from explorer.ui.look.stylesheet import stylesheet
+from PySide6.QtWidgets import QWidget
 
 BASE_FONT_PX = 13
 MIN_SCALE, MAX_SCALE = 0.75, 2.5
 _FAMILIES = (
     *("Inter", "Segoe UI Variable Text", "Segoe UI", "SF Pro Text", "Ubuntu", "Cantarell"),
     *("Noto Sans", "Open Sans", "DejaVu Sans"),
-)
-_MONO_FAMILIES = (
-    *("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "DejaVu Sans Mono"),
 )
 
 
@@ -235,38 +230,11 @@ HIGH_CONTRAST = Theme(
 THEMES: dict[str, Theme] = {theme.name: theme for theme in (LIGHT, DARK, HIGH_CONTRAST)}
 
 
-def apply(app: QApplication, theme: Theme, scale: float = 1.0, dressed: bool = True) -> None:
-    """Give the whole program one palette, one style and one font size; not `dressed`: no sheet."""
-    scale = min(max(scale, MIN_SCALE), MAX_SCALE)
-    if not app.styleSheet():  # under a stylesheet Qt hides the style's name
-        app.setStyle(QStyleFactory.create("Fusion"))
-    app.setPalette(palette(theme))
-    app.setFont(ui_font(scale))
-    if dressed:
-        dress(app, theme, scale)
-
-
-def dress(app: QApplication, theme: Theme, scale: float) -> None:
-    """The style sheet alone; the rest must be there."""
-    app.setStyleSheet(stylesheet(theme, min(max(scale, MIN_SCALE), MAX_SCALE)))
-
-
 def ui_font(scale: float = 1.0) -> QFont:
     """The font of everything; in pixels, so that a zoom of 1 looks the same on every system."""
-    return _font(_FAMILIES, scale)
-
-
-def mono_font(scale: float = 1.0) -> QFont:
-    """Fixed width, for ids and bytes."""
-    font = _font(_MONO_FAMILIES, scale)
-    font.setStyleHint(QFont.StyleHint.Monospace)
-    return font
-
-
-def _font(families: tuple[str, ...], scale: float) -> QFont:
     installed = set(QFontDatabase.families())
     font = QFont()
-    font.setFamilies([family for family in families if family in installed] or [font.family()])
+    font.setFamilies([family for family in _FAMILIES if family in installed] or [font.family()])
     font.setPixelSize(max(8, round(BASE_FONT_PX * scale)))
     return font
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from explorer.session.state import State
+from explorer.ui.menus.action_window import ActionWindow
 from explorer.ui.settings.preferences import Preference
-
-if TYPE_CHECKING:
-    from explorer.ui.window import Window
 
 
 def _always(state: State) -> bool:
@@ -25,12 +22,12 @@ class Action:
     menu: str
     text: str
     tip: str
-    wish: Callable[[Window], None]
+    act: Callable[[ActionWindow], object]
     keys: tuple[str, ...] = ()  # a key without Ctrl or Alt never acts while something takes text
     icon: str = ""
     enabled: Callable[[State], bool] = _always
     checked: Callable[[State], bool] | None = None
-    preference: Preference | None = None  # checked while it is on; the wish is to switch it
+    preference: Preference | None = None  # checked while it is on; to act is to switch it
     checked_text: str = ""  # what it is called and looks like while it is checked, if otherwise
     checked_icon: str = ""
     named: Callable[[State], str] | None = None  # a text that depends on the state, if any does

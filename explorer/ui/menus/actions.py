@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP
-
 from explorer.session.state import State
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.menus.action import Action
 from explorer.ui.menus.mode_actions import MODES
 from explorer.ui.menus.undo_words import redo_text, undo_text
@@ -49,7 +48,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+Shift+M",),
         icon="model",
-        wish=lambda w: w.choose_model(),
+        act=lambda w: w.choose_model(),
         locked_when_presenting=True,
     ),
     Action(
@@ -58,7 +57,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Download from the Hub…"),
         tip=QT_TRANSLATE_NOOP("actions", "Fetch a model by its name on the Hugging Face Hub"),
         icon="save",
-        wish=lambda w: w.download_model(),
+        act=lambda w: w.download_model(),
         locked_when_presenting=True,
     ),
     Action(
@@ -68,7 +67,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Open a saved session (.dxt) or a model file (.gguf)"),
         keys=("Ctrl+O",),
         icon="open",
-        wish=lambda w: w.files.ask_file(),
+        act=lambda w: w.files.ask_file(),
         locked_when_presenting=True,
     ),
     Action(
@@ -80,7 +79,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+Shift+O",),
         icon="model",
-        wish=lambda w: w.files.ask_folder(),
+        act=lambda w: w.files.ask_folder(),
         locked_when_presenting=True,
     ),
     Action(
@@ -92,7 +91,7 @@ ACTIONS: tuple[Action, ...] = (
             "Restore the model, prompt, settings and run from when you last closed the program",
         ),
         icon="undo",
-        wish=lambda w: w.files.reopen_last(),
+        act=lambda w: w.files.reopen_last(),
         locked_when_presenting=True,
     ),
     Action(
@@ -106,7 +105,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+S",),
         icon="save",
-        wish=lambda w: w.files.ask_save(),
+        act=lambda w: w.files.ask_save(),
         enabled=_can_ask_to_save,
         line_before=True,
     ),
@@ -119,7 +118,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+P",),
         icon="copy",
-        wish=lambda w: w.docks.export(),
+        act=lambda w: w.docks.export(),
         enabled=_can_save,
     ),
     Action(
@@ -128,7 +127,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Close"),
         tip=QT_TRANSLATE_NOOP("actions", "Close the run, or the window if there is no run"),
         keys=("Ctrl+W",),
-        wish=lambda w: w.close_run(),
+        act=lambda w: w.close_run(),
         locked_when_presenting=True,
         line_before=True,
     ),
@@ -138,7 +137,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Quit"),
         tip=QT_TRANSLATE_NOOP("actions", "Close the program"),
         keys=("Ctrl+Q",),
-        wish=lambda w: w.close(),
+        act=lambda w: w.close(),
         locked_when_presenting=True,
     ),
     Action(
@@ -149,7 +148,7 @@ ACTIONS: tuple[Action, ...] = (
         named=undo_text,
         keys=("Ctrl+Z",),
         icon="undo",
-        wish=lambda w: w.session.undo(),
+        act=lambda w: w.session.undo(),
         enabled=lambda s: s.can_undo,
     ),
     Action(
@@ -160,7 +159,7 @@ ACTIONS: tuple[Action, ...] = (
         named=redo_text,
         keys=("Ctrl+Shift+Z", "Ctrl+Y"),
         icon="redo",
-        wish=lambda w: w.session.redo(),
+        act=lambda w: w.session.redo(),
         enabled=lambda s: s.can_redo,
     ),
     Action(
@@ -172,7 +171,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+C",),
         icon="copy",
-        wish=lambda w: w.docks.copy(),
+        act=lambda w: w.docks.copy(),
         enabled=_can_save,
         line_before=True,
     ),
@@ -183,7 +182,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "The tokens generated so far, as text"),
         keys=("Ctrl+Shift+C",),
         icon="copy",
-        wish=lambda w: w.files.copy_generated(),
+        act=lambda w: w.files.copy_generated(),
         enabled=_has_steps,
     ),
     Action(
@@ -194,7 +193,7 @@ ACTIONS: tuple[Action, ...] = (
             "actions",
             "Add a line to copied and saved pictures: view, model and prompt",
         ),
-        wish=lambda w: w.preferences.toggle("captions"),
+        act=lambda w: w.preferences.toggle("captions"),
         preference="captions",
         line_before=True,
     ),
@@ -203,7 +202,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="edit",
         text=QT_TRANSLATE_NOOP("actions", "Single letters are shortcuts"),
         tip=QT_TRANSLATE_NOOP("actions", "Off: single letters (R, M, C, E) do nothing"),
-        wish=lambda w: w.preferences.toggle("letter_keys"),
+        act=lambda w: w.preferences.toggle("letter_keys"),
         preference="letter_keys",
     ),
     Action(
@@ -215,7 +214,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Home",),
         icon="reset",
-        wish=lambda w: w.session.reset(),
+        act=lambda w: w.session.reset(),
         enabled=lambda s: s.trace is not None,
     ),
     Action(
@@ -225,7 +224,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Remove the last generated token"),
         keys=("Left",),
         icon="back",
-        wish=lambda w: w.session.back(),
+        act=lambda w: w.session.back(),
         enabled=_has_steps,
     ),
     Action(
@@ -235,7 +234,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Run one forward pass and choose one token"),
         keys=("Space", "Right", "Ctrl+Return"),
         icon="step",
-        wish=lambda w: w.session.step(),
+        act=lambda w: w.session.step(),
         enabled=_can_step,
     ),
     Action(
@@ -245,7 +244,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Generate until an end token, or until you pause"),
         keys=("R",),
         icon="run",
-        wish=lambda w: w.run_or_pause(),
+        act=lambda w: w.run_or_pause(),
         enabled=_can_step,
         checked=lambda s: s.status.activity == "running",
         checked_text=QT_TRANSLATE_NOOP("actions", "Pause"),
@@ -258,7 +257,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "On: a token attends only to itself and earlier tokens"),
         keys=("M",),
         icon="mask",
-        wish=lambda w: w.session.set_causal_mask(not w.session.state.request.causal_mask),
+        act=lambda w: w.session.set_causal_mask(not w.session.state.request.causal_mask),
         enabled=_can_switch_mask,
         checked=lambda s: s.request.causal_mask,
         line_before=True,
@@ -272,7 +271,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+K",),
         icon="cache",
-        wish=lambda w: w.session.set_cache(not w.session.state.request.cache),
+        act=lambda w: w.session.set_cache(not w.session.state.request.cache),
         enabled=lambda s: s.request.causal_mask,
         checked=lambda s: s.request.uses_cache,
     ),
@@ -286,7 +285,7 @@ ACTIONS: tuple[Action, ...] = (
             "and why",
         ),
         icon="padding",
-        wish=lambda w: w.docks.open("padding"),
+        act=lambda w: w.docks.open("padding"),
     ),
     Action(
         id="check",
@@ -294,7 +293,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Run self-check"),
         tip=QT_TRANSLATE_NOOP("actions", "Check this run against the model's own computation"),
         icon="check",
-        wish=lambda w: w.session.run_self_check(),
+        act=lambda w: w.session.run_self_check(),
         enabled=lambda s: _has_steps(s) and s.card is not None and not s.busy,
         line_before=True,
     ),
@@ -308,7 +307,7 @@ ACTIONS: tuple[Action, ...] = (
             "files change.",
         ),
         icon="check",
-        wish=lambda w: w.session.test_model_again(),
+        act=lambda w: w.session.test_model_again(),
         enabled=lambda s: s.card is not None and not s.busy,
     ),
     *MODES,
@@ -319,7 +318,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Stop what the engine is doing"),
         keys=("Ctrl+.",),
         icon="stop",
-        wish=lambda w: w.session.cancel(),
+        act=lambda w: w.session.cancel(),
         enabled=lambda s: s.status.activity in ("loading", "running", "checking"),
         line_before=True,
     ),
@@ -331,7 +330,7 @@ ACTIONS: tuple[Action, ...] = (
             "actions", "Start a new engine process. Your run and prompt are kept."
         ),
         icon="engine",
-        wish=lambda w: w.restart_engine(),
+        act=lambda w: w.restart_engine(),
         locked_when_presenting=True,
     ),
     Action(
@@ -343,7 +342,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("C",),
         icon="mask",
-        wish=lambda w: w.compare_mask(),
+        act=lambda w: w.compare_mask(),
         enabled=_has_steps,
         checked=lambda s: s.comparing,
     ),
@@ -356,7 +355,7 @@ ACTIONS: tuple[Action, ...] = (
             "Find a token by number or text, or the heads that attend from one token to another",
         ),
         keys=("Ctrl+G", "Ctrl+F"),
-        wish=lambda w: w.go_to_token(),
+        act=lambda w: w.go_to_token(),
         enabled=_has_steps,
     ),
     Action(
@@ -364,7 +363,7 @@ ACTIONS: tuple[Action, ...] = (
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Entropy and surprisal in nats"),
         tip=QT_TRANSLATE_NOOP("actions", "Off: in bits. Saved tables do not change."),
-        wish=lambda w: w.preferences.toggle("nats"),
+        act=lambda w: w.preferences.toggle("nats"),
         preference="nats",
     ),
     Action(
@@ -374,7 +373,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Make everything larger"),
         keys=("Ctrl++", "Ctrl+="),
         icon="zoom-in",
-        wish=lambda w: w.look.zoom(+1),
+        act=lambda w: w.look.zoom(+1),
     ),
     Action(
         id="zoom-out",
@@ -383,7 +382,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Make everything smaller"),
         keys=("Ctrl+-",),
         icon="zoom-out",
-        wish=lambda w: w.look.zoom(-1),
+        act=lambda w: w.look.zoom(-1),
     ),
     Action(
         id="zoom-reset",
@@ -392,7 +391,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Back to the normal size"),
         keys=("Ctrl+0",),
         icon="fit",
-        wish=lambda w: w.look.zoom(0),
+        act=lambda w: w.look.zoom(0),
     ),
     Action(
         id="enlarge",
@@ -402,7 +401,7 @@ ACTIONS: tuple[Action, ...] = (
             "actions", "Maximise the panel you used last. Press again, or Esc, to restore it."
         ),
         keys=("F10", "E"),
-        wish=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),
+        act=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),
         line_before=True,
     ),
     Action(
@@ -411,7 +410,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Hide or show prompt and settings"),
         tip=QT_TRANSLATE_NOOP("actions", "Hide the left column to give the panels more room"),
         keys=("F9",),
-        wish=lambda w: w.presenter.show_settings(not w.presenter.settings_shown),
+        act=lambda w: w.presenter.show_settings(not w.presenter.settings_shown),
     ),
     Action(
         id="presenter",
@@ -422,7 +421,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("F11",),
         icon="presenter",
-        wish=lambda w: w.presenter.toggle(),
+        act=lambda w: w.presenter.toggle(),
         checked_text=QT_TRANSLATE_NOOP("actions", "Leave (F11)"),
         checked_icon="leave-presenter",
     ),
@@ -432,7 +431,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Reset layout"),
         tip=QT_TRANSLATE_NOOP("actions", "Restore the default arrangement of the panels"),
         icon="layout",
-        wish=lambda w: w.reset_layout(),
+        act=lambda w: w.reset_layout(),
     ),
     Action(
         id="help",
@@ -441,7 +440,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "What each panel shows, and all keyboard shortcuts"),
         keys=("F1",),
         icon="help",
-        wish=lambda w: w.show_help(),
+        act=lambda w: w.show_help(),
     ),
     Action(
         id="open-log",
@@ -449,13 +448,13 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Open log"),
         tip=QT_TRANSLATE_NOOP("actions", "Error details in a text file"),
         icon="help",
-        wish=lambda w: w.open_log(),
+        act=lambda w: w.open_log(),
     ),
     Action(
         id="about",
         menu="help",
         text=QT_TRANSLATE_NOOP("actions", "About Decoder Explorer"),
         tip=QT_TRANSLATE_NOOP("actions", "Version and licences"),
-        wish=lambda w: w.about(),
+        act=lambda w: w.about(),
     ),
 )

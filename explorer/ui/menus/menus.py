@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QObject
 from PySide6.QtGui import QAction, QIcon, QKeySequence
-from PySide6.QtWidgets import QMenu, QMenuBar
+from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
 from explorer.session.state import State
 from explorer.ui.access import mnemonics
 from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import Theme
+from explorer.ui.menus.action_window import ActionWindow
 from explorer.ui.menus.actions import ACTIONS, MENUS, Action
-
-if TYPE_CHECKING:
-    from explorer.ui.window import Window
 
 
 class Actions(QObject):
     """The table as Qt actions that follow the state."""
 
-    def __init__(self, window: Window, theme: Theme) -> None:
-        super().__init__(window)
+    def __init__(self, parent: QWidget, window: ActionWindow, theme: Theme) -> None:
+        """The keys work in `parent`, which is that `window` as Qt sees it."""
+        super().__init__(parent)
         self._presenting = False
         self._preferences = window.preferences
         self._state: State | None = None
@@ -31,12 +29,12 @@ class Actions(QObject):
         self._looks: dict[str, tuple[str, QIcon | None]] = {}
         self.by_id: dict[str, QAction] = {}
         for row in ACTIONS:
-            action = QAction(window)
+            action = QAction(parent)
             action.setObjectName(row.id)
             action.setStatusTip(_text(row.tip))
             action.setCheckable(row.checked is not None or row.preference is not None)
             action.triggered.connect(lambda _=False, row=row: self._carry_out(row, window))
-            window.addAction(action)
+            parent.addAction(action)
             self.by_id[row.id] = action
         self.set_theme(theme)
         self._bind()
@@ -59,8 +57,8 @@ class Actions(QObject):
         if self._state is not None:
             self.follow(self._state)
 
-    def _carry_out(self, row: Action, window: Window) -> None:
-        row.wish(window)
+    def _carry_out(self, row: Action, window: ActionWindow) -> None:
+        row.act(window)
         # Qt flips a checkable action by itself; the state alone says what is true.
         self.follow(window.session.state)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 from PySide6.QtWidgets import QMenu
@@ -30,8 +31,6 @@ def fill(menu: QMenu, take: Callable[[Sample], None]) -> None:
     """An entry for each; what to look at is its tip and goes to the status line."""
     menu.setToolTipsVisible(True)
     for sample in samples():
-        action = menu.addAction(
-            f"{sample.title}  ({sample.model})", lambda sample=sample: take(sample)
-        )
+        action = menu.addAction(f"{sample.title}  ({sample.model})", partial(take, sample))
         action.setToolTip(sample.look_at)
         action.setStatusTip(sample.look_at)

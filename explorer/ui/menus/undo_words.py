@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP
-
 from explorer.session.state import State
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 
 UNDO = {
     "": QT_TRANSLATE_NOOP("actions", "Undo"),

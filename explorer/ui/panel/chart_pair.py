@@ -6,6 +6,7 @@ With room for both they lie side by side; with less, one is seen and a list turn
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from PySide6.QtGui import QActionGroup, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
@@ -67,7 +68,7 @@ class ChartPair(QWidget):
         mnemonics.follow(menu)
         self._choices = QActionGroup(button)
         for place, name in enumerate(self._names):
-            choice = menu.addAction(name, lambda place=place: self.show_in_front(place))
+            choice = menu.addAction(name, partial(self.show_in_front, place))
             choice.setCheckable(True)
             self._choices.addAction(choice)
         button.setMenu(menu)

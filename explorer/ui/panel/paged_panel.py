@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QActionGroup
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 class Page(QWidget):
     """One page; its panel calls `show_state` only while it is the one that is seen."""
 
+    ID = ""  # names it in a session's file, among the pages of its panel
+    FORMER_ID = ""  # what files of before call it
     TITLE = ""
 
     def show_state(self, new: State) -> str | None:
@@ -62,15 +65,13 @@ class PagedPanel(Panel):
         self._chooser.setMenu(self._menu)
         self._choices = QActionGroup(self)
         self.content.addWidget(self._stack, 1)
-        layout = self.header.layout()
-        assert layout is not None
-        layout.insertWidget(layout.count() - 1, self._chooser)
+        self.header_row.insertWidget(self.header_row.count() - 1, self._chooser)
 
     def set_pages(self, *pages: Page) -> None:
         """The pages, in the order of the chooser."""
         for page in pages:
             self._stack.addWidget(page)
-            choice = self._menu.addAction(page.tr(page.TITLE), lambda p=page: self._turn(p))
+            choice = self._menu.addAction(page.tr(page.TITLE), partial(self._turn, page))
             choice.setCheckable(True)
             self._choices.addAction(choice)
         self._turn(pages[0])
@@ -87,11 +88,12 @@ class PagedPanel(Panel):
         self._turn(next(p for p in self._pages_in_order() if isinstance(p, page)))
 
     def choices(self) -> dict[str, str | float]:
-        return {"page": type(self.page).__name__, **self.page.choices()}
+        return {"page": self.page.ID, **self.page.choices()}
 
     def choose(self, choices: Mapping[str, str | float]) -> None:
+        wanted = choices.get("page")
         for page in self._pages_in_order():
-            if type(page).__name__ == choices.get("page"):
+            if wanted in (page.ID, page.FORMER_ID):
                 self._turn(page)
                 page.choose(choices)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QStandardPaths, Qt, Signal
+from PySide6.QtCore import QStandardPaths, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -25,6 +26,7 @@ from explorer.ui.files.export import Kind, View
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.scrolled import OneOf, Scrolled
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.settings.preferences import Preferences
 
 if TYPE_CHECKING:
@@ -143,30 +145,20 @@ class Panel(QWidget):
         views = self.views()
         for name, view in views.items():
             part = menu if len(views) == 1 else menu.addMenu(name)
-            part.addAction(self.tr("Copy picture"), lambda n=name, v=view: self._copy_picture(n, v))
+            part.addAction(self.tr("Copy picture"), partial(self._copy_picture, name, view))
+            part.addAction(self.tr("Save picture (PNG)…"), partial(self._save, name, view, "png"))
+            part.addAction(self.tr("Save drawing (SVG)…"), partial(self._save, name, view, "svg"))
             part.addAction(
-                self.tr("Save picture (PNG)…"), lambda n=name, v=view: self._save(n, v, "png")
-            )
-            part.addAction(
-                self.tr("Save drawing (SVG)…"), lambda n=name, v=view: self._save(n, v, "svg")
-            )
-            part.addAction(
-                self.tr("Save page to print (PDF)…"), lambda n=name, v=view: self._save(n, v, "pdf")
+                self.tr("Save page to print (PDF)…"), partial(self._save, name, view, "pdf")
             )
             if view.table is not None:
-                part.addAction(self.tr("Copy table"), lambda v=view: self._copy_table(v))
-                part.addAction(
-                    self.tr("Copy picture and table"), lambda n=name, v=view: self.copy(n, v)
-                )
-                part.addAction(
-                    self.tr("Save table (CSV)…"), lambda n=name, v=view: self._save(n, v, "csv")
-                )
+                part.addAction(self.tr("Copy table"), partial(self._copy_table, view))
+                part.addAction(self.tr("Copy picture and table"), partial(self.copy, name, view))
+                part.addAction(self.tr("Save table (CSV)…"), partial(self._save, name, view, "csv"))
             if view.array is not None:
-                part.addAction(
-                    self.tr("Save array (NPY)…"), lambda n=name, v=view: self._save(n, v, "npy")
-                )
+                part.addAction(self.tr("Save array (NPY)…"), partial(self._save, name, view, "npy"))
         menu.addSeparator()
-        for part in {menu, *(action.menu() for action in menu.actions() if action.menu())}:
+        for part in (menu, *menu.findChildren(QMenu)):
             mnemonics.follow(part)
         captioned = menu.addAction(self.tr("Caption under pictures"))
         captioned.setCheckable(True)
@@ -189,7 +181,7 @@ class Panel(QWidget):
         self.saving = Saving(self)
         self.saving.failed.connect(self.failed)
         header = QWidget()
-        row = QHBoxLayout(header)
+        self.header_row = row = QHBoxLayout(header)
         row.setContentsMargins(8, 0, 2, 0)
         row.setSpacing(6)
         row.addWidget(title)
@@ -205,8 +197,8 @@ class Panel(QWidget):
     def view_of(self, widget: QWidget | None) -> tuple[str, View] | None:
         """The view that a widget is in, by its name; else the first; None if there is none."""
         views = list(self.views().items())
-        for name, view in views if widget is not None else ():
-            if view.widget is widget or view.widget.isAncestorOf(widget):
+        for name, view in views:
+            if widget is not None and (view.widget is widget or view.widget.isAncestorOf(widget)):
                 return name, view
         return views[0] if views else None
 

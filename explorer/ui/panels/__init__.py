@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+from PySide6.QtCore import QCoreApplication
 
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.panel.panel import Panel
 from explorer.ui.panels.attention.panel import AttentionPanel
 from explorer.ui.panels.kv_cache.panel import KvCachePanel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -28,10 +28,11 @@ from explorer.session.branches import LIMIT_BYTES, Branch
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.session.undo_history import LIMIT_BYTES as UNDO_BYTES
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.canvases.tokens.branch_tree import BranchTree, Place
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.wording import exact_percent, information, unit

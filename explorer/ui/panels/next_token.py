@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QWidget
 
 from explorer.figures.prediction import next_token as figures
@@ -16,6 +15,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.canvases.tokens.token_bars import Bars, Row
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.threads.worker import Worker

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer.figures.text import tokens
 from explorer.session.session import Session
 from explorer.session.state import Experiment, State
-from explorer.ui.access.wheel_guard import TabWidget
 from explorer.ui.canvases.tokens.token_bars import Bars, Row
 from explorer.ui.kit import forms
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.kit.wheel_guard import TabWidget
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.wording import exact_percent, percent
@@ -141,9 +141,11 @@ class DrawsPanel(Panel):
     def _shown(self, name: str) -> Experiment | None:
         """An experiment, if it is about the prefix on screen."""
         state = self._state
-        found: Experiment | None = None if state is None else getattr(state, name)
-        fits = found is not None and state is not None
-        return found if fits and found.fits(state.trace, state.step_index) else None
+        if state is None:
+            return None
+        found: Experiment | None = getattr(state, name)
+        fits = found is not None and found.fits(state.trace, state.step_index)
+        return found if fits else None
 
     def _show_draws(self) -> None:
         found = self._shown("draws")
@@ -255,10 +257,11 @@ class DrawsPanel(Panel):
     def _first_rows(self) -> Iterator[Sequence[object]]:
         found = self._shown("draws")
         yield "id", "text", "exact_probability", "raw_probability", "drawn", "draws"
-        for row in found.facts["first"] if found else ():
+        facts: dict[str, Any] = found.facts if found else {"first": (), "count": 0}
+        for row in facts["first"]:
             text = tokens.visible(row["raw"])
             raw = row["raw_probability"]
-            yield row["id"], text, row["exact"], raw, row["drawn"], found.facts["count"]
+            yield row["id"], text, row["exact"], raw, row["drawn"], facts["count"]
 
     def _continuation_rows(self) -> Iterator[Sequence[object]]:
         found = self._shown("draws")
@@ -269,8 +272,9 @@ class DrawsPanel(Panel):
     def _found_rows(self) -> Iterator[Sequence[object]]:
         found = self._shown("found")
         yield "which", "ids", "text", "probability", "log_probability"
-        for name in ("greedy", "best") if found else ():
-            one = found.facts[name]
+        facts = found.facts if found else {}
+        for name in ("greedy", "best") if facts else ():
+            one = facts[name]
             text = tokens.visible(b"".join(one["raw"]))
             ids = " ".join(map(str, one["ids"]))
             yield name, ids, text, one["probability"], one["log_probability"]

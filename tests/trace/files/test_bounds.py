@@ -11,11 +11,11 @@ import pytest
 
 from explorer.trace.card import Capability, ModelCard
 from explorer.trace.files import dxt
-from explorer.trace.files.bounds import bound_of, require_bounded
 from explorer.trace.files.saved_extras import Beside, Sibling
 from explorer.trace.files.saved_view import Seen
 from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.trace import Trace
+from explorer.trace.wire.bounds import bound_of, require_bounded
 from tests.trace import leaves
 from tests.trace.batches import result, row
 from tests.trace.runs import edited, made_trace

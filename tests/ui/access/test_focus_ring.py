@@ -26,8 +26,9 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.ui.access.focus_ring import FocusRing, FocusRings
-from explorer.ui.access.wheel_guard import ComboBox, DoubleSpinBox, Slider, SpinBox, TabWidget
-from explorer.ui.look.theme import THEMES, Theme, apply
+from explorer.ui.kit.wheel_guard import ComboBox, DoubleSpinBox, Slider, SpinBox, TabWidget
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import THEMES, Theme
 from tests.ui.painted import contrasts, luminance, pixels
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import activate, resize, settle, show

@@ -36,7 +36,7 @@ def test_every_menu_of_the_window_can_be_walked_by_letters(stage: WindowStage) -
         letters = [row.replace("&&", "").partition("&")[2][:1].lower() for row in rows]
         assert all(letters), (menu.title(), rows)
         assert len(set(letters)) == len(letters), (menu.title(), rows)
-    assert stage.window.topbar.mask.text() == "Causal mask", "no mark beside the menus"
+    assert stage.window.topbar.mask_switch.text() == "Causal mask", "no mark beside the menus"
 
 
 def test_f10_takes_the_panel_with_the_focus_not_the_one_under_the_mouse(

@@ -104,14 +104,14 @@ def test_a_slider_keeps_arrows_but_not_space(stage: WindowStage) -> None:
 
 
 def test_the_mouse_leaves_no_focus_on_a_switch(stage: WindowStage) -> None:
-    switch = stage.window.topbar.mask
+    switch = stage.window.topbar.mask_switch
     stage.window.setFocus()
     QTest.mouseClick(switch, Qt.MouseButton.LeftButton)
     assert not switch.hasFocus()
 
 
 def test_space_on_a_focused_switch_switches_it(stage: WindowStage) -> None:
-    switch = stage.window.topbar.cache
+    switch = stage.window.topbar.cache_switch
     press(stage, switch, Qt.Key.Key_Space)
     assert not stage.state.request.cache
     assert steps_asked(stage) == 0

@@ -18,7 +18,8 @@ from explorer.figures.text.tokens import labels as labelled
 from explorer.trace.comparison import Comparison, other_side
 from explorer.ui.canvases.maps.arc_raster import rasterise
 from explorer.ui.canvases.maps.arcs import ArcView, _inks
-from explorer.ui.look.theme import LIGHT, THEMES, Theme, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import LIGHT, THEMES, Theme
 from explorer.ui.panels.attention.arcs_page import ArcsPage
 from tests.figures.runs import Run
 from tests.ui.waiting import show

@@ -19,7 +19,8 @@ from explorer.figures.drawing.colormaps import lut
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.maps.atlas import AtlasView
 from explorer.ui.canvases.maps.thumbnails import Sheet, SheetPlan
-from explorer.ui.look.theme import LIGHT, THEMES, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import LIGHT, THEMES
 from tests.figures.runs import Run
 from tests.ui import pointer
 from tests.ui.waiting import show, wait_until

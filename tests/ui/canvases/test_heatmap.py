@@ -20,7 +20,8 @@ from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.maps.heatmap import Heatmap
 from explorer.ui.canvases.maps.map_labels import MapLabels
 from explorer.ui.files import export
-from explorer.ui.look.theme import DARK, LIGHT, THEMES, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import DARK, LIGHT, THEMES
 from tests.ui import pointer
 from tests.ui.waiting import settle, show, wait_until
 

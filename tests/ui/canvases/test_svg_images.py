@@ -21,7 +21,8 @@ from explorer.ui.canvases.maps import svg_images
 from explorer.ui.canvases.maps.heatmap import Heatmap
 from explorer.ui.files import export
 from explorer.ui.files.export import View
-from explorer.ui.look.theme import LIGHT, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import LIGHT
 from explorer.ui.panel.panel import Panel
 from tests.ui.waiting import wait_until
 

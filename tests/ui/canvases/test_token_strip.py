@@ -14,7 +14,8 @@ from explorer.trace.step import Origin, Token
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.tokens.token_box import paint_box
 from explorer.ui.canvases.tokens.token_strip import TokenStrip
-from explorer.ui.look.theme import HIGH_CONTRAST, LIGHT, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import HIGH_CONTRAST, LIGHT
 from tests.ui import pointer
 from tests.ui.waiting import settle, show
 

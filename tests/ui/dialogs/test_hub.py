@@ -91,7 +91,7 @@ def test_done_is_opened_with_a_click(stage: WindowStage) -> None:
     stage.say(m.Facts(run=stage.engine.last(m.Download).run, facts={"repo": REPO, "path": "/x"}))
     shown = dialog(stage)
     assert "now in the Hugging Face cache" in shown.offer.text()
-    shown.open.click()
+    shown.open_button.click()
     assert stage.engine.last(m.Load).model == REPO
     assert not shown.isVisible()
 
@@ -102,7 +102,7 @@ def test_what_has_arrived_is_looked_for_at_once(stage: WindowStage) -> None:
     assert not shown.fetch.isVisible()
     stage.say(m.Facts(run=stage.engine.last(m.Download).run, facts={"repo": REPO, "path": "/x"}))
     assert stage.engine.count(m.FindModels) == 1
-    assert shown.open.isVisible()
+    assert shown.open_button.isVisible()
 
 
 def test_what_went_wrong_is_said_there_and_can_be_tried_again(stage: WindowStage) -> None:
@@ -162,7 +162,7 @@ def test_one_of_several_gguf_files_is_chosen_fetched_and_opened(stage: WindowSta
     assert (fetched.repo, fetched.form) == (REPO, "tiny.F32.gguf")
     done = {"repo": REPO, "path": "/hub/tiny.F32.gguf", "open": "/hub/tiny.F32.gguf"}
     stage.say(m.Facts(run=fetched.run, facts=done))
-    shown.open.click()
+    shown.open_button.click()
     assert stage.engine.last(m.Load).model == "/hub/tiny.F32.gguf"
 
 

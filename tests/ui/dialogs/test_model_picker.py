@@ -76,7 +76,7 @@ def test_every_word_of_the_filter_must_occur(stage: WindowStage) -> None:
     assert current.name == "small"
     picker.filter.setText("nothing like it")
     assert names(picker) == []
-    assert not picker.open.isEnabled()
+    assert not picker.open_button.isEnabled()
 
 
 def test_sizes_sort_as_figures(stage: WindowStage) -> None:
@@ -97,7 +97,7 @@ def test_memory_is_weighed_for_the_dtype_before_anything_is_loaded(stage: Window
     picker.dtype.setCurrentText("bfloat16")
     assert "7.5 GiB in bfloat16 (weights 6 GiB, one run 1.5 GiB)" in picker.needs.text()
     assert picker.needs.property("look") == ""
-    picker.open.click()
+    picker.open_button.click()
     asked = stage.engine.last(m.Load)
     assert (asked.model, asked.dtype) == ("/models/big", "bfloat16")
     assert not picker.isVisible()
@@ -131,7 +131,7 @@ def test_another_model_can_be_opened_while_one_loads(stage: WindowStage) -> None
     stage.session.open_model("first")
     run = stage.engine.last(m.Load).run
     picker = opened(stage)
-    picker.open.click()
+    picker.open_button.click()
     assert stage.engine.last(m.Cancel).run == run
     assert stage.engine.last(m.Load).model == "/models/big"
 
@@ -175,7 +175,7 @@ def test_an_incomplete_download_is_shown_as_one_and_does_not_open(stage: WindowS
     assert picker.needs.text() == (
         "The download of late-Q4_K_M is incomplete. Let it finish, or start it again."
     )
-    assert not picker.open.isEnabled()
+    assert not picker.open_button.isEnabled()
     chosen: list[str] = []
     picker.chosen.connect(lambda *what: chosen.append(what[0]))
     QTest.keyClick(picker.filter, Qt.Key.Key_Return)

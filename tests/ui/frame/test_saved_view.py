@@ -138,6 +138,25 @@ def test_a_file_without_a_view_changes_none(stage: WindowStage, tmp_path: Path) 
     assert look(stage).shown == before.shown
 
 
+def test_a_page_is_found_by_its_id_and_by_what_older_files_call_it(
+    stage: WindowStage, tmp_path: Path
+) -> None:
+    stage.session.select(layer=1)
+    for written, read in (
+        ({"timings": "BothWaysPage", "kv-cache": "WhatIfPage"}, ("cache-comparison", "estimate")),
+        ({"timings": "steps", "kv-cache": "position"}, ("steps", "position")),
+        ({"timings": "PassesPage", "kv-cache": "LayersPage"}, ("passes", "layers")),
+    ):
+        seen = Seen(
+            shown=("timings", "kv-cache"),
+            choices={panel: {"page": page} for panel, page in written.items()},
+        )
+        dxt.save(made_trace(), tmp_path / "page.dxt", Beside(seen=seen))
+        opened(stage, tmp_path / "page.dxt")
+        chosen = look(stage).choices
+        assert (chosen["timings"]["page"], chosen["kv-cache"]["page"]) == read
+
+
 def test_names_that_are_not_known_are_passed_over(stage: WindowStage, tmp_path: Path) -> None:
     before = look(stage)
     odd = Seen(

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from explorer.trace.request import Sampling
 from explorer.trace.wire import messages as m
-from explorer.ui.access.wheel_guard import DoubleSpinBox
+from explorer.ui.kit.wheel_guard import DoubleSpinBox
 from tests.ui.stage import WindowStage
 
 
@@ -124,7 +124,7 @@ def test_a_number_is_taken_before_the_click_or_the_key_that_follows(stage: Windo
     text = window.stops.findChild(QLineEdit, options=Qt.FindChildOption.FindDirectChildrenOnly)
     text.setFocus()
     QTest.keyClicks(text, "END")
-    QTest.mouseClick(window.topbar.mask, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(window.topbar.mask_switch, Qt.MouseButton.LeftButton)
     assert stage.state.stops.strings == ("END",)
 
 

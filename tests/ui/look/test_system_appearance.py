@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.ui.look import system_appearance
 from explorer.ui.look.appearance import SYSTEM, Look
+from explorer.ui.look.apply_theme import apply
 from explorer.ui.look.system_appearance import SystemLook
-from explorer.ui.look.theme import LIGHT, apply, unit
+from explorer.ui.look.theme import LIGHT, unit
 from explorer.ui.settings.settings import Memory
 from tests.ui.stage import WindowStage
 

@@ -21,10 +21,11 @@ from PySide6.QtWidgets import (
 
 from explorer import places
 from explorer.figures.drawing.colormaps import COLOUR_MAPS, lut
-from explorer.ui.access.wheel_guard import Slider
+from explorer.ui.kit.wheel_guard import Slider
 from explorer.ui.look import theme as themes
+from explorer.ui.look.apply_theme import apply
 from explorer.ui.look.icons import icon
-from explorer.ui.look.theme import THEMES, Theme, apply, contrast, unit
+from explorer.ui.look.theme import THEMES, Theme, contrast, unit
 from explorer.ui.panels.timings.steps_page import _PARTS
 
 EVERY = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)

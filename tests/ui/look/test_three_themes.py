@@ -12,7 +12,8 @@ from explorer.figures.drawing.colormaps import COLOUR_MAPS, difference, lut
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.maps.heatmap import Frame, Heatmap
 from explorer.ui.canvases.maps.lut_image import FIRST_LEVEL
-from explorer.ui.look.theme import THEMES, Theme, apply, contrast
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import THEMES, Theme, contrast
 from tests.ui.painted import contrasts, luminance, pixels
 
 EVERY = pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)

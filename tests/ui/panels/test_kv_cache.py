@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel
 
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
-from explorer.ui.panels.kv_cache.estimate_page import WhatIfPage
+from explorer.ui.panels.kv_cache.estimate_page import EstimatePage
 from explorer.ui.panels.kv_cache.layers_page import LayersPage
 from explorer.ui.panels.kv_cache.panel import KvCachePanel
 from explorer.ui.panels.kv_cache.position_page import PositionPage
@@ -79,9 +79,9 @@ def test_a_larger_panel_tells_what_sharing_saves_and_what_context_is_left(
 def test_what_if_is_computed_without_a_run_and_called_computed(stage: WindowStage) -> None:
     panel = loaded(stage)
     asked = len(stage.engine.asked)
-    panel.turn_to(WhatIfPage)
+    panel.turn_to(EstimatePage)
     page = panel.page
-    assert isinstance(page, WhatIfPage)
+    assert isinstance(page, EstimatePage)
     assert "Computed: 4,096 bytes (4 KiB)" in words(panel)  # 64 bytes × its context of 64
     assert "MHA, keys for all 2 heads: 8 KiB" in words(panel)
     page._dtype.setCurrentText("bfloat16")
@@ -102,9 +102,9 @@ def test_what_if_is_computed_without_a_run_and_called_computed(stage: WindowStag
 
 def test_what_if_begins_anew_with_another_model(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel.turn_to(WhatIfPage)
+    panel.turn_to(EstimatePage)
     page = panel.page
-    assert isinstance(page, WhatIfPage)
+    assert isinstance(page, EstimatePage)
     page._length.setValue(7)
     stage.session.open_model("other")
     stage.drain()
@@ -115,7 +115,7 @@ def test_what_if_begins_anew_with_another_model(stage: WindowStage) -> None:
 
 def test_without_a_model_it_says_what_to_do(stage: WindowStage) -> None:
     panel = next(p for p in stage.window.docks.panels if isinstance(p, KvCachePanel))
-    panel.turn_to(WhatIfPage)
+    panel.turn_to(EstimatePage)
     assert panel.empty
     assert "Open a model" in words(panel)
 

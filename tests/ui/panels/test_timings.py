@@ -14,7 +14,7 @@ from explorer.trace.step import Step
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.charts.chart import Chart, Drawn
-from explorer.ui.panels.timings.cache_comparison_page import BothWaysPage
+from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.panel import TimingsPanel
 from explorer.ui.panels.timings.passes_page import PassesPage
 from explorer.ui.panels.timings.steps_page import StepsPage
@@ -186,10 +186,10 @@ def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStag
     assert len(drawn(passes.charts.first).series["MLP"][1]) > len(before)
 
 
-def ways(panel: TimingsPanel) -> BothWaysPage:
-    panel.turn_to(BothWaysPage)
+def ways(panel: TimingsPanel) -> CacheComparisonPage:
+    panel.turn_to(CacheComparisonPage)
     page = panel.page
-    assert isinstance(page, BothWaysPage)
+    assert isinstance(page, CacheComparisonPage)
     return page
 
 
@@ -314,7 +314,7 @@ def test_with_little_room_one_chart_is_seen_and_a_list_turns_to_the_other(
     page.charts.show_in_front(1)
     settle()
     assert (first.isVisible(), second.isVisible()) == (False, True)
-    assert timings(stage).choices() == {"page": "PassesPage", "chart": 1.0}
+    assert timings(stage).choices() == {"page": "passes", "chart": 1.0}
     stage.window.docks.enlarge(
         next(d for d in stage.window.docks.docks if d.panel is timings(stage))
     )

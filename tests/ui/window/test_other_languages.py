@@ -15,7 +15,8 @@ from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns
 from explorer.ui.canvases.charts.legend import Legend
 from explorer.ui.canvases.charts.marks import Entry
 from explorer.ui.canvases.tokens.token_bars import Bars, Row
-from explorer.ui.look.theme import LIGHT, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import LIGHT
 from explorer.wording import percent
 from tests.ui.painted import pixels
 from tests.ui.stage import WindowStage

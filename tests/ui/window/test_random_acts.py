@@ -164,7 +164,7 @@ class Player:
     def _check_screen(self) -> None:
         state, window = self.stage.state, self.stage.window
         assert window.prompt.edit.text() == state.request.prompt
-        assert window.topbar.mask.isChecked() == state.request.causal_mask
+        assert window.topbar.mask_switch.isChecked() == state.request.causal_mask
         tokens = state.prompt_tokens if state.trace is None else state.trace.tokens
         assert window.sequence.strip._tokens == tokens
         bars = window.notices

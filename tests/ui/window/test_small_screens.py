@@ -28,7 +28,8 @@ from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.scrolled import Scrolled
-from explorer.ui.look.theme import LIGHT, THEMES, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import LIGHT, THEMES
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import resize, show
 

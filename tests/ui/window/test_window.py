@@ -29,7 +29,8 @@ from explorer.ui.files.session_files import Files
 from explorer.ui.frame import presenter
 from explorer.ui.frame.status import figures
 from explorer.ui.kit.screen_fit import on_screen
-from explorer.ui.look import theme as themes
+from explorer.ui.look import apply_theme
+from explorer.ui.look.theme import unit
 from explorer.ui.settings.settings import Memory
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
@@ -139,8 +140,8 @@ def test_a_mask_that_is_off_cannot_be_overlooked(stage: WindowStage) -> None:
     notice = stage.window.notices.mask
     assert notice.isVisible()
     assert "KV cache is off" in notice.text
-    assert not stage.window.topbar.cache.isEnabled()
-    assert not stage.window.topbar.cache.isChecked()
+    assert not stage.window.topbar.cache_switch.isEnabled()
+    assert not stage.window.topbar.cache_switch.isChecked()
     button(notice, "Turn the mask on").click()
     assert stage.state.request.causal_mask
     assert not notice.isVisible()
@@ -426,8 +427,8 @@ def test_everything_is_dressed_once_to_leave_the_presenter_mode(
     stage.window.presenter.toggle()
     stage.paint()
     scales: list[float] = []
-    monkeypatch.setattr(themes, "dress", lambda app, theme, scale: scales.append(scale))
-    larger = themes.unit(stage.window) > 1  # not where the screen has no room for it
+    monkeypatch.setattr(apply_theme, "dress", lambda app, theme, scale: scales.append(scale))
+    larger = unit(stage.window) > 1  # not where the screen has no room for it
     stage.window.presenter.toggle()
     assert scales == ([1.0] if larger else [])
 

@@ -45,5 +45,5 @@ def mixed(theme: Theme, colour: str, strength: float) -> QColor:
     if strength >= 1:
         return full
     card = QColor(theme.card)
-    pairs = zip(full.getRgb()[:3], card.getRgb()[:3], strict=True)
-    return QColor(*(round(b + (a - b) * strength) for a, b in pairs))
+    parts = ((c.red(), c.green(), c.blue()) for c in (full, card))
+    return QColor(*(round(b + (a - b) * strength) for a, b in zip(*parts, strict=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -76,7 +76,8 @@ class Legend(QWidget):
             painter.drawRect(box)
         else:
             painter.setPen(QPen(colour, 2))
-            painter.drawLine(box.left(), box.center().y(), box.right(), box.center().y())
+            middle = box.center().y()
+            painter.drawLine(QPointF(box.left(), middle), QPointF(box.right(), middle))
             self._dot(painter, box, colour, entry.look)
 
     def _dot(self, painter: QPainter, box: QRectF, colour: QColor, look: str) -> None:

@@ -33,8 +33,8 @@ class Paint:
         if self.strength >= 1:
             return full
         card = QColor(theme.card)
-        pairs = zip(full.getRgb()[:3], card.getRgb()[:3], strict=True)
-        return QColor(*(round(b + (a - b) * self.strength) for a, b in pairs))
+        parts = ((c.red(), c.green(), c.blue()) for c in (full, card))
+        return QColor(*(round(b + (a - b) * self.strength) for a, b in zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -345,7 +345,7 @@ class _Ruler(pg.AxisItem):
         own = QRectF(QPointF(), self.size())
         return own if self.orientation == "bottom" else own | self.whole
 
-    def generateDrawSpecs(self, painter: QPainter) -> tuple[Any, ...]:
+    def generateDrawSpecs(self, painter: QPainter | None) -> tuple[Any, ...]:
         """The line of the axis, the ticks, and their words: as pyqtgraph draws them."""
         low, high = self.range
         ticks = self.ticks(low, high) if high > low else []
@@ -498,7 +498,7 @@ class _Words(QGraphicsSimpleTextItem):
         self.setPos(found.topLeft())
         return found
 
-    def paint(self, painter: QPainter, option: Any, widget: QWidget | None = None) -> None:
+    def paint(self, painter: QPainter, option: Any, widget: Any = None) -> None:
         painter.fillRect(self.boundingRect().adjusted(-1, 1, 1, -1), self._ground)
         super().paint(painter, option, widget)
 

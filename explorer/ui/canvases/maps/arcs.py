@@ -237,7 +237,7 @@ class ArcView(CursorMap):
         strip = QRectF(_SIDE, room, self._plot.width(), 1e9)
         names = self._names
         names.paint_keys(painter, self.view, strip, self._theme)
-        marks = [(self._query, "accent")] if self._query is not None else []
+        marks = [(self._query, "accent")]
         marks.append((self._key if self._cursor is None else self._cursor[1], "selection"))
         for slot, mark in marks:
             if slot is not None and slot < self.view.columns:
@@ -268,7 +268,8 @@ def _inks(theme: Theme, signed: bool) -> list[int]:
         table[3::2] = _ink(colours[127 - far], alpha)
     else:
         weak, strong = (
-            np.array(QColor(name).getRgbF()[:3]) for name in (theme.strong_border, theme.accent)
+            np.array([c.redF(), c.greenF(), c.blueF()])
+            for c in map(QColor, (theme.strong_border, theme.accent))
         )
         table[1:128] = _ink(weak + (strong - weak) * share[:, None] ** 0.5, alpha)
     return [int(ink) for ink in table]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
@@ -63,7 +65,7 @@ class KeyLine(QWidget):
             lambda at: self._scale(painter, metrics, at, change.low, change.high, signed, name),
         ]
         for brush, words in swatches(self._theme, self.devicePixelRatioF(), self._padding):
-            pieces.append(lambda at, b=brush, w=words: self._swatch(painter, metrics, at, b, w))
+            pieces.append(partial(self._swatch, painter, metrics, brush, words))
         at = QPointF(2, 0)
         for piece in pieces:
             end = piece(at)
@@ -108,7 +110,7 @@ class KeyLine(QWidget):
         return end
 
     def _swatch(
-        self, painter: QPainter, metrics: QFontMetricsF, at: QPointF, brush: QBrush, words: str
+        self, painter: QPainter, metrics: QFontMetricsF, brush: QBrush, words: str, at: QPointF
     ) -> float:
         """The same for a swatch with its word."""
         u, line = unit(self), metrics.height()

@@ -313,8 +313,9 @@ class TokenStrip(QAbstractScrollArea):
 
     def _part(self, slot: int) -> Part | None:
         """What a prompt's token is for in a chat; None of any other token."""
-        chat = self._parts is not None and self._tokens[slot].origin == "prompt"
-        return self._parts.part(slot) if chat else None
+        if self._parts is None or self._tokens[slot].origin != "prompt":
+            return None
+        return self._parts.part(slot)
 
     def _describe(self, aloud: bool = False) -> None:
         slot = self._over if self._over is not None else self._selected

@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from explorer.figures.attention.map_request import Beside
 from explorer.trace.trace import Trace
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.panels.attention import words
 
 

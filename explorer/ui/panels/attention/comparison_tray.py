@@ -8,7 +8,7 @@ from math import floor, log10
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -28,6 +28,7 @@ from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Paint, legend_of
 from explorer.ui.canvases.tokens.token_bars import Bars, Row
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.threads.worker import Worker
 from explorer.wording import exact_percent, percent
@@ -273,8 +274,8 @@ class Tray(QWidget):
         self.next = NextTokenBox(theme)
         self.prefix = PrefixBox(theme)
         self.prefix.asked.connect(measure)
-        self.prefix.asked.connect(lambda: self.details.setChecked(True))
         self.details = QToolButton()
+        self.prefix.asked.connect(lambda: self.details.setChecked(True))
         self.details.setText(self.tr("Details"))
         self.details.setToolTip(
             self.tr("Both distributions of the next token, and the prefix experiment")

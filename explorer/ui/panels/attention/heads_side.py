@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Kind
 from explorer.figures.attention.map_request import Which
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.canvases.maps.atlas import AtlasView
 from explorer.ui.canvases.maps.thumbnails import Sheet
+from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention.go_to import GoTo
 

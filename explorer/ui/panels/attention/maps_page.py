@@ -180,8 +180,9 @@ class MapsPage(QWidget):
         self.key.set_colours(name)
 
     def set_theme(self, theme: Theme) -> None:
-        for part in (*self.maps, self.key):
-            part.set_theme(theme)
+        for one in self.maps:
+            one.set_theme(theme)
+        self.key.set_theme(theme)
 
     def go_to(self, query: int, key: int) -> None:
         self.maps[0].go_to(query, key)

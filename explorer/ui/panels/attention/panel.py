@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt, QTimer
-from PySide6.QtWidgets import QSplitter, QWidget
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 
 from explorer.figures.attention import map_blocks
 from explorer.figures.attention.atlas import Atlas
@@ -18,10 +18,10 @@ from explorer.figures.text.tokens import Label, extended, find
 from explorer.session.state import State, only_points
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.canvases.maps.thumbnails import Sheet
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales, tables, words
@@ -415,7 +415,7 @@ class AttentionPanel(Panel):
         self._part = [one for one in part if isinstance(one, float)]
         self.pages.zoom(0)
 
-    def _lists(self) -> dict[str, ComboBox]:
+    def _lists(self) -> dict[str, QComboBox]:
         return {
             "view": self.tools.view,
             "figure": self.tools.figure,

@@ -57,8 +57,10 @@ class RowPage(QWidget):
         self._redraw()
 
     def set_theme(self, theme: Theme) -> None:
-        for part in (self.alone, *self.charts, self.bars, self.beside):
-            part.set_theme(theme)
+        for chart in (self.alone, *self.charts):
+            chart.set_theme(theme)
+        for bars in (self.bars, self.beside):
+            bars.set_theme(theme)
 
     @property
     def bars_shown(self) -> Bars:

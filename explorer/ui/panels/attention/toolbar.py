@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
@@ -23,9 +24,9 @@ from explorer.figures.attention.head_means import Figure
 from explorer.figures.drawing.colormaps import COLOUR_MAPS
 from explorer.figures.drawing.colour_scale import Scale
 from explorer.ui.access import mnemonics
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.flow import Flow
+from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panels.attention import scales
@@ -126,7 +127,7 @@ class Tools(QWidget):
             ("zoom-out", self.tr("Smaller cells\t-"), 1 / 1.5),
             ("fit", self.tr("The whole map\t0"), 0.0),
         ):
-            act = menu.addAction(words, lambda factor=factor: self.zoomed.emit(factor))
+            act = menu.addAction(words, partial(self.zoomed.emit, factor))
             self._acts.append((act, name))
         menu.addAction(self.tr("Go to token…\tCtrl+G"), self.goTo.emit)
         menu.addSeparator()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QVBoxLayout
 
 from explorer.figures.cost.cache import bytes_text, short_bytes
@@ -14,11 +13,12 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.card import ModelCard
 from explorer.trace.fingerprint import same_weights
-from explorer.ui.access.wheel_guard import ComboBox
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.kit import forms
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page
 from explorer.ui.panel.panel import View
@@ -27,10 +27,12 @@ _SPINS = (66, 104)  # pixels at a zoom of 1: four digits, and eight with their c
 _MOST_TOKENS, _MOST_BATCH, _LENGTHS = 10_000_000, 4_096, 8
 
 
-class WhatIfPage(Page):
+class EstimatePage(Page):
     """Needs no run: the card of the model is enough, but for recurrent states."""
 
-    TITLE = QT_TRANSLATE_NOOP("WhatIfPage", "What if")
+    ID = "estimate"
+    FORMER_ID = "WhatIfPage"
+    TITLE = QT_TRANSLATE_NOOP("EstimatePage", "What if")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()

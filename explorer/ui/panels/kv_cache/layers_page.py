@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 
 from explorer.figures.cost import cache as figures
 from explorer.figures.cost.cache import CacheFigure, bytes_text, short_bytes
@@ -14,6 +13,7 @@ from explorer.session.state import State
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
@@ -23,6 +23,8 @@ from explorer.ui.panels.kv_cache.words import FORMULA, KIND_COLOURS, tr
 class LayersPage(ChartPairPage):
     """Columns are measured on the cache's own tensors; the dashes are the formula."""
 
+    ID = "layers"
+    FORMER_ID = "LayersPage"
     TITLE = QT_TRANSLATE_NOOP("LayersPage", "Layers")
 
     def __init__(self, session: Session, theme: Theme) -> None:
@@ -30,10 +32,10 @@ class LayersPage(ChartPairPage):
         self._figure: CacheFigure | None = None
         along = Axis(self.tr("layer"), whole=True), Axis(self.tr("step"), whole=True)
         up = Axis(self.tr("cache"), short_bytes, binary=True)
-        layers = ColumnChart(theme, along[0], up, self._layer_tip)
+        self._layers = layers = ColumnChart(theme, along[0], up, self._layer_tip)
         layers.setAccessibleName(self.tr("Cache bytes by layer"))
         layers.picked.connect(lambda layer: session.select(layer=layer))
-        growth = ColumnChart(theme, along[1], up, self._growth_tip)
+        self._growth = growth = ColumnChart(theme, along[1], up, self._growth_tip)
         growth.setAccessibleName(self.tr("Cache bytes after each step"))
         growth.picked.connect(lambda step: session.select(step=step))
         names = self.tr("Memory by layer"), self.tr("Memory over steps")
@@ -53,8 +55,8 @@ class LayersPage(ChartPairPage):
             return self.tr("The cache is {0}.").format(figure.off_reason)
         layer = min(new.selection.layer, len(figure.layer_bytes) - 1)
         legend = _legend(figure)
-        self.charts.first.set_columns(_layer_columns(figure, legend), selected=layer)
-        self.charts.second.set_columns(_growth_columns(figure, legend), selected=index)
+        self._layers.set_columns(_layer_columns(figure, legend), selected=layer)
+        self._growth.set_columns(_growth_columns(figure, legend), selected=index)
         self.charts.set_words(self._headline(figure), self._formula(figure), self._more(figure))
         return None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QWidget
 
 from explorer.session.session import Session
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.paged_panel import PagedPanel
-from explorer.ui.panels.kv_cache.estimate_page import WhatIfPage
+from explorer.ui.panels.kv_cache.estimate_page import EstimatePage
 from explorer.ui.panels.kv_cache.layers_page import LayersPage
 from explorer.ui.panels.kv_cache.position_page import PositionPage
 
@@ -29,5 +29,5 @@ class KvCachePanel(PagedPanel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self.set_pages(
-            LayersPage(session, theme), WhatIfPage(session, theme), PositionPage(session, theme)
+            LayersPage(session, theme), EstimatePage(session, theme), PositionPage(session, theme)
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QPushButton, QVBoxLayout
 
 from explorer.figures.cost import kv_strips as figures
@@ -16,6 +15,7 @@ from explorer.session.state import State
 from explorer.ui.canvases.maps.kv_strips import StripsView
 from explorer.ui.kit import forms
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.paged_panel import Page
 from explorer.ui.panel.panel import View
@@ -24,6 +24,8 @@ from explorer.ui.panel.panel import View
 class PositionPage(Page):
     """Keys are in the trace; values are read off the engine's cache when asked for."""
 
+    ID = "position"
+    FORMER_ID = "PositionPage"
     TITLE = QT_TRANSLATE_NOOP("PositionPage", "Keys and values")
 
     def __init__(self, session: Session, theme: Theme) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+from PySide6.QtCore import QCoreApplication
+
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 
 KIND_COLOURS = {
     "full": "prefill",  # not "final": in the high contrast theme that is the selection's too

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from explorer.figures.text.sentences import fitting
@@ -13,6 +13,7 @@ from explorer.session.state import State
 from explorer.trace.card import ModelCard
 from explorer.trace.found_models import Recipe
 from explorer.ui.files import caption
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.model import card_text

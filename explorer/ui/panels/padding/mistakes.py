@@ -102,9 +102,9 @@ class Mistakes(QScrollArea):
         """Beside each switch, what it does to this batch."""
         for name, switch in self.fed.items():
             switch.show_effect("" if result is None else figures.effect_words(result, name))
-        for name, switch in self.loss.items():
-            measured = result is not None and result.request.loss
-            switch.show_effect(losses.effect_words(result, name) if measured else "")
+        measured = result if result is not None and result.request.loss else None
+        for kind, switch in self.loss.items():
+            switch.show_effect("" if measured is None else losses.effect_words(measured, kind))
 
 
 def _heading(text: str) -> QLabel:

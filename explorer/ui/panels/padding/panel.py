@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QTimer
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import (
     QButtonGroup,
     QHBoxLayout,
@@ -23,10 +23,11 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
-from explorer.ui.access.wheel_guard import SpinBox, TabWidget
 from explorer.ui.files import caption
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.flow import Flow
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.kit.wheel_guard import SpinBox, TabWidget
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.padding.mistakes import Mistakes

@@ -25,8 +25,8 @@ from explorer.figures.prediction import sampling as figures
 from explorer.figures.prediction.sampling import Chain, Orders
 from explorer.sampling import Stage
 from explorer.trace.request import ORDER, Sampling
-from explorer.ui.access.wheel_guard import DoubleSpinBox
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.kit.wheel_guard import DoubleSpinBox
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.sampling import words
 from explorer.ui.panels.sampling.distribution_charts import DistributionCharts, OneStage
@@ -172,7 +172,8 @@ class ChainView(QWidget):
         # Without a choice of the user's: the last stage that cut anything, else that did anything.
         active = [stage for stage in chain.stages if stage.active]
         cut = [stage for stage in active if stage.mass_kept < 1]
-        row = row_of.get(self._stage, row_of[(cut or active)[-1].name])
+        usual = row_of[(cut or active)[-1].name]
+        row = next((row for name, row in row_of.items() if name == self._stage), usual)
         if row != table.currentRow():
             table.selectRow(row)
         height = table.horizontalHeader().height() + 4

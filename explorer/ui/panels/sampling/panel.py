@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from explorer.figures.prediction import sampling as figures
@@ -15,8 +15,9 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Sampling
 from explorer.trace.step import Token
-from explorer.ui.access.wheel_guard import TabWidget
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.kit.wheel_guard import TabWidget
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.sampling import words

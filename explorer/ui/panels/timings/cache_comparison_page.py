@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QProgressBar, QPushButton, QVBoxLayout
 
 from explorer.figures.cost.timing import ms_text
@@ -15,6 +14,7 @@ from explorer.ui.canvases.charts.axis import Axis, plain
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
 from explorer.ui.kit import forms
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
@@ -22,10 +22,12 @@ from explorer.ui.panel.panel import View
 _MOST_TOKENS = 512
 
 
-class BothWaysPage(ChartPairPage):
+class CacheComparisonPage(ChartPairPage):
     """Run on request: it takes as many passes again as it makes tokens, twice."""
 
-    TITLE = QT_TRANSLATE_NOOP("BothWaysPage", "Cache on and off")
+    ID = "cache-comparison"
+    FORMER_ID = "BothWaysPage"
+    TITLE = QT_TRANSLATE_NOOP("CacheComparisonPage", "Cache on and off")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QWidget
 
 from explorer.session.session import Session
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.paged_panel import PagedPanel
-from explorer.ui.panels.timings.cache_comparison_page import BothWaysPage
+from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.passes_page import PassesPage
 from explorer.ui.panels.timings.steps_page import StepsPage
 
@@ -26,5 +26,7 @@ class TimingsPanel(PagedPanel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self.set_pages(
-            PassesPage(session, theme), StepsPage(session, theme), BothWaysPage(session, theme)
+            PassesPage(session, theme),
+            StepsPage(session, theme),
+            CacheComparisonPage(session, theme),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 
 from explorer.figures.cost import timing as figures
 from explorer.figures.cost.timing import PIECES, TimingFigure, ms_text
@@ -15,6 +14,7 @@ from explorer.trace.memory_bandwidth import Traffic
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
@@ -24,6 +24,8 @@ from explorer.ui.panels.timings import words
 class PassesPage(ChartPairPage):
     """Prefill, decode and recompute by colour; attention, MLP and the rest by its strength."""
 
+    ID = "passes"
+    FORMER_ID = "PassesPage"
     TITLE = QT_TRANSLATE_NOOP("PassesPage", "Passes")
 
     def __init__(self, session: Session, theme: Theme) -> None:
@@ -31,10 +33,14 @@ class PassesPage(ChartPairPage):
         self._session = session
         self._figure: TimingFigure | None = None
         up = Axis(self.tr("time"), ms_text)
-        passes = ColumnChart(theme, Axis(self.tr("step"), whole=True), up, self._pass_tip)
+        self._passes = passes = ColumnChart(
+            theme, Axis(self.tr("step"), whole=True), up, self._pass_tip
+        )
         passes.setAccessibleName(self.tr("Time of each pass"))
         passes.picked.connect(lambda step: session.select(step=step))
-        layers = ColumnChart(theme, Axis(self.tr("layer"), whole=True), up, self._layer_tip)
+        self._layers = layers = ColumnChart(
+            theme, Axis(self.tr("layer"), whole=True), up, self._layer_tip
+        )
         layers.setAccessibleName(self.tr("Time of each layer in the selected pass"))
         layers.picked.connect(self._pick_layer)
         tip = self.tr("Median of the passes after the prefill, warm-up left out; "
@@ -55,8 +61,8 @@ class PassesPage(ChartPairPage):
         self._figure = figure
         phase = figure.passes[index].phase
         legend = words.legend(figure, phase)
-        self.charts.first.set_columns(_pass_columns(figure, new.floor, legend), selected=index)
-        self.charts.second.set_columns(_layer_columns(figure, phase, legend))
+        self._passes.set_columns(_pass_columns(figure, new.floor, legend), selected=index)
+        self._layers.set_columns(_layer_columns(figure, phase, legend))
         self.charts.set_words(
             words.speed(figure), words.positions(figure), words.bound(figure, new.floor)
         )

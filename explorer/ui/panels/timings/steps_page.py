@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 
 from explorer.figures.cost import timing as figures
 from explorer.figures.cost.timing import Pass, TimingFigure, ms_text
@@ -14,6 +13,7 @@ from explorer.session.state import State
 from explorer.ui.canvases.charts.column_parts import Columns, Part
 from explorer.ui.canvases.charts.columns import ColumnChart
 from explorer.ui.canvases.charts.legend import Entry
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import View
 from explorer.ui.panel.twin_charts import TwinCharts, TwinPage
@@ -26,6 +26,8 @@ _PARTS = ("", "rest", "muted", "raw", "final")  # colours, in the order of `Pass
 class StepsPage(TwinPage):
     """What a watched step costs beside the model's own pass; the parts add up to the whole."""
 
+    ID = "steps"
+    FORMER_ID = "StepsPage"
     TITLE = QT_TRANSLATE_NOOP("StepsPage", "Whole steps")
 
     def __init__(self, session: Session, theme: Theme) -> None:

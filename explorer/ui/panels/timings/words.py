@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QT_TRANSLATE_NOOP, QCoreApplication
+from PySide6.QtCore import QCoreApplication
 
 from explorer.figures.cost.timing import PIECES, Pass, TimingFigure, ms_text
 from explorer.trace.memory_bandwidth import Traffic
 from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 
 PIECE_WORDS = {
     "embedding": QT_TRANSLATE_NOOP("timings", "embedding"),

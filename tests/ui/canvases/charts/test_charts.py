@@ -20,7 +20,8 @@ from explorer.ui.canvases.charts.chart import Chart, Drawn
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.canvases.charts.marks import Entry, Figure, Line, Paint, legend_of
 from explorer.ui.files import export
-from explorer.ui.look.theme import LIGHT, THEMES, Theme, apply
+from explorer.ui.look.apply_theme import apply
+from explorer.ui.look.theme import LIGHT, THEMES, Theme
 from tests.ui import pointer
 from tests.ui.waiting import settle, show
 

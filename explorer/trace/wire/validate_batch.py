@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from explorer.trace.batch import MISTAKES, BatchResult, BatchRow, Ranked
-from explorer.trace.files.bounds import require_bounded
+from explorer.trace.wire.bounds import require_bounded
 
 
 def require_sound_batch(result: BatchResult) -> None:

@@ -7,9 +7,9 @@ from itertools import accumulate
 import numpy as np
 
 from explorer.trace.attention import LayerRecord, Mask
-from explorer.trace.files.bounds import require_bounded
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
+from explorer.trace.wire.bounds import require_bounded
 
 _FLOATS = {"float32", "float16", "bfloat16"}
 _ORIGINS = {"prompt", "generated", "forced", "padding"}

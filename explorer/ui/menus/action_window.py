@@ -1,0 +1,47 @@
+"""What the table of actions asks of a window."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from explorer.session.session import Session
+from explorer.ui.files.session_files import Files
+from explorer.ui.frame.docks import Docks
+from explorer.ui.frame.presenter import Presenter
+from explorer.ui.look.appearance import Look
+from explorer.ui.settings.preferences import Preferences
+
+
+class ActionWindow(Protocol):
+    """Its parts, and what it does by itself."""
+
+    session: Session
+    files: Files
+    docks: Docks
+    presenter: Presenter
+    look: Look
+    preferences: Preferences
+
+    def choose_model(self) -> None: ...
+
+    def download_model(self) -> None: ...
+
+    def run_or_pause(self) -> None: ...
+
+    def restart_engine(self) -> None: ...
+
+    def go_to_token(self) -> None: ...
+
+    def compare_mask(self) -> None: ...
+
+    def close_run(self) -> None: ...
+
+    def close(self) -> bool: ...
+
+    def reset_layout(self) -> None: ...
+
+    def show_help(self) -> None: ...
+
+    def open_log(self) -> None: ...
+
+    def about(self) -> None: ...
