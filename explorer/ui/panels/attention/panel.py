@@ -379,6 +379,7 @@ class AttentionPanel(Panel):
         self.heads.go_to.show_ranking(found, self._labels)
         if self._look is not None:
             self.heads.go_to.set_selected(self._look.layer, self._look.head)
+        self.heads.go_to.heads.scrollToTop()  # the best are what was asked for
 
     def _rank_again(self, look: Look) -> None:
         """The same pair in other passes, as far as they have read both."""

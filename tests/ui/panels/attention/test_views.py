@@ -167,6 +167,12 @@ def test_a_query_and_a_key_tell_the_heads_with_most_weight(board: Board) -> None
     first = box.heads.item(0)
     assert first.text() == f"L{ranked[0][0]} H{ranked[0][1]}   {percent(weights[ranked[0]])}"
     assert "token 4 '\u2068␣dog\u2069' to token 2" in _said(board)
+    last = box.heads.count() - 1
+    board.select(layer=ranked[last][0], head=ranked[last][1])
+    box.wanted.emit("4", "2")
+    board.settle()
+    assert box.heads.currentRow() == last
+    assert box.heads.visualItemRect(box.heads.item(0)).top() >= 0, "the best head is seen"
     for row in (2, 0):
         where = box.heads.visualItemRect(box.heads.item(row)).center()
         QTest.mouseClick(box.heads.viewport(), Qt.MouseButton.LeftButton, pos=where)
