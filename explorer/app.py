@@ -139,7 +139,7 @@ def _catch_surprises(window: Window, session: Session) -> None:
         if session.state.error != words:  # the same again and again must not change the state
             session.report(words)
 
-    sys.excepthook = on_exception  # type: ignore[assignment]
+    sys.excepthook = on_exception
     threading.excepthook = lambda a: _log.error(
         "in thread %s: %s",
         a.thread and a.thread.name,

@@ -55,6 +55,7 @@ from explorer.ui.look.appearance import SYSTEM, Look
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus import sample_prompts
 from explorer.ui.menus.menus import Actions, fill
+from explorer.ui.panels.attention.panel import AttentionPanel
 from explorer.ui.settings.preferences import Preferences
 from explorer.ui.settings.settings import Memory
 
@@ -319,8 +320,13 @@ class Window(PresentedWindow):
         dialog.answered.connect(self.session.answer_code)
         dialog.open()
 
+    def _attention(self) -> AttentionPanel:
+        panel = self.docks.bring_up(AttentionPanel.ID)
+        assert isinstance(panel, AttentionPanel)
+        return panel
+
     def go_to_token(self) -> None:
-        self.docks.bring_up("attention").begin_go_to()  # type: ignore[attr-defined]
+        self._attention().begin_go_to()
 
     def close_run(self) -> None:
         """Close the run on screen, which is asked about if it is in no file; else the window."""
@@ -338,7 +344,7 @@ class Window(PresentedWindow):
         self._help.show_for(dock.panel for dock in self.docks.docks if dock.in_front)
 
     def compare_mask(self) -> None:
-        self.docks.bring_up("attention").compare()  # type: ignore[attr-defined]
+        self._attention().compare()
 
     def reset_layout(self) -> None:
         self.presenter.show_settings(True)

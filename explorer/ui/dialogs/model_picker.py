@@ -196,7 +196,9 @@ class ModelPicker(Dialog):
     def _select(self, wanted: FoundModel | None) -> None:
         """The row that was selected before, else the first."""
         shown = [self.rows.index(row, 0) for row in range(self.rows.rowCount())]
-        same = (i for i in shown if wanted and self.rows.found(i).path == wanted.path)  # type: ignore[union-attr]
+        path = None if wanted is None else wanted.path
+        found = ((at, self.rows.found(at)) for at in shown)
+        same = (at for at, model in found if model is not None and model.path == path)
         at = next(same, shown[0] if shown else QModelIndex())
         self.view.setCurrentIndex(at)
 

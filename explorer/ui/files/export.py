@@ -183,7 +183,7 @@ def png(image: QImage) -> bytes:
     """The picture as the bytes of a PNG file."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    image.save(buffer, "PNG")  # type: ignore[call-overload]
+    image.save(buffer, "PNG")  # type: ignore[call-overload]  # stubs ask for bytes: refused
     return bytes(buffer.data().data())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from itertools import pairwise
 
 from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QWidget
 
 from explorer.session.session import Session
@@ -55,7 +55,9 @@ class Docks(QMainWindow):
         self._original = self.saveState(LAYOUT_VERSION)
         self._sized = False
         self._floated: list[PanelDock] = []  # taken out of the window, and shown after it
-        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.focusChanged.connect(self._on_focus)
 
     def _make(self, place: Place) -> Panel:
         panel = place.load()(self._session, self._theme)
@@ -293,8 +295,8 @@ class Docks(QMainWindow):
         while self._floated:
             self._floated.pop().show()
 
-    def showEvent(self, event: object) -> None:
-        super().showEvent(event)  # type: ignore[arg-type]
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
         QTimer.singleShot(0, self, self._show_floated)  # the window itself comes after this
         self._name_tab_bars()
         if not self._sized:

@@ -166,10 +166,10 @@ class Notices(QWidget):
         self.error = Notice("error-card", closable=True)
         self.error.add_button(self.tr("Open log"), self.openLog.emit)
         self.error.dismissed.connect(self.dismissError)
-        self.mask = Notice("warning-card", closable=True)
-        self.mask.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
+        self.unmasked = Notice("warning-card", closable=True)
+        self.unmasked.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
         self.stale = Notice("warning-card", closable=True)
-        for bar in (self.mask, self.stale):  # they last
+        for bar in (self.unmasked, self.stale):  # they last
             bar.dismissed.connect(bar.close_by_hand)
         self.dropped = Notice("warning-card", closable=True)
         self.dropped.dismissed.connect(self.dropped.close_by_hand)
@@ -201,7 +201,7 @@ class Notices(QWidget):
         row.addWidget(self._next)
         for notice in (
             self.lost, self.error, self.plan, self.drift, self.dropped, self.taken, self.model,
-            self.mask, self.stale,
+            self.unmasked, self.stale,
         ):  # fmt: skip
             self._insert(len(self._bars), notice)
         self._measure()
@@ -293,14 +293,14 @@ class Notices(QWidget):
         if old is None or new.branches.let_go != old.branches.let_go:
             self.dropped.say(self._dropped_words(new.branches.let_go))
         self.taken.say(self._taken_words() if new.undo_kind == "batch prompt" else "")
-        told = ("trace", "request", "card", "opened")
-        if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
+        shows = ("trace", "request", "card", "opened")
+        if old is None or any(getattr(old, name) is not getattr(new, name) for name in shows):
             stale = self._stale_words(new)
             if new.request.causal_mask:
-                self.mask.say("")
+                self.unmasked.say("")
                 self.stale.say(stale)
             else:  # one bar for both: of two only one would be seen
-                self.mask.say(f"{self._mask_words()} {stale}".rstrip())
+                self.unmasked.say(f"{self._mask_words()} {stale}".rstrip())
                 self.stale.say("")
 
     def _dropped_words(self, count: int) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
@@ -260,7 +260,9 @@ class TopBar(QWidget):
         card = state.next_card
         for index, name in ((1, "left_padding"), (2, "right_padding")):
             offered = card is None or card.offers(name)
-            item = self.side.model().item(index)  # type: ignore[attr-defined]
+            sides = self.side.model()
+            assert isinstance(sides, QStandardItemModel)  # what Qt makes for a list
+            item = sides.item(index)
             item.setEnabled(offered)
             item.setToolTip("" if card is None else tip(card.words(name)))
 

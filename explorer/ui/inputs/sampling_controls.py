@@ -8,13 +8,11 @@ import msgspec
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDoubleSpinBox,
     QGridLayout,
     QHBoxLayout,
     QLabel,
     QPushButton,
     QSizePolicy,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -45,14 +43,15 @@ class Dial(QObject):
         self.slider = Slider()
         self.slider.setRange(0, round(slider_most * self._ticks))
         self.slider.setMinimumWidth(40)
-        self.spin: QSpinBox | QDoubleSpinBox
+        self.spin: SpinBox | DoubleSpinBox
         if decimals:
             self.spin = DoubleSpinBox()
             self.spin.setDecimals(decimals)
             self.spin.setSingleStep(0.05)
+            self.spin.setRange(0, most)
         else:
             self.spin = SpinBox()
-        self.spin.setRange(0, most if decimals else int(most))  # type: ignore[arg-type]
+            self.spin.setRange(0, int(most))
         self.spin.setKeyboardTracking(False)
         self.spin.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         for widget in (self.slider, self.spin):
@@ -68,13 +67,16 @@ class Dial(QObject):
 
         A value from elsewhere that is larger than one can set here is shown as it is, too.
         """
-        kind = float if isinstance(self.spin, QDoubleSpinBox) else int
-        shown = min(value, float(_MOST_QT) if kind is int else value)
         tick = round(min(value * self._ticks, float(self.slider.maximum())))
         blocked = self.slider.blockSignals(True), self.spin.blockSignals(True)
         self.slider.setValue(tick)
-        self.spin.setMaximum(kind(max(self._most, shown)))  # type: ignore[arg-type]
-        self.spin.setValue(kind(shown))  # type: ignore[arg-type]
+        if isinstance(self.spin, DoubleSpinBox):
+            self.spin.setMaximum(max(self._most, value))
+            self.spin.setValue(value)
+        else:
+            shown = int(min(value, _MOST_QT))
+            self.spin.setMaximum(max(int(self._most), shown))
+            self.spin.setValue(shown)
         self.slider.blockSignals(blocked[0])
         self.spin.blockSignals(blocked[1])
 

@@ -100,8 +100,9 @@ class SystemLook(QObject):
         if not bus.isConnected():
             return
         service, path, interface = _PORTAL
-        slot = SLOT("_on_setting(QDBusMessage)").encode()
-        bus.connect(service, path, interface, "SettingChanged", self, slot)
+        slot = SLOT("_on_setting(QDBusMessage)")
+        # The stubs ask for bytes, which PySide refuses.
+        bus.connect(service, path, interface, "SettingChanged", self, slot)  # type: ignore[call-overload]
         for which in (_SCHEME, _CONTRAST, _TEXT):
             call = QDBusMessage.createMethodCall(service, path, interface, "Read")
             call.setArguments(list(which))

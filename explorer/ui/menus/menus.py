@@ -12,8 +12,9 @@ from explorer.session.state import State
 from explorer.ui.access import mnemonics
 from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import Theme
+from explorer.ui.menus.action import Action
 from explorer.ui.menus.action_window import ActionWindow
-from explorer.ui.menus.actions import ACTIONS, MENUS, Action
+from explorer.ui.menus.actions import ACTIONS, MENUS
 
 
 class Actions(QObject):

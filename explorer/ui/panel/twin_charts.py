@@ -8,7 +8,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from explorer.ui.canvases.charts.columns import ColumnChart
-from explorer.ui.canvases.charts.legend import Entry, Legend
+from explorer.ui.canvases.charts.legend import Legend
+from explorer.ui.canvases.charts.marks import Entry
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page

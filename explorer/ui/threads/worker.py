@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from types import GeneratorType
 from typing import Any
 
@@ -50,7 +50,7 @@ class _Job:
                 self.parts = result
             part = next(self.parts, _NOTHING)
         except Exception as error:  # it belongs to whoever asked, whatever it is
-            _bridge().post(lambda error=error: self._give_up(error))  # type: ignore[misc]
+            _bridge().post(partial(self._give_up, error))
             return False
         if part is not TURN:
             self._hand_over(part, last=part is _NOTHING)

@@ -38,12 +38,12 @@ def test_a_map_with_the_mask_is_not_taken_for_one_without(stage: WindowStage) ->
     bars = stage.window.notices
     stage.session.set_causal_mask(False)
     stage.paint()
-    assert "This run used the mask." in bars.mask.text
+    assert "This run used the mask." in bars.unmasked.text
     assert not bars.stale.isVisible()  # one bar says both
     assert "have changed" in stage.window.status._text.text()
     stage.session.set_causal_mask(True)
     stage.paint()
-    assert not bars.mask.isVisible()
+    assert not bars.unmasked.isVisible()
     assert not bars.stale.isVisible()
     assert "have changed" not in stage.window.status._text.text()
 

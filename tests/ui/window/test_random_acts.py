@@ -168,8 +168,8 @@ class Player:
         tokens = state.prompt_tokens if state.trace is None else state.trace.tokens
         assert window.sequence.strip._tokens == tokens
         bars = window.notices
-        said = bars.stale.text + bars.mask.text * (not state.request.causal_mask)
-        if state.request_changed and not (bars.stale._closed or bars.mask._closed):
+        said = bars.stale.text + bars.unmasked.text * (not state.request.causal_mask)
+        if state.request_changed and not (bars.stale._closed or bars.unmasked._closed):
             assert "Press Step" in said
         elif not state.request_changed:
             assert "Press Step" not in said

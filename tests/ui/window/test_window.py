@@ -116,7 +116,7 @@ def test_a_bar_that_comes_and_goes_leaves_panels_and_focus_as_they_were(
         stage.session.set_causal_mask(False)
         stage.paint()
         QTest.mouseClick(
-            button(stage.window.notices.mask, "Turn the mask on"), Qt.MouseButton.LeftButton
+            button(stage.window.notices.unmasked, "Turn the mask on"), Qt.MouseButton.LeftButton
         )
         stage.paint()
     after = [dock.height() for dock in stage.window.docks.docks]
@@ -137,7 +137,7 @@ def test_an_engine_lost_while_loading_loads_again(stage: WindowStage) -> None:
 
 def test_a_mask_that_is_off_cannot_be_overlooked(stage: WindowStage) -> None:
     stage.session.set_causal_mask(False)
-    notice = stage.window.notices.mask
+    notice = stage.window.notices.unmasked
     assert notice.isVisible()
     assert "KV cache is off" in notice.text
     assert not stage.window.topbar.cache_switch.isEnabled()

@@ -120,7 +120,8 @@ class Plot(pg.GraphicsView):
 
     def area(self) -> QRectF:
         """Where the data are, in pixels of the chart."""
-        return self.box.geometry()
+        area: QRectF = self.box.geometry()
+        return area
 
     # -- reading
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -60,7 +61,7 @@ class KeyLine(QWidget):
         shown = np.arange(FIRST_LEVEL, 256, dtype=np.uint8)
         signed = np.arange(FIRST_LEVEL, 255, dtype=np.uint8)
         name = difference(self._theme.dark)
-        pieces = [
+        pieces: list[Callable[[QPointF], float]] = [
             lambda at: self._scale(painter, metrics, at, plain.low, named, shown, self._colours),
             lambda at: self._scale(painter, metrics, at, change.low, change.high, signed, name),
         ]

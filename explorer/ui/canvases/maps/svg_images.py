@@ -60,5 +60,5 @@ def _packed(image: QImage) -> bytes:
     """As it stands in a drawing."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    image.save(buffer, "PNG")  # type: ignore[call-overload]
+    image.save(buffer, "PNG")  # type: ignore[call-overload]  # stubs ask for bytes: refused
     return base64.b64encode(buffer.data().data())

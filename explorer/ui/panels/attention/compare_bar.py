@@ -50,7 +50,8 @@ class CompareBar(QWidget):
     @property
     def beside(self) -> Beside:
         """Which comparison is chosen."""
-        return self.choice.currentData()  # type: ignore[no-any-return]
+        chosen: Beside = self.choice.currentData()
+        return chosen
 
     def show_trace(self, trace: Trace, layer: int, waiting: str) -> None:
         """Say what is shown; `waiting` comes first while the other run is not there."""

@@ -134,8 +134,9 @@ class GoTo(QWidget):
         """The list as figures."""
         yield "layer", "head", "query", "key", "weight"
         found = self.ranking
-        for one in () if found is None else found.heads:
-            yield one.layer, one.head, found.query, found.key, one.weight  # type: ignore[union-attr]
+        if found is not None:
+            for one in found.heads:
+                yield one.layer, one.head, found.query, found.key, one.weight
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

@@ -84,12 +84,14 @@ class HeadsSide(QWidget):
     @property
     def kind(self) -> Kind | None:
         """The figure that orders the heads."""
-        return self.order.currentData()  # type: ignore[no-any-return]
+        chosen: Kind | None = self.order.currentData()
+        return chosen
 
     @property
     def which(self) -> Which:
         """The side that a comparison's atlas shows."""
-        return self.side.currentData()  # type: ignore[no-any-return]
+        chosen: Which = self.side.currentData()
+        return chosen
 
     def set_comparing(self, on: bool) -> None:
         """Offer the sides, or not."""

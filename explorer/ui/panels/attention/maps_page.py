@@ -30,10 +30,10 @@ _EDGE = 4  # pixels right of a plot, where marks may overhang
 class Arrangement:
     """Where three maps, their titles and the key go; `first` and `top` say who has labels."""
 
-    maps: tuple[QRect, QRect, QRect]
-    titles: tuple[QRect, QRect, QRect]
+    maps: tuple[QRect, ...]
+    titles: tuple[QRect, ...]
     key: QRect
-    frames: tuple[Frame, Frame, Frame]
+    frames: tuple[Frame, ...]
     side: int  # of a plot
 
 
@@ -50,7 +50,7 @@ def in_a_row(width: int, height: int, room: int, title: int, key: int) -> Arrang
         x += left + side + _GAP
     frames = (Frame(room, room), Frame(_BESIDE, room), Frame(_BESIDE, room))
     bottom = QRect(0, title + room + side + 5, width, key)
-    return Arrangement(tuple(maps), tuple(titles), bottom, frames, side)  # type: ignore[arg-type]
+    return Arrangement(tuple(maps), tuple(titles), bottom, frames, side)
 
 
 def in_a_square(width: int, height: int, room: int, title: int) -> Arrangement:

@@ -160,12 +160,14 @@ class Tools(QWidget):
     @property
     def chosen_figure(self) -> Figure:
         """What is shown of the attention."""
-        return self.figure.currentData()  # type: ignore[no-any-return]
+        chosen: Figure = self.figure.currentData()
+        return chosen
 
     @property
     def chosen_scale(self) -> Scale:
         """How weights become colours."""
-        return self.scale.currentData()  # type: ignore[no-any-return]
+        chosen: Scale = self.scale.currentData()
+        return chosen
 
     @property
     def colours(self) -> str:

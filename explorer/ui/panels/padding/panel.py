@@ -92,7 +92,8 @@ class PaddingPanel(Panel):
     def _build_tools(self) -> Flow:
         """In several lines where the panel is narrow, so that all of it is in reach."""
         self._sides = QButtonGroup(self)
-        row, pad = Flow(), _together(QLabel(self.tr("Pad")))
+        row = Flow()
+        sides = []
         row.setSpacing(6)
         for index, words in enumerate((self.tr("left"), self.tr("right"))):
             button = QToolButton()
@@ -100,8 +101,8 @@ class PaddingPanel(Panel):
             button.setCheckable(True)
             button.setAccessibleName(self.tr("Pad on the {0}").format(words))
             self._sides.addButton(button, index)
-            pad.layout().addWidget(button)  # type: ignore[union-attr]
-        row.addWidget(pad)
+            sides.append(button)
+        row.addWidget(_together(QLabel(self.tr("Pad")), *sides))
         self._sides.button(1).setChecked(True)
         self._sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
         self._extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)

@@ -12,7 +12,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.canvases.charts.column_parts import Columns, Part
 from explorer.ui.canvases.charts.columns import ColumnChart
-from explorer.ui.canvases.charts.legend import Entry
+from explorer.ui.canvases.charts.marks import Entry
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import View
