@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explorer.figures.batch.padding import PAD
@@ -64,6 +64,40 @@ def _nats(row: BatchRow, shifted: bool) -> Iterator[float]:
 def _counts(row: BatchRow, slot: int, shifted: bool) -> bool:
     """A real token predicted from a real token; unshifted, any real token."""
     return bool(row.real[slot] and (not shifted or row.real[slot + 1]))
+
+
+@dataclass(frozen=True, slots=True)
+class RowLoss:
+    """One prompt's surprisals, each at the slot of its target."""
+
+    slots: tuple[int, ...]
+    nats: tuple[float, ...]
+
+
+def by_position(
+    result: BatchResult, *, pads: bool = False, shifted: bool = True
+) -> tuple[RowLoss, ...]:
+    """One a row: the targets that count, by where they stand in the padded batch."""
+    return tuple(_row_loss(row, pads, shifted) for row in result.rows)
+
+
+def _row_loss(row: BatchRow, pads: bool, shifted: bool) -> RowLoss:
+    pairs = [
+        (slot + shifted, value)
+        for slot, value in enumerate(_nats(row, shifted))
+        if pads or _counts(row, slot, shifted)
+    ]
+    return RowLoss(tuple(slot for slot, _ in pairs), tuple(value for _, value in pairs))
+
+
+def mean_by_position(rows: Sequence[RowLoss]) -> RowLoss:
+    """The mean over the rows that have a target at a slot, slot by slot."""
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        for slot, value in zip(row.slots, row.nats, strict=True):
+            found.setdefault(slot, []).append(value)
+    slots = tuple(sorted(found))
+    return RowLoss(slots, tuple(sum(found[slot]) / len(found[slot]) for slot in slots))
 
 
 def summary(result: BatchResult) -> str:

@@ -129,6 +129,8 @@ class ChartPair(QWidget):
         seen = self.seen
         for chart in (self.first, self.second):
             chart.setVisible(chart in seen)
+            if chart not in seen:
+                chart.resize(seen[0].size())  # a picture of it is as large
         self._list.setVisible(len(seen) == 1)
         self._line.setVisible(bool(self._words[1]))
         self._more.setVisible(self.height() >= _MORE_FROM * unit(self) and bool(self._more.text()))

@@ -44,6 +44,12 @@ def _padding() -> type[Panel]:
     return PaddingPanel
 
 
+def _surprisal() -> type[Panel]:
+    from explorer.ui.panels.surprisal import SurprisalPanel
+
+    return SurprisalPanel
+
+
 def _model() -> type[Panel]:
     from explorer.ui.panels.model.panel import ModelPanel
 
@@ -82,6 +88,13 @@ PANELS: tuple[Place, ...] = (
         QT_TRANSLATE_NOOP("SamplingPanel", "Sampling"),
         AttentionPanel.ID,
         _sampling,
+    ),
+    Place(
+        "surprisal",
+        "SurprisalPanel",
+        QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal"),
+        AttentionPanel.ID,
+        _surprisal,
     ),
     Place(
         "branches",

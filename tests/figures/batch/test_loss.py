@@ -88,3 +88,19 @@ def test_the_table_holds_real_predictions_beside_the_row_alone() -> None:
     rows = list(figures.table(BATCH))
     assert len(rows) == 1 + 4
     assert rows[1] == (1, 0, "␣w0", "␣w1", 2.0, 2.0 / math.log(2), 1, 2.0)
+
+
+def test_loss_by_position_is_at_the_slot_of_each_target_that_counts() -> None:
+    short, long = figures.by_position(BATCH)
+    assert (short.slots, short.nats) == ((1,), (2.0,))
+    assert (long.slots, long.nats) == ((1, 2, 3), (2.0, 2.0, 2.0))
+    padded, _ = figures.by_position(BATCH, pads=True)
+    assert padded.nats == (2.0, 9.0, 9.0)
+    unshifted, _ = figures.by_position(BATCH, shifted=False)
+    assert unshifted.slots[0] == 0
+
+
+def test_the_mean_by_position_is_over_the_rows_that_have_a_target_there() -> None:
+    rows = (figures.RowLoss((1, 2), (1.0, 5.0)), figures.RowLoss((2, 3), (3.0, 7.0)))
+    assert figures.mean_by_position(rows) == figures.RowLoss((1, 2, 3), (1.0, 4.0, 7.0))
+    assert figures.mean_by_position(()) == figures.RowLoss((), ())

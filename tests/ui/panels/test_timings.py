@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
@@ -14,6 +15,8 @@ from explorer.trace.step import Step
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.charts.chart import Chart, Drawn
+from explorer.ui.files import export
+from explorer.ui.look.theme import LIGHT
 from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.panel import TimingsPanel
 from explorer.ui.panels.timings.passes_page import PassesPage
@@ -311,6 +314,10 @@ def test_with_little_room_one_chart_is_seen_and_a_list_turns_to_the_other(
     assert across == ["0", "1", "2"]
     assert len(up) >= 2
     assert up[0] == "0 ms"
+    hidden = export.picture(second)  # of a chart that is not seen
+    assert hidden.size() == 2 * first.size()
+    middle = 2 * second.point_of(2, 0.5).toPoint()  # layer 1: attention, MLP and the rest
+    assert hidden.pixelColor(middle).name() == QColor(LIGHT.decode).name()
     page.charts.show_in_front(1)
     settle()
     assert (first.isVisible(), second.isVisible()) == (False, True)

@@ -71,6 +71,7 @@ class Chart(QWidget):
         super().__init__(parent)
         self._theme, self._tip = theme, tip
         self._given: Figure | None = None  # as it was handed over
+        self._due: Callable[[], Figure | None] | None = None  # not made before it is looked at
         self._figure: Figure | None = None  # with the axes as the user has turned them
         self._over: int | None = None
         self._seen: _View | None = None  # what zooming and moving left of the figure; None = all
@@ -115,11 +116,22 @@ class Chart(QWidget):
 
     def show_figure(self, figure: Figure | None) -> None:
         """Draw another one, or nothing.  What was zoomed into stays, where it is still there."""
-        self._given = figure
+        self._due, self._given = None, figure
         self._adopt()
         if self._over is not None:  # the same place may say something else now
             over, self._over = self._over, None
             self._set_over(over if over < self._count else None)
+
+    def show_made(self, make: Callable[[], Figure | None]) -> None:
+        """Draw what `make` gives: now, or if nobody sees the chart, when somebody does."""
+        if self.isVisible():
+            self.show_figure(make())
+        else:
+            self._due = make
+
+    def _catch_up(self) -> None:
+        if self._due is not None:
+            self.show_figure(self._due())
 
     def _adopt(self) -> None:
         figure = self._given
@@ -163,6 +175,7 @@ class Chart(QWidget):
             self._made.show()
             self._column.activate()
             self._draw()
+        self._catch_up()
         return self._made
 
     def set_theme(self, theme: Theme) -> None:
@@ -177,6 +190,7 @@ class Chart(QWidget):
 
     def summary(self) -> str:
         """What a screen reader says before anything is looked at: how much there is."""
+        self._catch_up()
         if not self._count:
             return ""
         first = self._tip(0)
@@ -192,6 +206,7 @@ class Chart(QWidget):
     @property
     def drawn(self) -> Drawn | None:
         """What is drawn, as the plot has it; None while there is nothing to draw."""
+        self._catch_up()
         figure = self._figure
         if figure is None:
             return None
@@ -211,8 +226,8 @@ class Chart(QWidget):
 
     def point_of(self, place: int, y: float | None = None) -> QPointF:
         """Where a place lies in this widget, at a value of y, or halfway up."""
-        assert self._figure is not None
-        figure, area = self._figure, self.plot.area()
+        area, figure = self.plot.area(), self._figure
+        assert figure is not None
         left, right, bottom, top = self._view
         x = float(figure.x.place(figure.places[place : place + 1])[0])
         up = (bottom + top) / 2 if y is None else float(figure.y.place(np.array([y]))[0])
@@ -427,6 +442,21 @@ class Chart(QWidget):
         super().showEvent(event)
         self._home.setIcon(icon("fit", self._theme))
         self.plot.update()
+
+    def render(self, *arguments: object) -> None:  # type: ignore[override]
+        """As on screen, also while another chart has its place there."""
+        plot = self.plot
+        if self.isVisible():
+            super().render(*arguments)  # type: ignore[call-overload]
+            return
+        self._show_legend()  # Qt lays out only what is seen
+        self._column.setGeometry(self.rect())
+        plot.settle()
+        super().render(*arguments)  # type: ignore[call-overload]
+        around = self.parentWidget().layout() if self.parentWidget() else None
+        if around is not None:  # it has made room for what it takes to be seen now
+            around.invalidate()
+            around.activate()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

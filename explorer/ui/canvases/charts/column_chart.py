@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.chart import Chart
-from explorer.ui.canvases.charts.marks import Band, Bars, Entry, Figure, Line, Note, Paint
+from explorer.ui.canvases.charts.marks import Band, Bars, Entry, Figure, Line, Look, Note, Paint
 from explorer.ui.look.theme import Theme
 
 _ABOVE = 1.06  # the axis goes on beyond the highest column
@@ -64,12 +64,17 @@ class ColumnChart(Chart):
         super().__init__(theme, tip, parent)
         self._x, self._y = x, y
 
+    def set_axes(self, x: Axis | None = None, y: Axis | None = None) -> None:
+        """Other axes for the columns to come."""
+        self._x, self._y = x or self._x, y or self._y
+
     def set_columns(
         self, data: Columns, selected: int | None = None, x: Axis | None = None
     ) -> None:
         """Draw other columns; `selected` is marked; `x`: along another axis from now on."""
         self._x = x or self._x
-        self.show_figure(_figure(data, selected, self._x, self._y) if len(data.values) else None)
+        x, y, some = self._x, self._y, len(data.values) > 0
+        self.show_made(lambda: _figure(data, selected, x, y) if some else None)
 
 
 def _figure(data: Columns, selected: int | None, along: Axis, up: Axis) -> Figure:
@@ -116,33 +121,26 @@ def _top(data: Columns, highest: float) -> float:
 
 def _bars(data: Columns, x: np.ndarray, room: float) -> list[Bars]:
     """One series for each colour: parts of each kind of column."""
-    kinds = np.array(data.kinds if len(data.kinds) == len(x) else [_first_kind(data)] * len(x))
-    hollow = np.zeros(len(x), bool)
-    hollow[list(data.hollow)] = True
+    kinds = list(data.kinds) if len(data.kinds) == len(x) else [_first_kind(data)] * len(x)
+    places: dict[str, list[int]] = {}
+    for i, kind in enumerate(kinds):
+        if i not in data.hollow:
+            places.setdefault(kind, []).append(i)
+    chosen = [(kind, np.array(where)) for kind, where in places.items()]
     found = []
     base = np.zeros(len(x))
-    parts = data.parts or (Part(data.legend[0].words if data.legend else "", data.values),)
-    for part in parts:
+    for part in data.parts or (Part("", data.values),):
         top = base + part.heights
-        for kind in dict.fromkeys(kinds.tolist()):
-            chosen = (kinds == kind) & ~hollow
-            if chosen.any():
-                hatched = kind == "recompute" and not part.colour
-                found.append(
-                    Bars(
-                        part.name, x[chosen], base[chosen], top[chosen],
-                        Paint(part.colour or kind, part.strength), room,
-                        "hatched" if hatched else "filled",
-                    )
-                )  # fmt: skip
+        for kind, which in chosen:
+            look: Look = "hatched" if kind == "recompute" and not part.colour else "filled"
+            paint = Paint(part.colour or kind, part.strength)
+            found.append(Bars(part.name, x[which], base[which], top[which], paint, room, look))
         base = top
     for i in sorted(data.hollow):
         if i < len(x):
-            one = slice(i, i + 1)
-            paint = Paint(str(kinds[i]))
-            found.append(
-                Bars("warm-up", x[one], np.zeros(1), data.values[one], paint, room, "outline")
-            )
+            one, paint = slice(i, i + 1), Paint(kinds[i])
+            values = np.zeros(1), data.values[one]
+            found.append(Bars("", x[one], *values, paint, room, "outline"))
     return found
 
 

@@ -107,6 +107,7 @@ class Plot(pg.GraphicsView):
         across.axis, up.axis, across.marked = figure.x, figure.y, _places(figure.x, figure.marked)
         self._lay_out()
         self.box.setRange(xRange=view[:2], yRange=view[2:], padding=0, disableAutoRange=False)
+        self.box.updateMatrix()  # now, not within the painting, which would begin another
         self._fill()
         for ruler in self._rulers:
             ruler.redraw()
@@ -163,6 +164,13 @@ class Plot(pg.GraphicsView):
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         super().resizeEvent(event)
         if event is not None and self._figure is not None:
+            self.show_figure(self._figure, self._view)
+
+    def settle(self) -> None:
+        """Draw at the size of now, which Qt tells only a plot that is seen."""
+        self.range = QRectF(self.rect())
+        self.updateMatrix()
+        if self._figure is not None:
             self.show_figure(self._figure, self._view)
 
     def _lay_out(self) -> None:
@@ -328,14 +336,12 @@ class _Ruler(pg.AxisItem):
 
     def _worked_out(self, low: float, high: float) -> list[tuple[float, str]]:
         if self.orientation == "left":
-            return self.axis.ticks(
-                low, high, max(2, int(self.length / (2.2 * self.metrics.height())))
-            )
-        ends = self.axis.ticks(low, high, 2)
-        wide = (
-            max((self.metrics.horizontalAdvance(w) for _, w in ends), default=20.0) + 14 * self._u
-        )
-        return self.axis.ticks(low, high, max(2, int(self.length / wide)))
+            fitting = min(self.length / (2.2 * self.metrics.height()), _MOST_UP)
+        else:
+            ends = self.axis.ticks(low, high, 2)
+            widest = max((self.metrics.horizontalAdvance(w) for _, w in ends), default=20.0)
+            fitting = self.length / (widest + 14 * self._u)
+        return self.axis.ticks(low, high, max(2, int(fitting)))
 
     def widest(self, low: float, high: float) -> float:
         """Pixels that the words take beside a y axis."""

@@ -25,7 +25,7 @@ from explorer.sampling import SamplingError
 from explorer.trace.step import Step
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.chart import Chart
-from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Paint, legend_of
+from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
 from explorer.ui.canvases.tokens.token_bars import Bars, Row
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
@@ -216,6 +216,10 @@ class PrefixBox(QWidget):
             x_range=(-0.5, count + 1.0),
             y_range=(0.0, high * 1.5),
             lines=lines,
+            notes=[
+                Note(float(line.x[-1]), float(line.y[-1]), line.name, line.paint.colour, left=True)
+                for line in lines
+            ],
             legend=legend_of(*lines),
         )  # fmt: skip
 

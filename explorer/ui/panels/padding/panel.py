@@ -30,6 +30,7 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import SpinBox, TabWidget
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.panel import Panel, View
+from explorer.ui.panels.padding.loss_page import LossPage
 from explorer.ui.panels.padding.mistakes import Mistakes
 from explorer.ui.panels.padding.pages import GridPage
 from explorer.ui.panels.padding.prompts import PromptList
@@ -168,12 +169,8 @@ class PaddingPanel(Panel):
         )
         return page
 
-    def _build_loss(self) -> GridPage:
-        page = GridPage(
-            self.theme,
-            self.tr("The loss of this batch"),
-            self.tr("Surprisal of every token, a block a prompt"),
-        )
+    def _build_loss(self) -> LossPage:
+        page = LossPage(self.theme)
         page.picked.connect(self._select)
         return page
 
@@ -250,6 +247,7 @@ class PaddingPanel(Panel):
         if result is None:
             self._batch.grid.set_blocks(())
             self._loss.grid.set_blocks(())
+            self._loss.show_result(None)
             self._batch.note.setText("")
             return
         self._batch.words.setText(" ".join(filter(None, [figures.finding(result),
@@ -283,12 +281,11 @@ class PaddingPanel(Panel):
         self._loss.grid.set_blocks(
             losses.blocks(result, result.vocabulary, pads=pads, shifted=shifted)
         )
-        self._loss.note.setText(
-            self.tr(
-                "A target counts if it and the slot it is predicted from are both real. Colours go "
-                "from 0 (dark) to a blind guess among {0} tokens (bright)."
-            ).format(f"{result.vocabulary:,}")
-        )
+        note = self.tr(
+            "A target counts if it and the slot it is predicted from are both real. Colours go "
+            "from 0 (dark) to a blind guess among {0} tokens (bright)."
+        ).format(f"{result.vocabulary:,}")
+        self._loss.show_result(result, note, pads=pads, shifted=shifted)
 
     # -- wishes
 
@@ -374,7 +371,7 @@ class PaddingPanel(Panel):
         super().set_theme(theme)
         self._narrow()
         self._batch.grid.set_theme(theme)
-        self._loss.grid.set_theme(theme)
+        self._loss.set_theme(theme)
 
     def caption_of(self, name: str, view: View) -> str:
         result = self._result
@@ -400,6 +397,7 @@ class PaddingPanel(Panel):
         return {
             self.tr("Padded batch"): View(self._batch.grid, lambda: figures.table(result)),
             self.tr("Loss"): View(self._loss.grid, lambda: losses.table(result)),
+            self.tr("Loss by position"): View(self._loss.chart, lambda: losses.table(result)),
         }
 
 

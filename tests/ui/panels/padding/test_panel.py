@@ -9,11 +9,12 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 
 from explorer.trace.batch import BatchRequest
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
+from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.tokens.token_grid import TokenGrid
 from explorer.ui.look.theme import THEMES
 from explorer.ui.panels.padding.panel import PaddingPanel
@@ -393,3 +394,23 @@ def test_fewer_blocks_leave_no_cursor_behind(grid: TokenGrid) -> None:
     grid.set_blocks(())
     QTest.keyClick(grid, Qt.Key.Key_Down)
     assert grid._cursor is None
+
+
+def test_the_loss_is_drawn_by_position_a_line_a_prompt(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    panel.session.run_batch(panel.request())
+    answer(stage)
+    panel.tabs.setCurrentIndex(3)
+    (turn,) = (b for b in panel.findChildren(QToolButton) if b.text() == "By position")
+    assert turn.isVisible()
+    turn.click()
+    stage.paint()
+    chart = panel.views()["Loss by position"].widget
+    assert isinstance(chart, Chart)
+    assert chart.isVisible()
+    drawn = chart.drawn
+    assert drawn is not None
+    assert drawn.series["prompt 1"][0].tolist() == [1]
+    assert drawn.series["prompt 2"][1].tolist() == [2, 2, 2]
+    assert drawn.series["mean"][1].tolist() == [2, 2, 2]
+    assert drawn.ticks[1][0] == "0 nats"

@@ -1,0 +1,194 @@
+"""Surprisal over the text: how unexpected each token was to the model, and what it expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp, isfinite
+
+import numpy as np
+from PySide6.QtCore import QT_TRANSLATE_NOOP
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+
+from explorer.figures.batch.loss import NATS_PER_BIT
+from explorer.figures.prediction import surprisal as figures
+from explorer.figures.prediction.surprisal import Foreseen
+from explorer.figures.text.tokens import visible, written
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.trace import Trace
+from explorer.ui.canvases.charts.axis import Axis
+from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
+from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.panel import Panel, View
+from explorer.wording import exact_percent, in_unit, information, unit
+
+_COLOURS = {"prompt": "raw", "generated": "decode", "forced": "recompute", "padding": "muted"}
+
+
+class SurprisalPanel(Panel):
+    """A column for each token: -ln of the probability that the model gave to it.
+
+    Generated tokens are known from their own passes; the prompt takes a pass of its own.
+    """
+
+    ID = "surprisal"
+    TITLE = QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal")
+    BESIDE = "attention"
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "SurprisalPanel", "How unexpected each token was to the model, -ln of its probability"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "SurprisalPanel",
+        "Type a prompt and press Step (Space): the surprisal of each token shows here.",
+    )
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._trace: Trace | None = None
+        self._known: tuple[Foreseen | None, ...] = ()
+        self._words = ElidedLabel()
+        self._score = QPushButton(self.tr("Score the prompt"))
+        self._score.setToolTip(
+            self.tr("Read the prompt once more for the probability of each of its tokens")
+        )
+        self._score.clicked.connect(session.score_prompt)
+        self.chart = ColumnChart(
+            theme, Axis(self.tr("token"), self._label, whole=True), self._up(), self._tip
+        )
+        self.chart.setAccessibleName(self.tr("Surprisal of each token"))
+        self.chart.picked.connect(self._pick)
+        row = QHBoxLayout()
+        row.addWidget(self._words, 1)
+        row.addWidget(self._score)
+        self.content.setSpacing(2)
+        self.content.addLayout(row)
+        self.content.addWidget(self.chart, 1)
+
+    def _up(self) -> Axis:
+        return Axis(self.tr("surprisal"), lambda value: f"{value:g} {unit()}")
+
+    def show_state(self, old: State | None, new: State) -> None:
+        trace = new.trace
+        if trace is None or not trace.steps:
+            self._trace = None
+            self.show_empty()
+            return
+        free = new.card is not None and new.status.activity in ("idle", "checking")
+        scored = new.scores is not None and new.scores.fits(trace, 0)
+        self._score.setVisible(not scored and len(trace.prompt) > 1)
+        self._score.setEnabled(free)
+        same = (
+            old is not None
+            and old.trace is trace
+            and old.scores is new.scores
+            and old.step_index == new.step_index
+        )
+        if not same or self._trace is not trace:
+            self._trace = trace
+            facts = new.scores.facts if scored and new.scores is not None else None
+            self._known = figures.foreseen(trace, facts)
+            self._draw(trace, new.step_index)
+        self.show_content()
+
+    def _draw(self, trace: Trace, step: int | None) -> None:
+        tokens = trace.tokens
+        nats = np.array([np.nan if one is None else one.nats for one in self._known])
+        finite = nats[np.isfinite(nats)]
+        top = float(finite.max(initial=1.0))
+        drawn = np.where(np.isnan(nats), 0.0, np.minimum(nats, 2 * top))  # 2: beyond the axis
+        expected = [np.nan if k is None else k.entropy_bits * NATS_PER_BIT for k in self._known]
+        scale = in_unit(1.0)
+        origins = [_COLOURS[token.origin] for token in tokens[: len(drawn)]]
+        selected = None if step is None else len(trace.prompt) + step
+        self.chart.set_axes(y=self._up())
+        self.chart.set_columns(
+            Columns(
+                drawn * scale,
+                origins,
+                parts=[Part(self.tr("surprisal"), drawn * scale)],
+                cap=top * scale if np.isinf(nats).any() else None,
+                marks=np.array(expected) * scale,
+                marks_name=self.tr("entropy: the surprisal that was expected"),
+                legend=self._legend(set(origins)),
+            ),
+            selected=selected,
+        )
+        self._words.setText(self._summary(trace, nats))
+
+    def _legend(self, used: set[str]) -> list[Entry]:
+        names = {
+            "raw": self.tr("prompt"), "decode": self.tr("generated"),
+            "recompute": self.tr("forced by you"),
+        }  # fmt: skip
+        entries = [Entry(words, colour) for colour, words in names.items() if colour in used]
+        expected = self.tr("entropy: the surprisal that was expected")
+        return [*entries, Entry(expected, "formula", look="line")]
+
+    def _summary(self, trace: Trace, nats: np.ndarray) -> str:
+        """Means of the prompt and of what was generated."""
+        count = len(trace.prompt)
+        parts = []
+        for words, some in (
+            (self.tr("Generated: mean {0} over {1} tokens (perplexity {2})"), nats[count:]),
+            (self.tr("prompt: mean {0} over {1} tokens (perplexity {2})"), nats[:count]),
+        ):
+            known = some[~np.isnan(some)]
+            if len(known):
+                mean = float(known.mean())
+                perplexity = f"{exp(mean):,.3g}" if isfinite(mean) else "∞"
+                parts.append(words.format(information(mean), f"{len(known):,}", perplexity))
+        if len(parts) == 1 and count > 1:
+            parts.append(self.tr("the prompt has not been scored"))
+        return "; ".join(parts)
+
+    def _label(self, place: float) -> str:
+        trace = self._trace
+        slot = int(place)
+        if trace is None or not 0 <= slot < len(trace.tokens):
+            return ""
+        return visible(trace.tokens[slot].raw)
+
+    def _tip(self, slot: int) -> str:
+        trace = self._trace
+        assert trace is not None
+        name = self.tr("Token {0} {1}").format(slot, written(trace.tokens[slot]))
+        known = self._known[slot]
+        if known is not None:
+            return self.tr("{0}: surprisal {1}, probability {2}, rank {3}; entropy {4}").format(
+                name,
+                information(known.nats),
+                exact_percent(known.probability),
+                f"{known.rank + 1:,}",
+                information(known.entropy_bits * NATS_PER_BIT),
+            )
+        if trace.tokens[slot].origin == "padding":
+            return self.tr("{0}: padding").format(name)
+        if all(token.origin == "padding" for token in trace.tokens[:slot]):
+            return self.tr("{0}: nothing stands before it").format(name)
+        return self.tr("{0}: no surprisal yet, the prompt has not been scored").format(name)
+
+    def _pick(self, slot: int) -> None:
+        """The step that a generated token came from."""
+        trace = self._trace
+        if trace is not None and slot >= len(trace.prompt):
+            self.session.select(step=slot - len(trace.prompt))
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        self.chart.set_theme(theme)
+        if self._trace is not None:  # the unit may be another one, too
+            self._draw(self._trace, self.session.state.step_index)
+
+    def views(self) -> Mapping[str, View]:
+        return {self.tr("Surprisal"): View(self.chart, self._table)}
+
+    def _table(self) -> Iterator[Sequence[object]]:
+        yield "token", "text", "origin", "surprisal_nats", "entropy_bits", "rank"
+        trace = self._trace
+        if trace is None:
+            return
+        for slot, (token, one) in enumerate(zip(trace.tokens, self._known, strict=False)):
+            found = ("", "", "") if one is None else (one.nats, one.entropy_bits, one.rank + 1)
+            yield slot, written(token), token.origin, *found
