@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import exp, isfinite
 
 import numpy as np
-from PySide6.QtCore import QT_TRANSLATE_NOOP
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from explorer.figures.batch.loss import NATS_PER_BIT
@@ -20,6 +19,7 @@ from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.canvases.charts.marks import Entry
 from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.wording import exact_percent, in_unit, information, unit

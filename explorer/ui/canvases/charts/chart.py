@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRect, QSize, Qt, Signal
@@ -443,17 +443,17 @@ class Chart(QWidget):
         self._home.setIcon(icon("fit", self._theme))
         self.plot.update()
 
-    def render(self, *arguments: object) -> None:  # type: ignore[override]
+    def render(self, *arguments: Any) -> None:
         """As on screen, also while another chart has its place there."""
-        plot = self.plot
+        plot, parent = self.plot, self.parentWidget()
         if self.isVisible():
-            super().render(*arguments)  # type: ignore[call-overload]
+            super().render(*arguments)
             return
         self._show_legend()  # Qt lays out only what is seen
         self._column.setGeometry(self.rect())
         plot.settle()
-        super().render(*arguments)  # type: ignore[call-overload]
-        around = self.parentWidget().layout() if self.parentWidget() else None
+        super().render(*arguments)
+        around = None if parent is None else parent.layout()
         if around is not None:  # it has made room for what it takes to be seen now
             around.invalidate()
             around.activate()

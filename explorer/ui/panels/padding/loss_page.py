@@ -50,8 +50,9 @@ class LossPage(GridPage):
         shifted: bool = True,
     ) -> None:  # fmt: skip
         """Draw the loss of a batch, as it is or wrong on purpose; `words` explain it."""
-        scored = result is not None and result.request.loss
-        self._rows = losses.by_position(result, pads=pads, shifted=shifted) if scored else ()
+        self._rows = ()
+        if result is not None and result.request.loss:
+            self._rows = losses.by_position(result, pads=pads, shifted=shifted)
         self._slots = sorted({slot for row in self._rows for slot in row.slots})
         self._words = words
         self.note.setText(words)
