@@ -210,9 +210,9 @@ def test_the_window_is_measured_on_a_real_model() -> None:
     code = """
 import json, sys, time
 from explorer.app import _pace
-from explorer.ui import pace
-pace.STEPS = 4
-pace.WORDS = "the cat sat on the mat"
+from explorer.ui.offscreen import window_bench
+window_bench.STEPS = 4
+window_bench.WORDS = "the cat sat on the mat"
 sys.exit(_pace("copycat", str(time.time())))
 """
     done = python("-c", code, QT_QPA_PLATFORM="offscreen")
