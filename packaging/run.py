@@ -15,7 +15,7 @@ import os
 import sys
 
 import setup_env
-from setup_env import SetupError, say
+from setup_messages import SetupError, say
 
 COMMANDS = ("trace", "show", "attention", "batch", "check", "inspect", "models", "bench", "engine")
 PROMPT = "The capital of France is"

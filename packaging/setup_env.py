@@ -8,6 +8,8 @@ import contextlib
 import os
 import sys
 
+from setup_messages import SetupError, say
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
 CONSTRAINTS = os.path.join(ROOT, "packaging", "constraints.txt")
@@ -20,14 +22,6 @@ _WINDOWS = os.name == "nt"
 # Measured on Linux with the CPU build of torch.
 _VENV_MB, _DOWNLOAD_MB = 1450, 340
 _MODEL_MB, _MODEL_DOWNLOAD_MB = 640, 93
-
-
-class SetupError(Exception):
-    """Something the user has to know or do, in one sentence."""
-
-
-def say(text):
-    print(text, flush=True)
 
 
 def venv_python():
@@ -189,12 +183,12 @@ def _make_venv():
 
 
 def _need_venv_module():
-    import system_parts
+    import debian_packages
 
     if _runs(sys.executable, "-c", "import ensurepip, venv"):
         return
     package = f"python{_dotted(sys.version_info)}-venv"
-    if not system_parts.apt_install([package], "Python's venv module is missing"):
+    if not debian_packages.install([package], "Python's venv module is missing"):
         raise SetupError(
             "This Python lacks its venv module; install it (on Debian and Ubuntu: "
             f"apt install {package}) and start again."

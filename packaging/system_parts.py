@@ -3,7 +3,9 @@
 import os
 import sys
 
-from setup_env import VENV, SetupError, say, venv_python
+import debian_packages
+from setup_env import VENV, venv_python
+from setup_messages import SetupError, say
 
 _CHECKED = os.path.join(VENV, "system-parts.ok")
 
@@ -62,7 +64,7 @@ def need_qt_parts(display):
     packages = sorted({_package(name) for name in missing} - {""})
     if not has_font():
         packages.append(_FONT_PACKAGE)
-    if packages and apt_install(packages, "Qt needs system libraries that are missing"):
+    if packages and debian_packages.install(packages, "Qt needs system libraries that are missing"):
         missing = missing_libraries()
     _tell_missing(missing, display)
     if not missing and has_font():
@@ -77,7 +79,7 @@ def need_test_tools():
     if not sys.platform.startswith("linux"):
         return
     packages = [package for tool, package in _TEST_TOOLS.items() if not shutil.which(tool)]
-    if packages and not apt_install(packages, "The tests use a virtual screen"):
+    if packages and not debian_packages.install(packages, "The tests use a virtual screen"):
         say(f"Without {', '.join(packages)} the tests of the window run offscreen.")
 
 
@@ -101,21 +103,6 @@ def has_font():
             if any(name.lower().endswith((".ttf", ".otf", ".ttc")) for name in names):
                 return True
     return False
-
-
-def apt_install(packages, why):
-    """Installs Debian packages as root or through a sudo that asks nothing; says if it did."""
-    import shutil
-    import subprocess
-
-    rights = _root_rights()
-    if shutil.which("apt-get") is None or rights is None:
-        return False
-    say(f"{why}; installing by apt: {' '.join(packages)}")
-    apt = [*rights, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
-    apt += ["-qq", "-o", "DPkg::Lock::Timeout=300"]
-    subprocess.call([*apt, "update"])
-    return subprocess.call([*apt, "install", "-y", "--no-install-recommends", *packages]) == 0
 
 
 def display_works():
@@ -181,16 +168,3 @@ def _pyside_folder():
 
     found = glob.glob(os.path.join(VENV, "lib", "python3*", "site-packages", "PySide6"))
     return found[0] if found else ""
-
-
-def _root_rights():
-    """What to put before a command that needs root: nothing, sudo, or None where neither works."""
-    import subprocess
-
-    if os.geteuid() == 0:
-        return []
-    try:
-        done = subprocess.call(["sudo", "-n", "true"], stderr=subprocess.DEVNULL)
-    except OSError:
-        return None
-    return ["sudo", "-n"] if done == 0 else None

@@ -4,7 +4,7 @@ import os
 import sys
 
 import setup_env
-from setup_env import SetupError, say
+from setup_messages import SetupError, say
 
 SCREEN = "-screen 0 1600x1000x24"
 SPEED = ("tests/ui/window/test_speed.py", "tests/ui/window/test_attention_speed.py")

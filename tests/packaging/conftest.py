@@ -9,7 +9,10 @@ from types import ModuleType
 import pytest
 
 PACKAGING = Path(__file__).parents[2] / "packaging"
-NAMES = ("run", "test", "setup_env", "system_parts", "fetch_smollm2", "desktop_entry")
+NAMES = (
+    *("run", "test", "setup_env", "setup_messages", "system_parts", "debian_packages"),
+    *("fetch_smollm2", "desktop_entry"),
+)
 
 
 @pytest.fixture

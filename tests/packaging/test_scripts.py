@@ -11,7 +11,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("run", "test", "setup_env", "system_parts", "fetch_smollm2", "desktop_entry")
+NAMES = (
+    *("run", "test", "setup_env", "setup_messages", "system_parts", "debian_packages"),
+    *("fetch_smollm2", "desktop_entry"),
+)
 SCRIPTS = [ROOT / "packaging" / f"{name}.py" for name in NAMES]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

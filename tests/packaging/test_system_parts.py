@@ -11,7 +11,7 @@ def parts(script, monkeypatch, tmp_path):
     module = script("system_parts")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(module, "_CHECKED", str(tmp_path / "checked"))
-    monkeypatch.setattr(module, "_root_rights", lambda: None)
+    monkeypatch.setattr(module.debian_packages, "_root_rights", lambda: None)
     monkeypatch.setattr(module, "has_font", lambda: True)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
@@ -45,14 +45,14 @@ def test_root_gets_them_by_apt(parts, monkeypatch):
     asked = []
     monkeypatch.setattr(parts, "missing_libraries", lambda: answers.pop(0))
     monkeypatch.setattr(parts, "has_font", lambda: bool(asked))
-    monkeypatch.setattr(parts, "apt_install", lambda names, why: not asked.append(names))
+    monkeypatch.setattr(parts.debian_packages, "install", lambda names, why: not asked.append(names))
     parts.need_qt_parts(display=True)
     assert asked == [["libgl1", "fonts-dejavu-core"]]
     assert os.path.exists(parts._CHECKED)
 
 
 def test_no_rights_no_apt(parts):
-    assert parts.apt_install(["libgl1"], "why") is False
+    assert parts.debian_packages.install(["libgl1"], "why") is False
 
 
 @pytest.mark.parametrize(
