@@ -45,7 +45,9 @@ def test_root_gets_them_by_apt(parts, monkeypatch):
     asked = []
     monkeypatch.setattr(parts, "missing_libraries", lambda: answers.pop(0))
     monkeypatch.setattr(parts, "has_font", lambda: bool(asked))
-    monkeypatch.setattr(parts.debian_packages, "install", lambda names, why: not asked.append(names))
+    monkeypatch.setattr(
+        parts.debian_packages, "install", lambda names, why: not asked.append(names)
+    )
     parts.need_qt_parts(display=True)
     assert asked == [["libgl1", "fonts-dejavu-core"]]
     assert os.path.exists(parts._CHECKED)
