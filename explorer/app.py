@@ -73,8 +73,8 @@ def compose(
     from explorer.session.session import Session
     from explorer.ui.access.focus_ring import FocusRings
     from explorer.ui.access.shortcut_guard import KeyGuard
-    from explorer.ui.look.appearance import Look
-    from explorer.ui.settings.settings import Memory
+    from explorer.ui.look.appearance import Appearance
+    from explorer.ui.settings.settings import Settings
     from explorer.ui.threads.bridge import Bridge
     from explorer.ui.threads.gc_timer import Garbage
     from explorer.ui.window import Window
@@ -89,8 +89,8 @@ def compose(
     KeyGuard(app)
     FocusRings(app)
     garbage = Garbage(app)
-    memory = Memory(settings)
-    look = Look(app, memory, app, dressed=False)
+    memory = Settings(settings)
+    look = Appearance(app, memory, app, dressed=False)
     bridge = Bridge(app)
     command = shlex.split(engine_command) if engine_command else None
     session = Session(lambda: EngineProcess(command), bridge.post)

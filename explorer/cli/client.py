@@ -33,7 +33,7 @@ class Client:
         self._engine = EngineProcess(command)
         self._events: queue.SimpleQueue[m.Event] = queue.SimpleQueue()
         self._run = 0
-        self._progress = Progress()
+        self._progress = ProgressLine()
 
     def __enter__(self) -> Client:
         self._engine.start(self._events.put)
@@ -151,7 +151,7 @@ def _require(facts: dict[str, Any], kind: type | None) -> None:
         raise CommandError(f"The engine's answers could not be read: {error}.") from error
 
 
-class Progress:
+class ProgressLine:
     """One line on stderr that overwrites itself; silent unless stderr is a terminal."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ from explorer.trace.wire import messages
 from explorer.trace.wire.messages import AnyRequest, Event
 
 if TYPE_CHECKING:
-    from explorer.engine.experiments.batch_cache import Memory
+    from explorer.engine.experiments.batch_cache import ResultCache
     from explorer.engine.passes.runner import Runner
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ Experiment = (
 )
 
 
-class Desk:
+class Dispatcher:
     """Where requests land: answered at once, or queued for the thread that runs the model."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Desk:
         self._stopping = False
         self._runner: Runner | None = None
         self._held: tuple[str, ...] = ()  # model, dtype, device and mode of the runner
-        self._batches: Memory | None = None  # of the loaded model
+        self._batches: ResultCache | None = None  # of the loaded model
         self._aside = Aside(self._answer)
 
     def accept(self, request: AnyRequest) -> None:
@@ -361,16 +361,16 @@ class Desk:
         return "checked"
 
     def _bench(self, request: messages.Bench) -> None:
-        from explorer.engine.bench.bench import Bench
+        from explorer.engine.bench.bench import ModelBench
 
-        bench = Bench(self._loaded(), self._progress(request.run), self._stop(request))
+        bench = ModelBench(self._loaded(), self._progress(request.run), self._stop(request))
         self._say(messages.Facts(run=request.run, facts=bench.run()))
 
     def _batch(self, request: messages.RunBatch) -> None:
         from explorer.engine.experiments import batch
-        from explorer.engine.experiments.batch_cache import Memory
+        from explorer.engine.experiments.batch_cache import ResultCache
 
-        self._batches = self._batches or Memory()
+        self._batches = self._batches or ResultCache()
         watch = self._progress(request.run), self._stop(request)
         result = batch.run(self._loaded(), request.batch, *watch, self._batches)
         self._loaded()

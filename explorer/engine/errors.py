@@ -24,6 +24,10 @@ class BadInput(EngineError):
     """The user can mend it: another model, prompt or setting."""
 
 
+class TruncatedFile(BadInput):
+    """A file ends before its tensors do."""
+
+
 class NeedsCode(BadInput):
     """The model brings program code of its own, and nobody has allowed it to run."""
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from explorer.engine.dispatcher import Desk
+from explorer.engine.dispatcher import Dispatcher
 from explorer.engine.errors import EngineError
 from explorer.engine.machine import memory_ceiling, parent_watch
 from explorer.trace.wire import framing, messages
@@ -36,28 +36,28 @@ class LocalEngine:
     """The same engine in this process, on a thread of its own: for tests and scripts."""
 
     def __init__(self) -> None:
-        self._desk: Desk | None = None
+        self._dispatcher: Dispatcher | None = None
         self._thread: threading.Thread | None = None
 
     def start(self, on_event: Callable[[Event], None]) -> None:
         """Begin; the first event is Hello."""
-        desk = self._desk = Desk(on_event)
+        dispatcher = self._dispatcher = Dispatcher(on_event)
         on_event(messages.Hello(versions=versions()))
-        self._thread = threading.Thread(target=desk.run, name="engine", daemon=True)
+        self._thread = threading.Thread(target=dispatcher.run, name="engine", daemon=True)
         self._thread.start()
 
     def send(self, request: AnyRequest) -> None:
         """Hand over a request without waiting."""
-        if self._desk is not None:
-            self._desk.accept(request)
+        if self._dispatcher is not None:
+            self._dispatcher.accept(request)
 
     def close(self) -> None:
         """Stop what runs and wait for the thread."""
-        if self._desk is not None and self._thread is not None:
-            self._desk.accept(messages.Quit())
+        if self._dispatcher is not None and self._thread is not None:
+            self._dispatcher.accept(messages.Quit())
             self._thread.join()
-            self._desk.join()
-        self._desk = self._thread = None
+            self._dispatcher.join()
+        self._dispatcher = self._thread = None
 
     @property
     def alive(self) -> bool:
@@ -91,10 +91,12 @@ def main() -> NoReturn:
 
     say(messages.Hello(versions=versions()))
     threading.Thread(target=_beat, args=(say,), name="heartbeat", daemon=True).start()
-    desk = Desk(say, memory_ceiling.set_here)
-    threading.Thread(target=_read, args=(frames_in, desk), name="requests", daemon=True).start()
+    dispatcher = Dispatcher(say, memory_ceiling.set_here)
+    threading.Thread(
+        target=_read, args=(frames_in, dispatcher), name="requests", daemon=True
+    ).start()
     _preload()
-    desk.run()
+    dispatcher.run()
     with lock:
         frames_out.flush()
     # Leave at once: the thread that waits on stdin would abort an orderly shutdown.
@@ -125,15 +127,15 @@ def _keep_stdout() -> Any:
     return kept
 
 
-def _read(frames: Any, desk: Desk) -> None:
+def _read(frames: Any, dispatcher: Dispatcher) -> None:
     try:
         while (request := framing.read_request(frames)) is not None:
-            desk.accept(request)
+            dispatcher.accept(request)
     except framing.WireError as error:
         _log.error("%s", error)
     except Exception:
         _log.exception("the request stream broke")
-    desk.accept(messages.Quit())
+    dispatcher.accept(messages.Quit())
     # A pass ends within one layer's time; anything slower (a load) is not waited for.
     timer = threading.Timer(2.0, os._exit, (0,))
     timer.daemon = True

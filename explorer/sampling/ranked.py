@@ -14,7 +14,7 @@ class SamplingError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranked:
+class RankedVocabulary:
     """Every token in order of its logit, ties by id, with the raw softmax."""
 
     ids: np.ndarray  # (V,) int64
@@ -28,10 +28,10 @@ class Ranked:
 
 
 _KEPT = 4
-_known: list[tuple[weakref.ref[np.ndarray], Ranked]] = []
+_known: list[tuple[weakref.ref[np.ndarray], RankedVocabulary]] = []
 
 
-def ranked(logits: np.ndarray) -> Ranked:
+def ranked(logits: np.ndarray) -> RankedVocabulary:
     """The tokens sorted; remembered for arrays that nobody can write to.
 
     SamplingError on NaN, +inf, or nothing but -inf.
@@ -44,7 +44,7 @@ def ranked(logits: np.ndarray) -> Ranked:
     values = np.asarray(logits, np.float64)[ids]
     raw = np.exp(values - values[0])
     raw /= raw.sum()
-    found = Ranked(ids, values, raw)
+    found = RankedVocabulary(ids, values, raw)
     if not logits.flags.writeable:
         for array in (found.ids, found.values, found.raw):
             array.flags.writeable = False

@@ -17,7 +17,7 @@ import msgspec
 from explorer.session import capture_budget
 from explorer.session.connection.engine_link import Link, Post
 from explorer.session.connection.ports import Engine
-from explorer.session.engine_lease import Desk, Job, keys_of, with_key
+from explorer.session.engine_lease import EngineLease, Job, keys_of, with_key
 from explorer.session.jobs.background import Background
 from explorer.session.jobs.batches import Batches
 from explorer.session.jobs.downloads import Downloads
@@ -28,7 +28,7 @@ from explorer.session.jobs.replay_check import Proof
 from explorer.session.state import CodeQuestion, Status, model_key
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
-from explorer.session.undo_history import Entry, History
+from explorer.session.undo_history import History, UndoEntry
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
@@ -71,53 +71,53 @@ class Driver:
     ) -> None:
         self._history = history
         link = Link(factory, post, self._receive, self._on_deaf)
-        self._desk = Desk(store, link, dropped=self._on_dropped)
-        self.proof = Proof(self._desk)
-        self.background = Background(self._desk, self.proof)
-        self.experiments = Experiments(self._desk)
-        self.batches = Batches(self._desk, self.background)
-        self.models = Models(self._desk)
-        self.downloads = Downloads(self._desk)
+        self._lease = EngineLease(store, link, dropped=self._on_dropped)
+        self.proof = Proof(self._lease)
+        self.background = Background(self._lease, self.proof)
+        self.experiments = Experiments(self._lease)
+        self.batches = Batches(self._lease, self.background)
+        self.models = Models(self._lease)
+        self.downloads = Downloads(self._lease)
         self.stopwatch = Stopwatch()
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
-        self._act_after: Entry | None = None  # the act that they belong to
+        self._act_after: UndoEntry | None = None  # the act that they belong to
         self._reopenings = 0  # since the last wish, because files had changed
         self._planned = 0  # steps of the run that waits for the user's word
         self._agreed: RunRequest | None = None  # the large run that was agreed to
         self._spelling = 0  # run number of the newest question for the vocabulary
         self._said = ""  # what was cancelled, to be said once the model of before is back
-        self.prompt = LiveTokens(store, self._desk.link)
+        self.prompt = LiveTokens(store, self._lease.link)
 
     # -- the engine's life
 
     def start(self) -> None:
         """A new engine; the model that was open is opened again."""
         self._forget_engine()
-        self._desk.store.set(
+        self._lease.store.set(
             status=Status(activity="starting", text="Starting the engine…"),
             error="",
             error_details="",
         )
-        self._desk.link.start()
-        if self._wanted and self._desk.link.alive:
+        self._lease.link.start()
+        if self._wanted and self._lease.link.alive:
             self._reopen()
 
     def _on_deaf(self) -> None:
         """The engine does not obey a cancel: another takes its place, and what waits for it."""
-        job, waiting, wanted = self._desk.job, self._after_load, self._wanted
+        job, waiting, wanted = self._lease.job, self._after_load, self._wanted
         loading = job if job is not None and job.kind == "load" else None
         if job is not None and job.kind == "advance":
             waiting = ENDLESS if job.endless else self._planned
         self._wanted = False
         self.start()
-        if wanted and self._desk.link.alive:
+        if wanted and self._lease.link.alive:
             if loading is None:
                 self._reopen()
             else:
                 self.load(loading.request, overtaken=loading.overtaken)
             self._after_load = waiting
-        self._desk.store.set(
+        self._lease.store.set(
             error="The engine did not stop when it was told to, so it was restarted. Your run is "
             "still here. A tokenizer or chat template of the model may never finish."
         )
@@ -125,33 +125,33 @@ class Driver:
     @property
     def running(self) -> bool:
         """True if there is an engine to ask."""
-        return self._desk.link.alive and self._desk.store.state.status.activity != "lost"
+        return self._lease.link.alive and self._lease.store.state.status.activity != "lost"
 
     def close(self) -> None:
         self._forget_engine()
-        self._desk.link.close()
+        self._lease.link.close()
 
     def _forget_engine(self) -> None:
-        if self._desk.job is not None and self._desk.job.begun is not None:
-            self._bring_back(self._desk.job.begun, self._desk.job)
-        self._desk.job = None
+        if self._lease.job is not None and self._lease.job.begun is not None:
+            self._bring_back(self._lease.job.begun, self._lease.job)
+        self._lease.job = None
         self.proof.forget()
-        self._desk.loaded = ()
+        self._lease.loaded = ()
         self._after_load = self._act_after = None
         self.background.forget()
         self.models.forget()
         self.downloads.forget()
         self.prompt.stop()
 
-    # -- wishes
+    # -- requests
 
     def open(self, request: RunRequest, **how: bool) -> None:
         """Open the model that `request` names, with a new engine if there is none.
 
         `how` are fields of `messages.Load` for this one time.
         """
-        if not self._desk.store.state.opened:  # nothing that could keep its place until then
-            self._desk.store.set(request=request, card=None)
+        if not self._lease.store.state.opened:  # nothing that could keep its place until then
+            self._lease.store.set(request=request, card=None)
         if not self.running:
             self._wanted = False
             self.start()
@@ -167,12 +167,12 @@ class Driver:
 
         `overtaken`: the request of the state stays as it is, see `keep_request`.
         """
-        job = self._desk.job
-        held = bool(self._desk.loaded) or (job is not None and job.held)
+        job = self._lease.job
+        held = bool(self._lease.loaded) or (job is not None and job.held)
         self.cancel()
-        trace = self._desk.store.state.trace
+        trace = self._lease.store.state.trace
         of_run = not keep and trace is not None and trace.request.model == request.model
-        run = self._desk.link.ask(
+        run = self._lease.link.ask(
             m.Load(
                 like=trace.card.fingerprint if trace is not None and of_run else {},
                 model=request.model,
@@ -183,16 +183,16 @@ class Driver:
                 **how,
             )
         )
-        self._desk.job = Job("load", run, request, keep=keep, overtaken=overtaken, held=held)
-        self._desk.loaded = ()
+        self._lease.job = Job("load", run, request, keep=keep, overtaken=overtaken, held=held)
+        self._lease.loaded = ()
         self._wanted = True
         self.prompt.stop()
         name = Path(request.model).name
-        self._desk.store.set(status=Status(activity="loading", text=f"Opening {name}…"))
+        self._lease.store.set(status=Status(activity="loading", text=f"Opening {name}…"))
 
     def _reopen(self, keep: bool = False) -> None:
         """Open the model that was open once more; a run of another keeps its request."""
-        state = self._desk.store.state
+        state = self._lease.store.state
         if state.opened:
             asked = with_key(state.request, state.opened[0])
             self.load(asked, keep=keep, overtaken=state.reopens)
@@ -201,12 +201,12 @@ class Driver:
 
     def keep_request(self) -> None:
         """The run on screen has a request of its own: a load under way does not change it."""
-        if self._desk.job is not None and self._desk.job.kind == "load":
-            self._desk.job.overtaken = True
+        if self._lease.job is not None and self._lease.job.kind == "load":
+            self._lease.job.overtaken = True
 
     def free_request(self) -> RunRequest:
         """The request for a new run on the model that is open, or is being opened."""
-        state, job = self._desk.store.state, self._desk.job
+        state, job = self._lease.store.state, self._lease.job
         keys = state.opened
         if job is not None and job.kind == "load":
             job.overtaken = False
@@ -220,7 +220,7 @@ class Driver:
 
         `reopen` it at once, for the engine may hold it no longer; else the next step does.
         """
-        store = self._desk.store
+        store = self._lease.store
         works = store.state.opened
         self._wanted = False
         if not works:
@@ -237,7 +237,7 @@ class Driver:
             self._reopen(keep=True)
         return "" if store.state.card is None else store.state.card.name
 
-    def advance(self, steps: int, act: Entry | None = None) -> None:
+    def advance(self, steps: int, act: UndoEntry | None = None) -> None:
         """Run `steps` passes; a lost engine is started first, a missing model opened first.
 
         Undo takes a run back with the `act` that it belongs to.
@@ -245,11 +245,11 @@ class Driver:
         self._reopenings = 0
         self._advance(steps, act)
 
-    def _advance(self, steps: int, act: Entry | None = None) -> None:
-        state = self._desk.store.state
+    def _advance(self, steps: int, act: UndoEntry | None = None) -> None:
+        state = self._lease.store.state
         problem = encoding_problem(state.request.prompt)
         if problem or not state.request.model:
-            self._desk.store.set(
+            self._lease.store.set(
                 error=problem or "Open a model first: there is nothing to run yet."
             )
             return
@@ -257,25 +257,25 @@ class Driver:
             self.start()
             if not self.running:
                 return
-        if self._desk.job and self._desk.job.kind == "advance":
-            if not self._desk.job.endless:
-                self._desk.job.queued = min(self._desk.job.queued + steps, max(steps, _AHEAD))
+        if self._lease.job and self._lease.job.kind == "advance":
+            if not self._lease.job.endless:
+                self._lease.job.queued = min(self._lease.job.queued + steps, max(steps, _AHEAD))
             return
         if self.proof.waits_for(self._begin_planned):
             self._planned = min(self._planned + steps, max(steps, _AHEAD))
             return
-        if self._desk.job is None or self._desk.job.kind != "load":
+        if self._lease.job is None or self._lease.job.kind != "load":
             self.cancel()
-            if model_key(state.request) in self._desk.loaded:
+            if model_key(state.request) in self._lease.loaded:
                 self._begin(steps, act)
                 return
             self.load(state.request)
         self._after_load, self._act_after = steps, act
 
-    def _begin(self, steps: int, act: Entry | None = None) -> None:
+    def _begin(self, steps: int, act: UndoEntry | None = None) -> None:
         """Go on with the run on screen, once its model is proven, or begin another."""
         self._planned = steps
-        state = self._desk.store.state
+        state = self._lease.store.state
         if state.trace is not None and state.trace.request == state.request:
             self.proof.first(self._begin_planned)
         else:
@@ -286,19 +286,19 @@ class Driver:
 
     def run_again(self) -> None:
         """The run on screen once more from its prompt, as many steps, by the model of now."""
-        trace = self._desk.store.state.trace
-        if trace is not None and self._desk.holds(trace):
+        trace = self._lease.store.state.trace
+        if trace is not None and self._lease.holds(trace):
             self.cancel()
-            self._desk.store.set(request=trace.request)
+            self._lease.store.set(request=trace.request)
             self._run(max(1, len(trace.steps)), anew=True)
 
-    def _run(self, steps: int, anew: bool = False, act: Entry | None = None) -> None:
-        state = self._desk.store.state
+    def _run(self, steps: int, anew: bool = False, act: UndoEntry | None = None) -> None:
+        state = self._lease.store.state
         trace = state.trace
         fresh = anew or trace is None or trace.request != state.request
         chosen = () if fresh or trace is None else trace.chosen_ids
         self.stopwatch.begin()
-        run = self._desk.link.ask(
+        run = self._lease.link.ask(
             m.Advance(
                 request=state.request,
                 chosen=chosen,
@@ -309,7 +309,7 @@ class Driver:
             )
         )
         self._planned = steps
-        self._desk.job = Job(
+        self._lease.job = Job(
             "advance",
             run,
             state.request,
@@ -320,7 +320,7 @@ class Driver:
         )
         self._history.end_gesture()
         latest = replace(state.selection, step=None, query=None, key=None)
-        self._desk.store.set(
+        self._lease.store.set(
             status=Status(activity="running", text="Running…"),
             selection=latest,
             plan=None,
@@ -331,73 +331,73 @@ class Driver:
 
     def go_on(self) -> None:
         """Run what was planned, as the request now stands, without asking again."""
-        self._agreed = self._desk.store.state.request
-        self._desk.store.set(plan=None)
+        self._agreed = self._lease.store.state.request
+        self._lease.store.set(plan=None)
         self.advance(self._planned)
 
     def resample(self) -> None:
         """The sampling of the state for the passes still to come."""
-        if self._desk.job and self._desk.job.kind == "advance":
-            self._desk.link.send(
-                m.Resample(run=self._desk.job.run, sampling=self._desk.store.state.sampling)
+        if self._lease.job and self._lease.job.kind == "advance":
+            self._lease.link.send(
+                m.Resample(run=self._lease.job.run, sampling=self._lease.store.state.sampling)
             )
 
     def pause(self) -> None:
         """End the run, keeping its finished steps."""
         self._after_load = self._act_after = None
-        kind, reading = self._desk.job.kind if self._desk.job else "", self.reading is not None
+        kind, reading = self._lease.job.kind if self._lease.job else "", self.reading is not None
         if kind in ("advance", "proof", "draws", "search", "cache runs", "scores"):
             self.cancel()
         if kind == "advance" and not reading:
             self.background.check()
-        elif self._desk.job and self._desk.job.kind == "batch":
+        elif self._lease.job and self._lease.job.kind == "batch":
             self.cancel()
 
     def cancel(self) -> None:
         """End whatever has the engine; what it still says is stale."""
         self._after_load = self._act_after = None
         self.background.forget()
-        job = self._desk.drop_job()
+        job = self._lease.drop_job()
         if job is not None and job.kind == "load":
             self._wanted = False
 
     def give_up(self) -> None:
         """End whatever has the engine because the user says so, and tell what was ended."""
-        job, reading = self._desk.job, self.reading is not None
+        job, reading = self._lease.job, self.reading is not None
         self.cancel()
         if job is None or reading:  # that has its own words
             return
         words = CANCELLED[job.kind]
         if job.kind == "load":
             name = self._fall_back(job, reopen=job.held and not job.keep)
-            words = f"{words} {name} is still open." if name and self._desk.job else words
+            words = f"{words} {name} is still open." if name and self._lease.job else words
         self._said = words
-        if self._desk.job is None:
-            self._desk.store.set(status=Status(activity="idle", text=words))
+        if self._lease.job is None:
+            self._lease.store.set(status=Status(activity="idle", text=words))
 
     @property
-    def reading(self) -> Entry | None:
+    def reading(self) -> UndoEntry | None:
         """What undo knows a new run by while its prompt is read and no step of it is there."""
-        return None if self._desk.job is None else self._desk.job.begun
+        return None if self._lease.job is None else self._lease.job.begun
 
     def _on_dropped(self, job: Job) -> None:
         if job.begun is not None:
             self._bring_back(job.begun, job)
-            earlier = self._desk.store.state.trace is not None
+            earlier = self._lease.store.state.trace is not None
             text = UNREAD_EARLIER if earlier else UNREAD
-            self._desk.store.set(status=Status(activity="idle", text=text))
+            self._lease.store.set(status=Status(activity="idle", text=text))
 
-    def _bring_back(self, begun: Entry, job: Job) -> None:
+    def _bring_back(self, begun: UndoEntry, job: Job) -> None:
         """The run that `job` was to take the place of is on screen again."""
         job.begun = None
         self._history.forget(begun)
-        self._desk.store.set(**begun.fields, selection=job.selection, **self._history.shown)
+        self._lease.store.set(**begun.fields, selection=job.selection, **self._history.shown)
         self.prompt.refresh()
 
     def stop(self) -> None:
         """End anything but a load: the user acts."""
         self._after_load = self._act_after = None
-        if self._desk.job and self._desk.job.kind != "load":
+        if self._lease.job and self._lease.job.kind != "load":
             self.cancel()
 
     # -- answers
@@ -409,28 +409,28 @@ class Driver:
             case _ if self.downloads.answered(event):
                 pass
             case m.Hello():
-                if self._desk.store.state.status.activity == "starting":
-                    self._desk.store.set(status=Status(activity="idle"))
+                if self._lease.store.state.status.activity == "starting":
+                    self._lease.store.set(status=Status(activity="idle"))
             case m.Tokens():
                 self.prompt.answered(event)
             case m.Finished() if self.prompt.ended(event):
                 pass
             case m.Spelled() if event.run == self._spelling:
-                self._desk.store.set(vocabulary=event.vocabulary)
+                self._lease.store.set(vocabulary=event.vocabulary)
             case m.Facts() if self.models.answered(event):
                 pass
             case m.Failed():
                 self._on_failed(event)
-            case _ if self._desk.job is not None and event.run == self._desk.job.run:
-                self._on_answer(event, self._desk.job)
+            case _ if self._lease.job is not None and event.run == self._lease.job.run:
+                self._on_answer(event, self._lease.job)
             case _:
                 pass  # stale
 
     def _on_answer(self, event: m.Event, job: Job) -> None:
         match event:
             case m.Progress():
-                status = self._desk.store.state.status
-                self._desk.store.set(
+                status = self._lease.store.state.status
+                self._lease.store.set(
                     status=replace(status, text=event.text, fraction=event.fraction)
                 )
             case m.Loaded():
@@ -462,30 +462,30 @@ class Driver:
 
     def _on_lost(self, event: m.Lost) -> None:
         self._forget_engine()
-        self._desk.store.set(
+        self._lease.store.set(
             status=Status(activity="lost", text=event.sentence),
             error=event.sentence,
             error_details="",
         )
 
     def _on_loaded(self, event: m.Loaded, job: Job) -> None:
-        self._desk.job = None
-        store = self._desk.store
-        self._desk.loaded = keys_of(job.request, event.card, store.state.trace)
-        self._desk.link.layer_seconds = _layer_seconds(event.card)
+        self._lease.job = None
+        store = self._lease.store
+        self._lease.loaded = keys_of(job.request, event.card, store.state.trace)
+        self._lease.link.layer_seconds = _layer_seconds(event.card)
         after, self._after_load = self._after_load, None
         act, self._act_after = self._act_after, None
         said, self._said = self._said, ""
         changes: dict[str, Any] = {
             "status": Status(activity="idle", text=said if job.keep else ""),
-            "opened": self._desk.loaded,
+            "opened": self._lease.loaded,
         }
         if not job.overtaken:
-            changes["request"] = with_key(store.state.request, self._desk.loaded[-1])
+            changes["request"] = with_key(store.state.request, self._lease.loaded[-1])
         same = job.keep and event.card == store.state.card
         if not same:
             self.proof.forget()
-            self._desk.opened = [*self._desk.opened[-_OPENINGS:], event.card]
+            self._lease.opened = [*self._lease.opened[-_OPENINGS:], event.card]
             changes |= self.models.opened()
             changes |= {"card": event.card, "vocabulary": None, "batch": None}
             changes |= {"prompt_tokens": (), "prompt_parts": None}
@@ -493,33 +493,33 @@ class Driver:
         store.set(**changes)
         waited_for = after is not None and after < ENDLESS
         if not waited_for and store.state.vocabulary is None:
-            self._spelling = self._desk.link.ask(m.ListVocabulary())
+            self._spelling = self._lease.link.ask(m.ListVocabulary())
         self.prompt.start()
-        if after is not None and self._desk.job is None:
+        if after is not None and self._lease.job is None:
             self._advance(after, act)
         else:
             self.models.measure()
         # The vocabulary takes a while: a first token that is waited for goes before it.
         if waited_for and store.state.vocabulary is None:
-            self._spelling = self._desk.link.ask(m.ListVocabulary())
+            self._spelling = self._lease.link.ask(m.ListVocabulary())
 
     def _on_prompted(self, event: m.Prompted, job: Job) -> None:
-        state = self._desk.store.state
+        state = self._lease.store.state
         if job.kind != "advance" or state.card is None:
             return
         if not job.fresh and state.trace is not None:
             if [t.id for t in event.tokens] != [t.id for t in state.trace.prompt]:
                 self.cancel()
-                self._desk.store.set(
+                self._lease.store.set(
                     error="This model reads the prompt as other tokens than the trace on screen "
                     "holds; press reset to begin a new run."
                 )
             elif not state.trace.steps:  # nothing in it yet is of another opening
-                self._desk.store.set(trace=replace(state.trace, card=state.card))
+                self._lease.store.set(trace=replace(state.trace, card=state.card))
             return
         job.begun = job.act or self._history.push(_act(job), state, "trace")
         text = f"Reading the prompt: {len(event.tokens):,} tokens…"
-        self._desk.store.set(
+        self._lease.store.set(
             trace=Trace(request=job.request, card=state.card, prompt=event.tokens),
             status=Status(activity="running", text=text),
             **self._history.shown,
@@ -527,7 +527,7 @@ class Driver:
         job.fresh = False
 
     def _on_stepped(self, event: m.Stepped, job: Job) -> None:
-        state = self._desk.store.state
+        state = self._lease.store.state
         trace = state.trace
         if trace is None:
             return
@@ -536,7 +536,7 @@ class Driver:
         elif job.kind in ("recapture", "compare"):
             self.background.on_stepped(event.step, job, trace)
         elif job.kind == "advance" and event.step.index == len(trace.steps):
-            self.stopwatch.arrived(event.step, self._desk.link.arrived_at)
+            self.stopwatch.arrived(event.step, self._lease.link.arrived_at)
             read = job.begun is not None or state.status.fraction is not None
             self._note_longer(job, len(trace.steps))
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
@@ -545,10 +545,10 @@ class Driver:
             if read:
                 changes["status"] = Status(activity="running", text="Running…")
             limit = self.background.budget_bytes
-            self._desk.store.set(trace=capture_budget.within(longer, limit, keep), **changes)
+            self._lease.store.set(trace=capture_budget.within(longer, limit, keep), **changes)
         elif job.kind == "advance":
             self.cancel()
-            self._desk.store.set(
+            self._lease.store.set(
                 error="The engine answered with a step out of order; press step to go on from here."
             )
 
@@ -561,20 +561,20 @@ class Driver:
     def _on_finished(self, event: m.Finished, job: Job) -> None:
         if job.begun is not None and event.reason == "cancelled":
             self._bring_back(job.begun, job)
-        self._desk.job = None
-        trace = self._desk.store.state.trace
+        self._lease.job = None
+        trace = self._lease.store.state.trace
         if event.reason == "plan":
-            self._desk.store.set(plan=job.plan, status=Status(activity="idle"))
+            self._lease.store.set(plan=job.plan, status=Status(activity="idle"))
             return
         if job.kind == "proof":
-            self._desk.store.set(status=Status(activity="idle"))
+            self._lease.store.set(status=Status(activity="idle"))
             self.proof.finished()
             return
         if job.kind == "advance" and trace is not None:
             if (
                 event.reason == "steps"
                 and job.queued
-                and trace.request == self._desk.store.state.request
+                and trace.request == self._lease.store.state.request
             ):
                 self._begin(job.queued)
                 return
@@ -583,7 +583,7 @@ class Driver:
             checks = trace.self_check.checks
             passed = all(c.passed for c in checks) if checks else None
             trace = replace(trace, self_check=SelfCheck(passed=passed, checks=checks))
-        self._desk.store.set(trace=trace, status=Status(activity="idle"))
+        self._lease.store.set(trace=trace, status=Status(activity="idle"))
         if job.kind == "advance":
             self.models.measure()  # before what runs in the background could disturb it
         self.background.go_on()
@@ -594,7 +594,7 @@ class Driver:
     def _on_failed(self, event: m.Failed) -> None:
         if self.prompt.failed(event) or self.models.failed(event):
             return
-        job = self._desk.job
+        job = self._lease.job
         if job is None or event.run != job.run:
             return
         waiting = self._planned if self.proof.waits_for(self._begin_planned) else None
@@ -602,13 +602,13 @@ class Driver:
             waiting = ENDLESS if job.endless else 1
         self._after_load = self._act_after = None
         if event.files_changed:
-            self._desk.loaded = ()
+            self._lease.loaded = ()
             if waiting is not None and self._reopenings < _REOPENINGS:
                 self._try_anew(job, waiting)
                 return
         if job.begun is not None:
             self._bring_back(job.begun, job)
-        self._desk.job = None
+        self._lease.job = None
         quiet = job.kind == "check" and not job.asked
         changes: dict[str, Any] = (
             {} if quiet else {"error": event.sentence, "error_details": event.details}
@@ -616,9 +616,9 @@ class Driver:
         if event.files_changed and waiting is not None:
             changes["error"] = KEEP_CHANGING
         if job.kind == "load":
-            if model_key(job.request) in self._desk.store.state.opened:
+            if model_key(job.request) in self._lease.store.state.opened:
                 job.keep = True
-                self._desk.store.set(opened=())  # it works no longer
+                self._lease.store.set(opened=())  # it works no longer
             name = self._fall_back(job, reopen=True)
             if event.own_code:
                 asked = CodeQuestion(job.request.model, event.own_code, event.sentence)
@@ -627,9 +627,9 @@ class Driver:
                 changes["error"] = f"{event.sentence} {name} is still open."
             if not event.own_code:
                 changes["unopened"] = job.request.model
-        if self._desk.job is None:
+        if self._lease.job is None:
             changes["status"] = Status(activity="idle")
-        self._desk.store.set(**changes)
+        self._lease.store.set(**changes)
 
     def _try_anew(self, job: Job, steps: int) -> None:
         """Open the changed files, then run what was to be run: an act keeps its own request."""
@@ -638,9 +638,9 @@ class Driver:
         if job.begun is not None and act is None:
             self._bring_back(job.begun, job)
         elif job.begun is not None:
-            self._desk.store.set(trace=None)  # as the act left it
-        self._desk.job = None
-        self.load(self._desk.store.state.request)
+            self._lease.store.set(trace=None)  # as the act left it
+        self._lease.job = None
+        self.load(self._lease.store.state.request)
         self._after_load, self._act_after = steps, act
 
 

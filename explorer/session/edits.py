@@ -10,7 +10,7 @@ from explorer.session import transitions
 from explorer.session.driver import Driver
 from explorer.session.state import State
 from explorer.session.store import Store
-from explorer.session.undo_history import Entry, History
+from explorer.session.undo_history import History, UndoEntry
 from explorer.trace.request import RunRequest
 
 
@@ -22,7 +22,7 @@ class Edits:
         self._history = history
         self._driver = driver
 
-    def make(self, kind: str, changes: dict[str, Any], merge: bool = False) -> Entry:
+    def make(self, kind: str, changes: dict[str, Any], merge: bool = False) -> UndoEntry:
         """Change fields of the state; `merge` with the last change if that was the same gesture."""
         kept = [name for name in changes if name != "selection"]
         entry = self._history.push(kind, self._store.state, *kept, merge=merge)

@@ -11,11 +11,11 @@ import msgspec
 from explorer.session.connection.engine_link import Link
 from explorer.session.state import ModelKey, Selection, Status, model_key
 from explorer.session.store import Store
-from explorer.session.undo_history import Entry
+from explorer.session.undo_history import UndoEntry
 from explorer.trace.card import ModelCard
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.run_cost import Plan
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
 
@@ -42,9 +42,9 @@ class Job:
     run: int
     request: RunRequest
     fresh: bool = False  # advance: a new trace takes the place of the one on screen
-    begun: Entry | None = None  # advance: the same as undo knows it, until its first step comes
+    begun: UndoEntry | None = None  # advance: the same as undo knows it, until its first step comes
     selection: Selection = field(default_factory=Selection)  # advance: what was looked at before
-    act: Entry | None = None  # advance: the act that it belongs to, if that is more than a run
+    act: UndoEntry | None = None  # advance: the act that it belongs to, if that is more than a run
     noted: bool = False  # advance: what undo takes back is remembered
     keep: bool = False  # load: the model that worked before, which may still be loaded
     overtaken: bool = False  # load: a run was opened meanwhile, and its own request stays
@@ -58,7 +58,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Desk:
+class EngineLease:
     """What the user's jobs and those in the background share: one engine, one job at a time."""
 
     store: Store

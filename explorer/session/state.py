@@ -14,13 +14,13 @@ from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
 from explorer.trace.comparison import Comparison, made_for
+from explorer.trace.cost.memory_bandwidth import Traffic
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.files.saved_extras import Beside
 from explorer.trace.files.saved_view import Seen
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.found_models import Library, Offer, Recipe
-from explorer.trace.memory_bandwidth import Traffic
 from explorer.trace.request import RunRequest, Sampling, Stops
-from explorer.trace.run_cost import Plan
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
@@ -131,7 +131,7 @@ class CacheRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class Download:
+class DownloadState:
     """One repository of the Hub, as far as it was asked about."""
 
     repo: str = ""
@@ -187,7 +187,7 @@ class State:
     library_problem: str = ""
     unopened: str = ""  # the model that could not be opened, until one is opened again
     code_question: CodeQuestion | None = None  # to be answered before the model is opened
-    download: Download = field(default_factory=Download)
+    download: DownloadState = field(default_factory=DownloadState)
     branches: Branches = field(default_factory=Branches)
     branch_names: Mapping[int, str] = field(default_factory=dict)  # given by the user
     forgotten: frozenset[int] = frozenset()  # branches given up; undo brings them back

@@ -23,7 +23,7 @@ GESTURE_SECONDS = 1.0  # edits of one kind that follow each other faster are one
 
 
 @dataclass(slots=True)
-class Entry:
+class UndoEntry:
     """One act: which kind, and the fields it replaced."""
 
     kind: str
@@ -43,9 +43,9 @@ class History:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._undo: list[Entry] = []
-        self._redo: list[Entry] = []
-        self._cleared: list[Entry] = []  # what the newest entry made impossible to redo
+        self._undo: list[UndoEntry] = []
+        self._redo: list[UndoEntry] = []
+        self._cleared: list[UndoEntry] = []  # what the newest entry made impossible to redo
         self.grown = False  # since `within` was asked last
 
     @property
@@ -66,7 +66,7 @@ class History:
             "redo_kind": self._redo[-1].kind if self._redo else "",
         }
 
-    def push(self, kind: str, state: State, *fields: str, merge: bool = False) -> Entry:
+    def push(self, kind: str, state: State, *fields: str, merge: bool = False) -> UndoEntry:
         """Remember `fields` of `state` before they change; `merge` edits of one gesture."""
         now = self._clock()
         last = self._undo[-1] if self._undo else None
@@ -75,24 +75,24 @@ class History:
             self._redo = []
             last.at = now
             return last
-        return self._add(Entry(kind, {name: getattr(state, name) for name in fields}, now))
+        return self._add(UndoEntry(kind, {name: getattr(state, name) for name in fields}, now))
 
     def push_longer(self, kind: str, steps: int) -> None:
         """Remember that the run had so many steps before it is made longer."""
-        self._add(Entry(kind, {}, float("-inf"), steps))
+        self._add(UndoEntry(kind, {}, float("-inf"), steps))
 
-    def _add(self, entry: Entry) -> Entry:
+    def _add(self, entry: UndoEntry) -> UndoEntry:
         self._cleared, self._redo = self._redo, []
         self._undo.append(entry)
         del self._undo[:-LIMIT]
         return entry
 
     @property
-    def newest(self) -> Entry | None:
+    def newest(self) -> UndoEntry | None:
         """What undo would take back."""
         return self._undo[-1] if self._undo else None
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: UndoEntry) -> None:
         """The act came to nothing; what could be redone before it can be redone again."""
         if entry is self.newest:
             self._redo, self._cleared = self._cleared, []
@@ -133,7 +133,9 @@ class History:
         """The fields to put back; empty if there is nothing to redo."""
         return self._swap(self._redo, self._undo, state)
 
-    def _swap(self, source: list[Entry], target: list[Entry], state: State) -> dict[str, Any]:
+    def _swap(
+        self, source: list[UndoEntry], target: list[UndoEntry], state: State
+    ) -> dict[str, Any]:
         if not source:
             return {}
         entry = source.pop()
@@ -144,5 +146,5 @@ class History:
         now = {name: getattr(state, name) for name in fields}
         if steps is not None and target is self._undo:
             now = {}
-        target.append(Entry(entry.kind, now, float("-inf"), steps))
+        target.append(UndoEntry(entry.kind, now, float("-inf"), steps))
         return fields

@@ -1,1 +1,1 @@
-"""The window: shows state, reports wishes.  No tensor arithmetic, no torch."""
+"""The window: shows state, reports requests.  No tensor arithmetic, no torch."""

@@ -34,7 +34,7 @@ from explorer.trace.files.saved_view import Seen
 from explorer.ui.access import mnemonics
 from explorer.ui.access.accessible import label_lists
 from explorer.ui.dialogs.remote_code import CodeDialog
-from explorer.ui.files.session_files import Files
+from explorer.ui.files.session_files import SessionFiles
 from explorer.ui.frame import saved_view
 from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.notices import Notices
@@ -51,13 +51,13 @@ from explorer.ui.inputs.stop_rules import StopControls
 from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.kit.scrolled import Scrolled
 from explorer.ui.kit.wheel_guard import leave_focus
-from explorer.ui.look.appearance import SYSTEM, Look
+from explorer.ui.look.appearance import SYSTEM, Appearance
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus import sample_prompts
 from explorer.ui.menus.menus import Actions, fill
 from explorer.ui.panels.attention.panel import AttentionPanel
 from explorer.ui.settings.preferences import Preferences
-from explorer.ui.settings.settings import Memory
+from explorer.ui.settings.settings import Settings
 
 if TYPE_CHECKING:
     from explorer.ui.dialogs.help import Help
@@ -72,7 +72,7 @@ _FRAMED_MS = 200  # until a window manager has drawn a frame
 class Window(PresentedWindow):
     """Shows the session's state; every change goes through the session."""
 
-    def __init__(self, session: Session, look: Look, memory: Memory) -> None:
+    def __init__(self, session: Session, look: Appearance, memory: Settings) -> None:
         super().__init__()
         self.session = session
         self.look = look
@@ -84,7 +84,7 @@ class Window(PresentedWindow):
         self._hub: HubDialog | None = None
         self._help: Help | None = None
         self._closing = False  # for good: the user was asked, or can't be
-        self.files = Files(session, memory, self)
+        self.files = SessionFiles(session, memory, self)
         self.setWindowTitle(self.tr("Decoder Explorer"))
         self.setAcceptDrops(True)
         theme = look.theme
@@ -272,7 +272,7 @@ class Window(PresentedWindow):
     def _take_unit(self) -> None:
         wording.use_unit("nats" if self.preferences.on("nats") else "bits")
 
-    # -- wishes of the actions
+    # -- what the actions ask for
 
     def run_or_pause(self) -> None:
         if self.session.state.status.activity == "running":

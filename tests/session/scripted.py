@@ -121,7 +121,7 @@ class Stage:
         self.engines: list[ScriptedEngine] = []
         self.session = Session(self._engine, self.posted.append)
         # It obeys no cancel: what a session does about that has a test of its own.
-        self.session._driver._desk.link.patience = 3600.0
+        self.session._driver._lease.link.patience = 3600.0
         self.states: list[tuple[State, State]] = []
         self.session.subscribe(lambda old, new: self.states.append((old, new)))
 

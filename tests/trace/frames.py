@@ -12,7 +12,7 @@ import msgspec
 
 from explorer.trace.card import Check
 from explorer.trace.chat import ChatParts
-from explorer.trace.run_cost import Plan
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
 from explorer.trace.wire import framing

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication
 from explorer.ui.access.focus_ring import FocusRings
 from explorer.ui.access.shortcut_guard import KeyGuard
 from explorer.ui.look import system_appearance
-from explorer.ui.look.appearance import Look
-from explorer.ui.settings.settings import Memory
+from explorer.ui.look.appearance import Appearance
+from explorer.ui.settings.settings import Settings
 from explorer.ui.window import Window
 from tests.session.scripted import Stage
 from tests.ui.waiting import activate, resize, settle, show, wait_until
@@ -24,9 +24,9 @@ class WindowStage(Stage):
     def __init__(self, app: QApplication, folder: Path) -> None:
         super().__init__()
         self.app = app
-        self.memory = Memory(folder / "settings.ini")
+        self.memory = Settings(folder / "settings.ini")
         with patch.object(system_appearance, "_session_bus", lambda: False):  # of whoever runs this
-            self.look = Look(app, self.memory, room=QSize(3840, 2160))
+            self.look = Appearance(app, self.memory, room=QSize(3840, 2160))
         self._guard = KeyGuard(app)
         self._rings = FocusRings(app)
         self.window = Window(self.session, self.look, self.memory)

@@ -17,7 +17,7 @@ from explorer.figures.text.sentences import fitting
 from explorer.trace.wire import messages as m
 
 
-class _Known(msgspec.Struct):
+class _InspectedModel(msgspec.Struct):
     """What must be in the engine's answer, whatever else is."""
 
     source: str
@@ -26,7 +26,7 @@ class _Known(msgspec.Struct):
 
 def run(arguments: argparse.Namespace) -> int:
     with Client(engine_command(arguments.engine)) as client:
-        facts = client.facts(m.Inspect(model=arguments.model), _Known)
+        facts = client.facts(m.Inspect(model=arguments.model), _InspectedModel)
         facts["warnings"] = warnings.of_model(facts["source"], facts["warnings"])
         client.warn(facts["warnings"])
     if arguments.json:

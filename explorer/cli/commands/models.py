@@ -26,13 +26,13 @@ class _Found(msgspec.Struct):
     path: str
 
 
-class _Known(msgspec.Struct):
+class _Library(msgspec.Struct):
     models: list[_Found]
 
 
 def run(arguments: argparse.Namespace) -> int:
     with Client(engine_command(arguments.engine)) as client:
-        facts = client.facts(m.FindModels(), _Known)
+        facts = client.facts(m.FindModels(), _Library)
     if arguments.json:
         print_json({"models": facts["models"]})
         return DONE

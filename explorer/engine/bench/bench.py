@@ -37,7 +37,7 @@ Progress = Callable[[str, float | None], None]
 Stop = Callable[[], bool]
 
 
-class Bench:
+class ModelBench:
     """One loaded model under the clock."""
 
     def __init__(self, runner: Runner, progress: Progress, stop: Stop) -> None:

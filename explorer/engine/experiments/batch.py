@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.engine.errors import BadInput, EngineError
-from explorer.engine.experiments.batch_cache import Memory
+from explorer.engine.experiments.batch_cache import ResultCache
 from explorer.engine.experiments.batch_decode import Alone, Decoded, Steps
 from explorer.engine.experiments.batch_pass import BatchPass
 from explorer.engine.experiments.loss import Scores, ranked, score
@@ -51,7 +51,7 @@ def run(
     request: BatchRequest,
     progress: Progress,
     cancelled: Callable[[], bool],
-    memory: Memory | None = None,
+    memory: ResultCache | None = None,
 ) -> BatchResult:
     """Everything there is to say of this batch; `memory` is that of earlier ones on this model.
 
@@ -67,7 +67,7 @@ def run(
         told += 1
 
     steps = Steps(request, runner.loaded.card, BatchPass(runner, cancelled), layout, tell)
-    return _Lab(runner, request, steps, tokens, memory or Memory()).result()
+    return _Lab(runner, request, steps, tokens, memory or ResultCache()).result()
 
 
 def padding_of(card: ModelCard) -> tuple[int, str]:
@@ -134,7 +134,7 @@ class _Lab:
     request: BatchRequest
     steps: Steps
     tokens: list[tuple[Token, ...]]
-    memory: Memory
+    memory: ResultCache
     limit: float = 0.0
 
     @property

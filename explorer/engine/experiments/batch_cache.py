@@ -14,7 +14,7 @@ LIMIT_BYTES = 256 << 20
 T = TypeVar("T")
 
 
-class Memory:
+class ResultCache:
     """Belongs to one loaded model; the results asked for longest ago are forgotten first."""
 
     def __init__(self, limit: int = LIMIT_BYTES) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
-from explorer.engine.errors import BadInput
+from explorer.engine.errors import BadInput, TruncatedFile
 from explorer.engine.gguf import unusable_kinds
 from explorer.engine.model_files.quantisation_shares import by_share
 from explorer.engine.model_files.unusable_files import refuse_stand_in
@@ -104,7 +104,7 @@ def is_cut(path: Path) -> bool:
     """True if the head of a GGUF file is whole and names tensors beyond the file's end."""
     try:
         read_header(path, vocabulary=False)
-    except Cut:
+    except TruncatedFile:
         return True
     except (BadInput, OSError):
         return False
@@ -116,10 +116,6 @@ def damaged(path: Path, details: str = "") -> BadInput:
     return BadInput(
         f"{path.name} is not a whole GGUF file (cut short or damaged); download it again.", details
     )
-
-
-class Cut(BadInput):
-    """The file ends before its tensors do."""
 
 
 class _Reader:
@@ -240,7 +236,7 @@ class _Reader:
             if broken:
                 raise told
             if base + offset + size > len(self._data):
-                raise Cut(told.sentence, told.details)
+                raise TruncatedFile(told.sentence, told.details)
             seen.add(name)
             entries.append(TensorEntry(name, shape, stored, base + offset, size))
         return tuple(entries)

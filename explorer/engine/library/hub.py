@@ -175,7 +175,7 @@ def _bar(arrived: Callable[[int], None]) -> Any:
     """A progress bar for the library that shows nothing and tells how much is there."""
     base: Any = importlib.import_module("tqdm.std").tqdm
 
-    class Bar(base):
+    class ReportingBar(base):
         def __init__(self, *args: Any, **named: Any) -> None:
             named.pop("name", None)
             super().__init__(*args, **{**named, "file": _Nowhere(), "disable": False})
@@ -184,7 +184,7 @@ def _bar(arrived: Callable[[int], None]) -> Any:
             super().update(n)
             arrived(int(self.n))
 
-    return Bar
+    return ReportingBar
 
 
 class _Nowhere:

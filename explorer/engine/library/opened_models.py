@@ -19,7 +19,7 @@ _KEPT = 200  # models, the newest
 _LARGEST = 8 << 20  # bytes of the list
 
 
-class Place(msgspec.Struct, frozen=True):
+class OpenedModel(msgspec.Struct, frozen=True):
     """One model, as it was opened last."""
 
     name: str
@@ -30,7 +30,7 @@ class Place(msgspec.Struct, frozen=True):
 def remember(card: ModelCard) -> None:
     """Note where a model lies; a disk that is full or read-only costs nothing but that."""
     known = _read()
-    place = Place(card.name, card.path, card.fingerprint)
+    place = OpenedModel(card.name, card.path, card.fingerprint)
     if not card.path or known[:1] == [place]:
         return
     rest = [other for other in known if other.path != place.path]
@@ -62,10 +62,10 @@ def _file() -> Path:
     return places.data_folder() / "model-places.json"
 
 
-def _read() -> list[Place]:
+def _read() -> list[OpenedModel]:
     try:
         if _file().stat().st_size > _LARGEST:
             return []
-        return msgspec.json.decode(_file().read_bytes(), type=list[Place])
+        return msgspec.json.decode(_file().read_bytes(), type=list[OpenedModel])
     except (OSError, ValueError, msgspec.MsgspecError):
         return []

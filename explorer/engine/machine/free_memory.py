@@ -133,7 +133,7 @@ def _mac() -> int:
 
 
 def _windows() -> int:
-    class Status(ctypes.Structure):
+    class MemoryStatus(ctypes.Structure):
         _fields_ = (
             ("length", ctypes.c_ulong),
             ("load", ctypes.c_ulong),
@@ -142,7 +142,7 @@ def _windows() -> int:
             ("rest", ctypes.c_ulonglong * 5),
         )
 
-    status = Status(length=ctypes.sizeof(Status))
+    status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
     if not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):  # type: ignore[attr-defined]
         raise OSError("GlobalMemoryStatusEx failed")
     return int(status.available)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from explorer import disk, places
-from explorer.trace.memory_bandwidth import Traffic
+from explorer.trace.cost.memory_bandwidth import Traffic
 
 ROWS, COLUMNS = 48 * 1024, 1024  # 192 MiB of float32: no processor's cache holds that
 REPEATS = 6

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer import disk
-from explorer.engine.errors import BadInput
+from explorer.engine.errors import BadInput, TruncatedFile
 from explorer.engine.model_files import unusable_files
 
 _LONGEST_HEADER = 100 * 1024 * 1024  # the limit of the safetensors format itself
@@ -19,10 +19,6 @@ _BITS = {
     "F32": 32, "U64": 64, "I64": 64, "F64": 64,
 }  # fmt: skip
 INDEX = "model.safetensors.index.json"
-
-
-class Cut(BadInput):
-    """A file that ends before its tensors do."""
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -118,7 +114,7 @@ def safetensors_header(path: Path) -> tuple[bytes, dict[str, Any]]:
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
         raise broken from None
     if 8 + length + end > size:
-        raise Cut(broken.sentence)
+        raise TruncatedFile(broken.sentence)
     if 8 + length + end < size:
         raise broken
     return raw, tensors
@@ -140,7 +136,7 @@ def is_cut(path: Path) -> bool:
     """True if a safetensors file is shorter than its header, which is whole, promises."""
     try:
         safetensors_header(path)
-    except Cut:
+    except TruncatedFile:
         return True
     except (BadInput, OSError):
         return False

@@ -41,7 +41,7 @@ _MODEL_FAULTS = (
 
 
 @dataclass(slots=True)
-class Pass:
+class ForwardPass:
     """One forward pass, before anything is picked from it."""
 
     logits: np.ndarray  # (V,) float32 at the readout
@@ -99,7 +99,7 @@ class Passes:
         first: int,
         cache: Any,
         cancelled: Stop = lambda: False,
-    ) -> Pass:
+    ) -> ForwardPass:
         """One pass over the slots from `first` on, or several where that bounds the memory.
 
         Only through a cache under the causal mask: without it, early rows depend on later ones.
@@ -112,7 +112,7 @@ class Passes:
             return self.forward(request, layout, first, cache, cancelled)
         reserve(cache, slots)  # growing chunk by chunk would leave holes all over the memory
         gathered = Gathered(slots, self.capture.windowed) if first == 0 else None
-        whole: Pass | None = None
+        whole: ForwardPass | None = None
         for begin, end in spans:
             readout = layout.readout if begin <= layout.readout < end else begin
             done = self.forward(
@@ -138,7 +138,7 @@ class Passes:
         keep_outputs: bool = False,
         at: Sequence[int] | None = None,
         whole: int = 0,
-    ) -> Pass:
+    ) -> ForwardPass:
         """One pass over the slots from `first` on; `whole`: slots to be read by further ones.
 
         Logits are (V,) of the readout, or (len(at), V) of the slots named.  EngineError if the
@@ -176,7 +176,7 @@ class Passes:
         recorder.doubtful = bool(odd)
         kept = numbers[0] if at is None else numbers
         assert recorder.times is not None
-        return Pass(kept, recorder, seconds, first, len(layout.ids), recorder.times)
+        return ForwardPass(kept, recorder, seconds, first, len(layout.ids), recorder.times)
 
     def _telling(self, first: int, rows: int, whole: int) -> Callable[[int], None]:
         """Reports how far the reading has come, ten times a second at most."""
@@ -231,7 +231,7 @@ class Passes:
         if self.model.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def _times(self, done: Pass) -> dict[str, Any]:
+    def _times(self, done: ForwardPass) -> dict[str, Any]:
         """The fields of a Step that tell where the time of the pass went."""
         times, layers = done.times, len(self.layers)
         return {
@@ -252,7 +252,7 @@ def _mask_tensor(mask: Sequence[int], device: Any) -> torch.Tensor:
     return torch.tensor([mask], device=device)
 
 
-def _joined(whole: Pass | None, done: Pass, has_readout: bool) -> Pass:
+def _joined(whole: ForwardPass | None, done: ForwardPass, has_readout: bool) -> ForwardPass:
     """Several passes as one, read at one slot; the newest recorder alone is kept."""
     done.logits = done.logits[0]
     if whole is None:

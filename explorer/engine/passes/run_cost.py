@@ -9,8 +9,8 @@ import torch
 from explorer.engine.machine.free_memory import available_bytes
 from explorer.engine.model_files.model_shape import shape_of
 from explorer.engine.passes.runner import Runner
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.request import RunRequest
-from explorer.trace.run_cost import Plan
 
 _SIDE = 768  # of the matrices whose product gives the machine's speed at arithmetic
 _measured: dict[tuple[str, int], float] = {}  # by device and threads, in this process

@@ -14,7 +14,7 @@ from explorer import sampling as chain
 from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.passes.cache import PrefixCache, layer_bytes
-from explorer.engine.passes.forward import Pass, Passes, Stop
+from explorer.engine.passes.forward import ForwardPass, Passes, Stop
 from explorer.engine.passes.layout import Layout, lay_out
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Phase, Step, Token
@@ -217,7 +217,7 @@ class Runner(Passes):
 
     def _pass(
         self, request: RunRequest, layout: Layout, index: int, cancelled: Stop
-    ) -> tuple[Pass, int, Phase]:
+    ) -> tuple[ForwardPass, int, Phase]:
         if not self.caches(request):
             done = self.forward(request, layout, 0, None, cancelled)
             return done, 0, "recompute" if index else "prefill"
@@ -280,7 +280,7 @@ def _ends_in(text: bytes, before: int, strings: Sequence[str]) -> bool:
     return False
 
 
-def _note(done: Pass, rebuilt: int) -> str:
+def _note(done: ForwardPass, rebuilt: int) -> str:
     if rebuilt:
         return f"cache rebuilt by prefill of {rebuilt} tokens"
     return f"prompt read in {done.chunks} chunks" if done.chunks > 1 else ""

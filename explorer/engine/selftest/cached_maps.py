@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.engine.passes.forward import Pass
-from explorer.engine.selftest.measured_gaps import Drawn, drawn
+from explorer.engine.passes.forward import ForwardPass
+from explorer.engine.selftest.measured_gaps import PassMap, drawn
 from explorer.trace import attention
 from explorer.trace.rounding import largest
 
@@ -16,14 +16,14 @@ class Steadiness:
     A map that is not rebuilt from keys must instead have the rows of the uncached pass `whole`.
     """
 
-    def __init__(self, whole: Pass, limit: float) -> None:
+    def __init__(self, whole: ForwardPass, limit: float) -> None:
         self._uncached = {one.record.layer: one for one in drawn(whole)}
         self._limit = limit
         self._keys: dict[int, np.ndarray] = {}
         self._right: dict[int, int] = {}
         self._passes = 0
 
-    def see(self, done: Pass) -> None:
+    def see(self, done: ForwardPass) -> None:
         """One more pass, right after it ran: a cache may change its tensors in place."""
         self._passes += 1
         for one in drawn(done):
@@ -35,7 +35,7 @@ class Steadiness:
         """Those that were right in every pass."""
         return frozenset(k for k, count in self._right.items() if count == self._passes)
 
-    def _is_right(self, one: Drawn, done: Pass) -> bool:
+    def _is_right(self, one: PassMap, done: ForwardPass) -> bool:
         layer, new = one.record.layer, one.record.keys
         if new is None:
             uncached = self._uncached.get(layer)
@@ -45,7 +45,7 @@ class Steadiness:
         return _keys_agree(one, self._keys[layer], self._limit)
 
 
-def _keys_agree(one: Drawn, kept: np.ndarray, limit: float) -> bool:
+def _keys_agree(one: PassMap, kept: np.ndarray, limit: float) -> bool:
     dtype, first = one.record.dtype, one.record.first_key
     ours = attention.as_float32(kept[first:], dtype)
     theirs = attention.as_float32(one.keys, dtype)
@@ -54,7 +54,7 @@ def _keys_agree(one: Drawn, kept: np.ndarray, limit: float) -> bool:
     return largest(ours - theirs) <= limit * max(1.0, largest(theirs))
 
 
-def _rows_agree(one: Drawn, done: Pass, uncached: Drawn, limit: float) -> bool:
+def _rows_agree(one: PassMap, done: ForwardPass, uncached: PassMap, limit: float) -> bool:
     first, rows = one.record.first_key, slice(done.first_slot, done.slots)
     for head in range(one.record.heads):
         theirs = uncached.weights(head, rows)[:, first : done.slots]

@@ -14,7 +14,7 @@ from explorer.engine.capture.capture import Capture, routes
 from explorer.engine.capture.records import Proven, rebuildable
 from explorer.engine.errors import EngineError, NoMemory
 from explorer.engine.passes import masks
-from explorer.engine.passes.forward import Pass
+from explorer.engine.passes.forward import ForwardPass
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
@@ -29,7 +29,7 @@ class Trial:
     """What one route gave: the reference pass, with logits of every slot, and its maps."""
 
     capture: Capture
-    reference: Pass
+    reference: ForwardPass
     gaps: dict[int, float]  # per layer with a map: its distance from the model's own
     attending: frozenset[int]  # layers with attention, drawn or not
     limit: float
@@ -71,7 +71,7 @@ def choose(runner: Runner, layout: Layout, limit: float, stop: Stop) -> Trial:
     return best
 
 
-def _plain(runner: Runner, layout: Layout, stop: Stop) -> Pass:
+def _plain(runner: Runner, layout: Layout, stop: Stop) -> ForwardPass:
     """The model as it was loaded, with nothing of ours in it, not even positions."""
     runner.capture, runner.first_position = Capture(runner.loaded_attention), None
     return measured_gaps.every_slot(runner, RunRequest(), layout, stop)
@@ -87,7 +87,7 @@ def _first_positions(model: Any) -> Iterator[int | None]:
 
 
 def _best_route(
-    runner: Runner, layout: Layout, plain: Pass, limit: float, stop: Stop
+    runner: Runner, layout: Layout, plain: ForwardPass, limit: float, stop: Stop
 ) -> Trial | None:
     """None if every route changes the logits."""
     best: Trial | None = None
@@ -109,7 +109,7 @@ def _best_route(
 
 
 def _try(
-    runner: Runner, route: str, layout: Layout, plain: Pass, limit: float, stop: Stop
+    runner: Runner, route: str, layout: Layout, plain: ForwardPass, limit: float, stop: Stop
 ) -> Trial | None:
     """None where the route changes the logits, or the model can't run it."""
     runner.capture = Capture(route)
@@ -137,7 +137,7 @@ def _try(
     return Trial(runner.capture, reference, gaps, attending, limit / 10)
 
 
-def _gaps(reference: Pass, layout: Layout) -> dict[int, float]:
+def _gaps(reference: ForwardPass, layout: Layout) -> dict[int, float]:
     """Kernel output against rebuilt maps; of the model's own maps, how far rows are from 1."""
     gaps = measured_gaps.kernel_output(reference, layout)
     for one in measured_gaps.drawn(reference):

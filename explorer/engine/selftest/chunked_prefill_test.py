@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from explorer.engine.passes.chunked_prefill import Gathered
-from explorer.engine.passes.forward import Pass
+from explorer.engine.passes.forward import ForwardPass
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
@@ -16,7 +16,7 @@ from explorer.trace.rounding import largest
 ENDS = (5, 9)  # of all chunks but the last: longer and shorter than the windows of small models
 
 
-def boundable(reference: Pass) -> bool:
+def boundable(reference: ForwardPass) -> bool:
     """True if no layer keeps T² numbers: recorded maps and biases would grow with the square."""
     return all(
         one.record.kind == "qk" and one.record.bias is None
@@ -25,7 +25,7 @@ def boundable(reference: Pass) -> bool:
 
 
 def gaps(
-    runner: Runner, layout: Layout, reference: Pass, stop: Callable[[], bool]
+    runner: Runner, layout: Layout, reference: ForwardPass, stop: Callable[[], bool]
 ) -> tuple[float, float]:
     """(largest distance of logits, of kernel outputs and rebuilt weights) from `reference`.
 

@@ -21,7 +21,7 @@ from explorer.engine.capture.capture import set_attention
 from explorer.engine.capture.probe import Call
 from explorer.engine.errors import Cancelled
 from explorer.engine.passes import masks
-from explorer.engine.passes.forward import Pass
+from explorer.engine.passes.forward import ForwardPass
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.trace import attention
@@ -39,7 +39,7 @@ def with_last_changed(layout: Layout, vocabulary: int) -> Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class PassMap:
     """One map of a pass: its record, and what the kernel was given."""
 
     record: LayerRecord
@@ -63,7 +63,7 @@ def shares(weights: np.ndarray) -> np.ndarray:
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
 
-def drawn(done: Pass) -> list[Drawn]:
+def drawn(done: ForwardPass) -> list[PassMap]:
     """Every map of a pass, whether proven or not, in order."""
     found = []
     pairs = zip(sites(done.recorder), records.records(done.recorder, done.slots), strict=True)
@@ -73,11 +73,11 @@ def drawn(done: Pass) -> list[Drawn]:
         keys = np.empty((0, 1, 1), np.float32)
         if record.kind == "qk" and site.call is not None:
             keys, _ = records.to_numpy(site.call.key[0].transpose(0, 1).contiguous())
-        found.append(Drawn(record, site.call, keys))
+        found.append(PassMap(record, site.call, keys))
     return found
 
 
-def kernel_output(done: Pass, layout: Layout) -> dict[int, float]:
+def kernel_output(done: ForwardPass, layout: Layout) -> dict[int, float]:
     """Per layer: softmax(QKᵀ·scale + mask)·V against the kernel's own output, relative to it.
 
     Maps that the model itself gave have no kernel to compare with, and are left out.
@@ -98,7 +98,7 @@ def kernel_output(done: Pass, layout: Layout) -> dict[int, float]:
     return worst
 
 
-def row_sums(done: Pass, layout: Layout) -> tuple[float, float]:
+def row_sums(done: ForwardPass, layout: Layout) -> tuple[float, float]:
     """(largest distance of a real row's sum from 1 where there is no sink, largest sink mass)."""
     valid = np.array(layout.attention_mask[done.first_slot :], bool)
     gap, sink = 0.0, 0.0
@@ -112,7 +112,7 @@ def row_sums(done: Pass, layout: Layout) -> tuple[float, float]:
     return gap, sink
 
 
-def above_diagonal(done: Pass, layout: Layout) -> dict[int, float]:
+def above_diagonal(done: ForwardPass, layout: Layout) -> dict[int, float]:
     """Per layer: the largest weight of a real token on a later one (whole passes only)."""
     valid = np.array(layout.attention_mask, bool)
     result: dict[int, float] = {}
@@ -125,7 +125,7 @@ def above_diagonal(done: Pass, layout: Layout) -> dict[int, float]:
 
 
 def eager_weights(
-    runner: Runner, request: RunRequest, layout: Layout, done: Pass
+    runner: Runner, request: RunRequest, layout: Layout, done: ForwardPass
 ) -> dict[int, float] | None:
     """Per layer: rebuilt maps against a separate eager run's own weights; None if it gives none."""
     own = eager_attentions(runner, request, layout)
@@ -165,14 +165,14 @@ def eager_attentions(
     return [a[0].float().cpu().numpy() for a in given if a is not None]
 
 
-def every_slot(runner: Runner, request: RunRequest, layout: Layout, stop: Stop) -> Pass:
+def every_slot(runner: Runner, request: RunRequest, layout: Layout, stop: Stop) -> ForwardPass:
     """An uncached pass with outputs kept and logits (T, V) of every slot."""
     slots = range(len(layout.ids))
     return runner.forward(request, layout, 0, None, stop, keep_outputs=True, at=slots)
 
 
 def prefix_shift(
-    runner: Runner, request: RunRequest, layout: Layout, whole: Pass, stop: Stop
+    runner: Runner, request: RunRequest, layout: Layout, whole: ForwardPass, stop: Stop
 ) -> float:
     """How far earlier positions' logits move when the last token changes.
 
@@ -188,7 +188,7 @@ def prefix_shift(
 
 def cached_passes(
     runner: Runner, request: RunRequest, layout: Layout, steps: int, stop: Stop
-) -> Iterator[Pass]:
+) -> Iterator[ForwardPass]:
     """A prefill of all but the last `steps` slots, then cached steps, one slot each.
 
     Leaves the cache filled with all of `layout`.

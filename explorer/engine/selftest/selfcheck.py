@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from explorer.engine.passes.forward import Pass
+from explorer.engine.passes.forward import ForwardPass
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
@@ -30,7 +30,7 @@ class TraceCheck:
     runner: Runner
     request: RunRequest
     layout: Layout
-    whole: Pass
+    whole: ForwardPass
     limit: float  # on weights of a separate run; from the same q, k, v they are ten times closer
     logit_limit: float
     stop: Stop

@@ -17,7 +17,7 @@ from explorer.engine.capture.attention_sites import sites
 from explorer.engine.capture.records import Proven
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.engine.passes.cache import KINDS, keeps_windows
-from explorer.engine.passes.forward import Pass
+from explorer.engine.passes.forward import ForwardPass
 from explorer.engine.passes.layout import Layout, lay_out
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import chunked_prefill_test, measured_gaps
@@ -70,7 +70,7 @@ class SelfTest:
         return cls(runner, stop, layout, trial, limit)
 
     @property
-    def reference(self) -> Pass:
+    def reference(self) -> ForwardPass:
         """The uncached pass with logits of every slot that the rest is compared with."""
         return self.trial.reference
 

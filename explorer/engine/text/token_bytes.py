@@ -27,7 +27,7 @@ _TO_LATIN1 = {ord(char): byte for char, byte in ALPHABET.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class TokenBytes:
     """Bytes and special flag of each id; ids that no entry has are None."""
 
     spelling: Spelling
@@ -36,7 +36,7 @@ class Vocabulary:
     missing_bytes: tuple[int, ...]  # byte values that no entry spells
 
 
-def of_backend(backend: Any) -> Vocabulary:
+def of_backend(backend: Any) -> TokenBytes:
     """Read a `tokenizers.Tokenizer`, added tokens included."""
     added = backend.get_added_tokens_decoder()
     entries = backend.get_vocab(with_added_tokens=True)
@@ -48,17 +48,17 @@ def of_backend(backend: Any) -> Vocabulary:
 
 def of_entries(
     entries: dict[str, int], texts: dict[int, str], special: frozenset[int], spelling: Spelling
-) -> Vocabulary:
+) -> TokenBytes:
     """From entries as the vocabulary spells them, and added tokens, which are plain text."""
     raw = _table([*entries.values(), *texts])
     for entry, token_id in entries.items():
         raw[token_id] = spell(entry, spelling)
     for token_id, text in texts.items():
         raw[token_id] = text.encode("utf-8")
-    return Vocabulary(spelling, tuple(raw), special, _missing(entries, spelling))
+    return TokenBytes(spelling, tuple(raw), special, _missing(entries, spelling))
 
 
-def of_bytes(ranks: dict[bytes, int], special: dict[str, int]) -> Vocabulary:
+def of_bytes(ranks: dict[bytes, int], special: dict[str, int]) -> TokenBytes:
     """From a tiktoken vocabulary, whose entries are bytes to begin with."""
     raw = _table([*ranks.values(), *special.values()])
     for entry, token_id in ranks.items():
@@ -66,7 +66,7 @@ def of_bytes(ranks: dict[bytes, int], special: dict[str, int]) -> Vocabulary:
     for text, token_id in special.items():
         raw[token_id] = text.encode("utf-8")
     missing = tuple(byte for byte in range(256) if bytes([byte]) not in ranks)
-    return Vocabulary("byte-level", tuple(raw), frozenset(special.values()), missing)
+    return TokenBytes("byte-level", tuple(raw), frozenset(special.values()), missing)
 
 
 def _table(ids: Collection[int]) -> list[bytes | None]:

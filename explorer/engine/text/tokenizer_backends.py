@@ -13,13 +13,13 @@ from tokenizers import Tokenizer as Backend
 
 from explorer.engine.errors import BadInput, no_panic
 from explorer.engine.text import token_bytes
-from explorer.engine.text.token_bytes import Vocabulary
+from explorer.engine.text.token_bytes import TokenBytes
 
 
 class Splitter(Protocol):
     """What a tokenizer of any kind must do; `ids` may be called from several threads."""
 
-    vocabulary: Vocabulary
+    vocabulary: TokenBytes
 
     def ids(self, text: str, add: bool, special_as_text: bool = False) -> list[int]:
         """Ids of a text; `add`: with what the tokenizer puts around every text."""
@@ -102,7 +102,7 @@ class TiktokenSplitter:
     """A tiktoken encoding; `start` is put in front of every text."""
 
     def __init__(
-        self, encoding: tiktoken.Encoding, vocabulary: Vocabulary, start: tuple[int, ...] = ()
+        self, encoding: tiktoken.Encoding, vocabulary: TokenBytes, start: tuple[int, ...] = ()
     ) -> None:
         self.encoding = encoding
         self.vocabulary = vocabulary

@@ -25,7 +25,7 @@ Which = Literal["masked", "unmasked", "difference"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class HeadInStep:
     """What is looked at: one head in one step of one trace."""
 
     trace: Trace
@@ -48,20 +48,20 @@ class Look:
         """Slots that had been read by then."""
         return self.trace.read_slots(self.step)
 
-    def same_passes(self, other: Look) -> bool:
+    def same_passes(self, other: HeadInStep) -> bool:
         """True if both look at the same passes, whatever else their traces say by now."""
         return self.step == other.step and self.side.same_passes(other.side)
 
-    def goes_on_from(self, earlier: Look) -> bool:
+    def goes_on_from(self, earlier: HeadInStep) -> bool:
         """True if this only adds rows to what `earlier` shows."""
         return figures.shared_rows(earlier.passes, self.passes) == earlier.slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class MapRequest:
     """Everything that decides what is drawn."""
 
-    look: Look
+    look: HeadInStep
     figure: Figure = "head"
     beside: Beside | None = None  # None = no comparison
     other: Comparison | None = None  # the other side's pass, once it has run
@@ -69,7 +69,7 @@ class Wish:
     arcs: bool = False  # arcs are wanted too
     which: Which = "masked"  # what the atlas shows in a comparison
 
-    def same_map(self, other: Wish) -> bool:
+    def same_map(self, other: MapRequest) -> bool:
         """True if both ask for the same maps, of the same step or not."""
         return self._map_key() == other._map_key()
 
@@ -83,7 +83,7 @@ class Wish:
         other = None if alone else id(self.other)
         return (self.figure, self.beside, other, self.scale, self.arcs, place)
 
-    def same_atlas(self, other: Wish) -> bool:
+    def same_atlas(self, other: MapRequest) -> bool:
         """True if both ask for the same side in the atlas, of the same step or not."""
         return self._atlas_key() == other._atlas_key()
 
@@ -110,38 +110,38 @@ class DrawnMap:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class DrawnMaps:
     """One map, or with the mask, without it and the difference; None = not there yet."""
 
-    wish: Wish
+    request: MapRequest
     maps: tuple[DrawnMap | None, ...]
 
 
 class Sides:
-    """Finds both sides of a wish; what it costs to drop the mask is paid once per step."""
+    """Finds both sides of a request; what it costs to drop the mask is paid once per step."""
 
     def __init__(self) -> None:
         self._dropped: tuple[Side, Side] | None = None
         self._other: tuple[Comparison, Side] | None = None
 
-    def of(self, wish: Wish) -> tuple[Side | None, Side | None]:
+    def of(self, request: MapRequest) -> tuple[Side | None, Side | None]:
         """The masked and the unmasked side; None where its pass has not run."""
-        own = wish.look.side
-        if wish.beside is None:
+        own = request.look.side
+        if request.beside is None:
             return own, None
-        causal = wish.look.trace.request.causal_mask
-        other = self._of_other(wish)
+        causal = request.look.trace.request.causal_mask
+        other = self._of_other(request)
         masked = own if causal else other
-        if wish.beside == "run":
+        if request.beside == "run":
             return masked, other if causal else own
         return masked, None if masked is None else self._of_scores(masked)
 
-    def _of_other(self, wish: Wish) -> Side | None:
-        found = wish.other
+    def _of_other(self, request: MapRequest) -> Side | None:
+        found = request.other
         if found is None:
             return None
         if self._other is None or self._other[0] is not found:
-            side = of_pass(wish.look.trace, wish.look.step, found.request, found.step)
+            side = of_pass(request.look.trace, request.look.step, found.request, found.step)
             self._other = (found, side)
         return self._other[1]
 
@@ -152,59 +152,63 @@ class Sides:
         return known[1]
 
 
-def draw(wish: Wish, sides: Sides, known: Drawn | None) -> Iterator[float | Drawn]:
+def draw(request: MapRequest, sides: Sides, known: DrawnMaps | None) -> Iterator[float | DrawnMaps]:
     """How much is done, and at last the maps.  ValueError with the reason if there are none."""
-    masked, unmasked = sides.of(wish)
-    if wish.beside is None:
+    masked, unmasked = sides.of(request)
+    if request.beside is None:
         assert masked is not None
         whole: Map | None = None
-        for part in _build(wish, masked, known, 0):
+        for part in _build(request, masked, known, 0):
             whole = part if isinstance(part, Map) else None
             if isinstance(part, float):
                 yield part
         assert whole is not None
-        yield Drawn(wish, (_drawn(wish, whole, whole.top if wish.scale == "max" else 1.0),))
+        yield DrawnMaps(
+            request, (_drawn(request, whole, whole.top if request.scale == "max" else 1.0),)
+        )
         return
     maps: list[Map | None] = []
     for place, side in enumerate((masked, unmasked)):
         found: Map | None = None
-        for part in () if side is None else _build(wish, side, known, place):
+        for part in () if side is None else _build(request, side, known, place):
             found = part if isinstance(part, Map) else None
             if isinstance(part, float):
                 yield (place + part) / 2
         maps.append(found)
-    yield _pair(wish, maps[0], maps[1])
+    yield _pair(request, maps[0], maps[1])
 
 
-def _build(wish: Wish, side: Side, known: Drawn | None, place: int) -> Iterator[float | Map]:
-    look = wish.look
+def _build(
+    request: MapRequest, side: Side, known: DrawnMaps | None, place: int
+) -> Iterator[float | Map]:
+    look = request.look
     old = known.maps[place] if known is not None and place < len(known.maps) else None
-    usable = old is not None and known is not None and known.wish.figure == "head"
+    usable = old is not None and known is not None and known.request.figure == "head"
     earlier = old.map if usable and old is not None else None
-    return head_means.build(side, look.layer, look.head, wish.figure, earlier)
+    return head_means.build(side, look.layer, look.head, request.figure, earlier)
 
 
-def _pair(wish: Wish, masked: Map | None, unmasked: Map | None) -> Drawn:
+def _pair(request: MapRequest, masked: Map | None, unmasked: Map | None) -> DrawnMaps:
     """One scale for both sides, one for their difference."""
     both = [whole for whole in (masked, unmasked) if whole is not None]
-    top = max((whole.top for whole in both), default=1.0) if wish.scale == "max" else 1.0
-    maps = [None if whole is None else _drawn(wish, whole, top) for whole in (masked, unmasked)]
+    top = max((whole.top for whole in both), default=1.0) if request.scale == "max" else 1.0
+    maps = [None if whole is None else _drawn(request, whole, top) for whole in (masked, unmasked)]
     if masked is None or unmasked is None:
-        return Drawn(wish, (*maps, None))
+        return DrawnMaps(request, (*maps, None))
     change = difference.difference(masked, unmasked)
-    most = difference.farthest_weight(change) if wish.scale == "max" else 1.0
-    return Drawn(wish, (*maps, _drawn(wish, change, most, signed=True)))
+    most = difference.farthest_weight(change) if request.scale == "max" else 1.0
+    return DrawnMaps(request, (*maps, _drawn(request, change, most, signed=True)))
 
 
-def _drawn(wish: Wish, whole: Map, top: float, signed: bool = False) -> DrawnMap:
+def _drawn(request: MapRequest, whole: Map, top: float, signed: bool = False) -> DrawnMap:
     make = difference.levels if signed else figures.levels
-    levels = make(whole.weights, whole.kinds, top, wish.scale)
+    levels = make(whole.weights, whole.kinds, top, request.scale)
     return DrawnMap(
         whole,
         levels,
         smaller(levels, signed=signed),
         top,
         signed,
-        strongest(whole) if wish.arcs else None,
-        row_tops(whole.weights) if wish.scale == "row" else None,
+        strongest(whole) if request.arcs else None,
+        row_tops(whole.weights) if request.scale == "row" else None,
     )

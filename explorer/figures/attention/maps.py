@@ -58,7 +58,7 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class QueryRow:
     """What one query reads."""
 
     query: int
@@ -202,7 +202,7 @@ def levels(
     return result
 
 
-def row(trace: Trace, step: int, layer: int, head: int, query: int) -> Row:
+def row(trace: Trace, step: int, layer: int, head: int, query: int) -> QueryRow:
     """What the query at one slot reads, by slot up to this pass.
 
     ValueError with the reason if the layer keeps no map; IndexError if that slot was not read.
@@ -221,7 +221,7 @@ def row(trace: Trace, step: int, layer: int, head: int, query: int) -> Row:
         _fill(block, head, weights[:, columns], kinds[:, columns])
         sinks = block.record.sinks is not None
     sink = max(0.0, 1.0 - float(weights.sum(dtype=np.float64))) if sinks else 0.0
-    return Row(query, weights[0], kinds[0], owner, sink)
+    return QueryRow(query, weights[0], kinds[0], owner, sink)
 
 
 def token(slot: int, labels: Sequence[Label]) -> str:
@@ -231,7 +231,7 @@ def token(slot: int, labels: Sequence[Label]) -> str:
     return f"token {slot} '\u2068{elide(labels[slot].text, 24)}\u2069'"
 
 
-def shares(read: Row, labels: Sequence[Label], count: int = 1) -> str:
+def shares(read: QueryRow, labels: Sequence[Label], count: int = 1) -> str:
     """What a query reads most: "82.3 % on token 0 'The', 4 % on token 3 …"."""
     keys = read.top_keys(count)
     if not keys:
@@ -240,7 +240,7 @@ def shares(read: Row, labels: Sequence[Label], count: int = 1) -> str:
     return ", ".join([*(f"{percent(w)} on {token(k, labels)}" for k, w in keys), *sink])
 
 
-def sentence(layer: int, head: int, read: Row, labels: Sequence[Label], count: int = 1) -> str:
+def sentence(layer: int, head: int, read: QueryRow, labels: Sequence[Label], count: int = 1) -> str:
     """One line that reads a row: "layer 3 head 5: 82.3 % on token 0 'The'"."""
     return f"layer {layer} head {head}: {shares(read, labels, count)}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from explorer.figures.batch.padding import PAD
-from explorer.figures.batch.token_grid import Block, Cell, Line, Mood
+from explorer.figures.batch.token_grid import Cell, GridBlock, GridLine, Mood
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import written
 from explorer.trace.batch import BatchResult, BatchRow, Scored
@@ -129,7 +129,7 @@ def effect_words(result: BatchResult, mistake: str) -> str:
 
 def blocks(
     result: BatchResult, vocabulary: int, *, pads: bool = False, shifted: bool = True
-) -> tuple[Block, ...]:
+) -> tuple[GridBlock, ...]:
     """One a row: inputs over targets, and how surprised the model is.
 
     Colours go from 0 to ln V, the surprisal of a blind guess among V tokens.
@@ -140,7 +140,7 @@ def blocks(
     )
 
 
-def _block(number: int, row: BatchRow, blind: float, pads: bool, shifted: bool) -> Block:
+def _block(number: int, row: BatchRow, blind: float, pads: bool, shifted: bool) -> GridBlock:
     slots = range(len(row.tokens) - shifted)
     values = list(_nats(row, shifted))
     counted = {slot for slot in slots if pads or _counts(row, slot, shifted)}
@@ -155,17 +155,17 @@ def _block(number: int, row: BatchRow, blind: float, pads: bool, shifted: bool) 
     ]
     ranks = (_rank(row, slot) if slot in counted else None for slot in slots)
     lines = (
-        Line("input", tuple(_token(row, slot) for slot in slots)),
-        Line(
+        GridLine("input", tuple(_token(row, slot) for slot in slots)),
+        GridLine(
             "target",
             tuple(_token(row, slot + shifted) for slot in slots),
             "What should come next after the input above it",
         ),
-        Line("nats", tuple(nats for nats, _ in scores), "surprisal, -ln p"),
-        Line("bits", tuple(bits for _, bits in scores), "surprisal, -log2 p"),
-        Line("rank", tuple(ranks), "1 = the model's first choice") if shifted else None,
+        GridLine("nats", tuple(nats for nats, _ in scores), "surprisal, -ln p"),
+        GridLine("bits", tuple(bits for _, bits in scores), "surprisal, -log2 p"),
+        GridLine("rank", tuple(ranks), "1 = the model's first choice") if shifted else None,
     )
-    return Block(
+    return GridBlock(
         title=f"Prompt {number}: {words}",
         mood="bad" if pads or not shifted else "plain",
         lines=tuple(line for line in lines if line is not None),

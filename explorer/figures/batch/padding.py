@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explorer.figures.batch.token_grid import Block, Cell, Chart, Line, Mood, Share
+from explorer.figures.batch.token_grid import Cell, GridBlock, GridChart, GridLine, Mood, Share
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import written
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow, Mistake, Ranked, Reading
@@ -30,35 +30,35 @@ BREAKS: dict[Mistake, str] = {
 }
 
 
-def blocks(result: BatchResult) -> tuple[Block, ...]:
+def blocks(result: BatchResult) -> tuple[GridBlock, ...]:
     """One a row: tokens, mask, positions and readout, then three distributions."""
     return tuple(_block(result, number, row) for number, row in enumerate(result.rows, 1))
 
 
-def _block(result: BatchResult, number: int, row: BatchRow) -> Block:
+def _block(result: BatchResult, number: int, row: BatchRow) -> GridBlock:
     last = len(row.tokens) - 1
     charts = (
         _chart("run alone", "alone", "plain", row.alone, "What the prompt gives by itself."),
         _read("at its last token", "here", row.at_last_real, result.tolerance),
         _read(f"at {LAST_SLOT}", LAST_SLOT, row.at_last_slot, result.tolerance),
     )
-    return Block(
+    return GridBlock(
         title=f"Prompt {number}: {verdict_words(row)}, max |Δ logit| "
         f"{row.max_abs_diff_vs_alone:.2g}",
         mood="good" if row.verdict == "right" else "bad",
         lines=(
-            Line("tokens", tuple(_token(row, slot) for slot in range(last + 1))),
-            Line(
+            GridLine("tokens", tuple(_token(row, slot) for slot in range(last + 1))),
+            GridLine(
                 "mask",
                 tuple(_bit(row, slot) for slot in range(last + 1)),
                 "1 = may be read by later tokens, 0 = hidden from them",
             ),
-            Line(
+            GridLine(
                 "position",
                 tuple(_position(row, slot) for slot in range(last + 1)),
                 "The number that tells the model how far along a token is",
             ),
-            Line("read", tuple(_mark(row, slot) for slot in range(last + 1))),
+            GridLine("read", tuple(_mark(row, slot) for slot in range(last + 1))),
         ),
         charts=charts,
         notes=_notes(row),
@@ -117,7 +117,7 @@ def _mark(row: BatchRow, slot: int) -> Cell | None:
     return None
 
 
-def _read(title: str, short: str, reading: Reading, tolerance: float) -> Chart:
+def _read(title: str, short: str, reading: Reading, tolerance: float) -> GridChart:
     same = reading.max_abs_diff <= tolerance
     sign = "✓" if same else f"✕ Δ {reading.max_abs_diff:.2g}"
     tip = f"slot {reading.slot}: max |Δ logit| {reading.max_abs_diff:.3g} against the row alone"
@@ -125,12 +125,12 @@ def _read(title: str, short: str, reading: Reading, tolerance: float) -> Chart:
     return _chart(f"{title} {sign}", f"{short} {sign[0]}", mood, reading.top, tip)
 
 
-def _chart(title: str, short: str, mood: Mood, top: tuple[Ranked, ...], tip: str) -> Chart:
+def _chart(title: str, short: str, mood: Mood, top: tuple[Ranked, ...], tip: str) -> GridChart:
     shares = tuple(
         Share(written(one.token), one.probability, percent(one.probability)) for one in top[:SHOWN]
     )
     more = "\n".join(f"{written(one.token)}  {exact_percent(one.probability)}" for one in top)
-    return Chart(title, short, mood, shares, f"{tip}\n{more}")
+    return GridChart(title, short, mood, shares, f"{tip}\n{more}")
 
 
 def _notes(row: BatchRow) -> tuple[tuple[str, str], ...]:

@@ -23,7 +23,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class GridLine:
     """One line of a block: its name on the left, then one cell a slot (None = blank)."""
 
     name: str
@@ -41,7 +41,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class GridChart:
     """A few bars under a heading; charts of a block stand side by side."""
 
     title: str
@@ -52,11 +52,11 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class GridBlock:
     """What is shown of one row of the batch."""
 
     title: str
     mood: Mood
-    lines: tuple[Line, ...]
-    charts: tuple[Chart, ...] = ()
+    lines: tuple[GridLine, ...]
+    charts: tuple[GridChart, ...] = ()
     notes: tuple[tuple[str, str], ...] = field(default=())  # name on the left, text

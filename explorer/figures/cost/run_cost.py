@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from explorer.figures.cost.cache import short_bytes
-from explorer.trace.run_cost import Plan
+from explorer.trace.cost.run_cost import Plan
 
 
 def seconds_text(seconds: float) -> str:

@@ -26,7 +26,7 @@ class Lap:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class TimedPass:
     """One pass as it was timed."""
 
     index: int
@@ -114,7 +114,7 @@ class Spread:
 class TimingFigure:
     """All passes of a run, and the parts of the selected one."""
 
-    passes: tuple[Pass, ...]
+    passes: tuple[TimedPass, ...]
     split: Split  # of the selected pass
     prefill_ms: float | None
     prefill_tokens: int
@@ -132,7 +132,7 @@ def chart(
     trace: Trace,
     index: int,
     shown: Callable[[Step], Lap | None] = lambda _: None,
-    known: Sequence[Pass] = (),
+    known: Sequence[TimedPass] = (),
 ) -> TimingFigure:
     """The passes of a trace; `index` selects the one whose layers are shown.
 
@@ -185,8 +185,8 @@ def _known(times: np.ndarray | None, layers: np.ndarray) -> np.ndarray:
 
 
 def _passes(
-    trace: Trace, shown: Callable[[Step], Lap | None], known: Sequence[Pass]
-) -> Iterator[Pass]:
+    trace: Trace, shown: Callable[[Step], Lap | None], known: Sequence[TimedPass]
+) -> Iterator[TimedPass]:
     """A step stands for all before it; only the last laps may have become known meanwhile."""
     steps, count = trace.steps, len(known)
     if not known or count > len(steps) or known[-1].step is not steps[count - 1]:
@@ -197,8 +197,8 @@ def _passes(
         yield _pass(step, shown(step))
 
 
-def _pass(step: Step, lap: Lap | None) -> Pass:
-    return Pass(
+def _pass(step: Step, lap: Lap | None) -> TimedPass:
+    return TimedPass(
         step.index,
         step.phase,
         step.forward_ms,

@@ -20,7 +20,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class BranchPair:
     """Two branches aligned at the first token that differs."""
 
     shared: int  # tokens chosen alike before it
@@ -45,14 +45,14 @@ def costs(trace: Trace, start: int = 0) -> tuple[Cost, ...]:
     )
 
 
-def pair(one: Trace, other: Trace) -> Pair:
+def pair(one: Trace, other: Trace) -> BranchPair:
     """Two runs of one prompt, side by side from where they part."""
     shared = 0
     for mine, theirs in zip(one.chosen, other.chosen, strict=False):
         if mine.id != theirs.id:
             break
         shared += 1
-    return Pair(shared, costs(one, shared), costs(other, shared))
+    return BranchPair(shared, costs(one, shared), costs(other, shared))
 
 
 def nats(p: float) -> float:
@@ -61,7 +61,7 @@ def nats(p: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BranchRow:
     """One branch as one line of the tree: what it holds that no line above it does."""
 
     number: int
@@ -71,9 +71,9 @@ class Row:
     nats: tuple[float, ...]
 
 
-def rows(branches: Sequence[tuple[int, Trace]]) -> tuple[Row, ...]:
+def rows(branches: Sequence[tuple[int, Trace]]) -> tuple[BranchRow, ...]:
     """The tree of some branches of one prompt, each below the one that it shares most with."""
-    found: list[Row] = []
+    found: list[BranchRow] = []
     order = _ordered(branches)
     for i, (number, trace) in enumerate(order):
         ids = trace.chosen_ids
@@ -82,7 +82,7 @@ def rows(branches: Sequence[tuple[int, Trace]]) -> tuple[Row, ...]:
         parent = shares.index(fork) if fork else None
         own = costs(trace, fork)
         found.append(
-            Row(number, parent, fork, tuple(c.token for c in own), tuple(c.nats for c in own))
+            BranchRow(number, parent, fork, tuple(c.token for c in own), tuple(c.nats for c in own))
         )
     return tuple(found)
 

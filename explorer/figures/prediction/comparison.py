@@ -11,7 +11,7 @@ from explorer.trace.step import Step, Token
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TokenPair:
     """One vocabulary entry with its probability on both sides."""
 
     token_id: int
@@ -24,9 +24,9 @@ class Pair:
 class NextTokens:
     """The raw distributions of both runs; nothing of the sampling settings is in them."""
 
-    pairs: tuple[Pair, ...]
-    masked_top: Pair
-    unmasked_top: Pair
+    pairs: tuple[TokenPair, ...]
+    masked_top: TokenPair
+    unmasked_top: TokenPair
     total_variation: float  # half the sum of all differences: 0 the same, 1 nothing in common
     rest_count: int
     rest_masked: float
@@ -54,8 +54,8 @@ def next_tokens(masked: Step, unmasked: Step, rows: int) -> NextTokens:
             ids[-1 - place] = top
     known = {token.id: token for token in (*unmasked.top, *masked.top)}
 
-    def pair(i: int) -> Pair:
-        return Pair(i, known.get(i), float(a[i]), float(b[i]))
+    def pair(i: int) -> TokenPair:
+        return TokenPair(i, known.get(i), float(a[i]), float(b[i]))
 
     others = np.ones(len(a), bool)
     others[ids] = False

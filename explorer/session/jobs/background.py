@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from explorer.session import capture_budget
-from explorer.session.engine_lease import Desk, Job
+from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.jobs.replay_check import Proof
 from explorer.session.state import (
     Experiment,
@@ -25,9 +25,9 @@ from explorer.trace.wire import messages as m
 class Background:
     """Starts them when the engine is free, and puts their answers into the state."""
 
-    def __init__(self, desk: Desk, proof: Proof) -> None:
+    def __init__(self, lease: EngineLease, proof: Proof) -> None:
         self.budget_bytes = capture_budget.DEFAULT_BYTES
-        self._desk = desk
+        self._lease = lease
         self._proof = proof
         self._recapture: int | None = None  # step to run again once nothing else runs
 
@@ -38,26 +38,31 @@ class Background:
     def give_way(self) -> None:
         """End what has the engine, and forget what was to be run again."""
         self.forget()
-        self._desk.drop_job()
+        self._lease.drop_job()
 
     def check(self, asked: bool = False) -> None:
         """Self-check of the trace on screen, if nothing else has the engine."""
-        trace = self._desk.store.state.trace
-        if trace is None or not trace.steps or self._desk.job or not self._desk.can_continue(trace):
-            if asked and not self._desk.job:
-                self._desk.store.set(error=self._unfit(trace))
+        trace = self._lease.store.state.trace
+        if (
+            trace is None
+            or not trace.steps
+            or self._lease.job
+            or not self._lease.can_continue(trace)
+        ):
+            if asked and not self._lease.job:
+                self._lease.store.set(error=self._unfit(trace))
             return
-        run = self._desk.link.ask(m.CheckTrace(request=trace.request, chosen=trace.chosen_ids))
-        self._desk.job = Job("check", run, trace.request, asked=asked)
-        self._desk.store.set(
+        run = self._lease.link.ask(m.CheckTrace(request=trace.request, chosen=trace.chosen_ids))
+        self._lease.job = Job("check", run, trace.request, asked=asked)
+        self._lease.store.set(
             trace=replace(trace, self_check=SelfCheck()),
             status=Status(activity="checking", text="Checking the trace…"),
         )
 
     def _unfit(self, trace: Trace | None) -> str:
         """Why the trace on screen cannot be checked now."""
-        opened = self._desk.store.state.request.mode
-        model = self._desk.store.state.request.model
+        opened = self._lease.store.state.request.mode
+        model = self._lease.store.state.request.model
         if trace is not None and trace.request.model == model and trace.request.mode != opened:
             return (
                 f"The run on screen was made in mode {trace.request.mode}, and the model is open "
@@ -67,15 +72,15 @@ class Background:
 
     def look_at(self, step: int) -> None:
         """If this pass gave its records up, run it again as soon as nothing else runs."""
-        trace = self._desk.store.state.trace
+        trace = self._lease.store.state.trace
         gone = trace is not None and capture_budget.was_let_go(trace.steps[step])
-        job = self._desk.job
+        job = self._lease.job
         moved = job and job.kind in ("recapture", "compare") and job.step != step
         wanted = job and job.kind == "check" and (gone or self._other_side_missing())
         if moved or wanted:
             self.give_way()
         self._recapture = step if gone else None
-        if self._desk.job is None:
+        if self._lease.job is None:
             self.go_on()
 
     def go_on(self) -> None:
@@ -85,52 +90,52 @@ class Background:
 
     def _go_on(self) -> None:
         step, self._recapture = self._recapture, None
-        trace = self._desk.store.state.trace
+        trace = self._lease.store.state.trace
         if trace is None:
             return
         if step is None or step >= len(trace.steps):
             self._compare(trace)
             return
-        if not capture_budget.was_let_go(trace.steps[step]) or not self._desk.can_continue(trace):
+        if not capture_budget.was_let_go(trace.steps[step]) or not self._lease.can_continue(trace):
             return
-        run = self._desk.link.ask(
+        run = self._lease.link.ask(
             m.Recapture(request=trace.request, chosen=trace.chosen_ids[:step])
         )
-        self._desk.job = Job("recapture", run, trace.request, step=step)
+        self._lease.job = Job("recapture", run, trace.request, step=step)
         text = f"Running step {step} again for its attention…"
-        self._desk.store.set(status=Status(activity="running", text=text))
+        self._lease.store.set(status=Status(activity="running", text=text))
 
     def _other_side_missing(self) -> bool:
-        state = self._desk.store.state
+        state = self._lease.store.state
         if not state.comparing or state.trace is None or state.step_index is None:
             return False
         return state.comparison is None or not state.comparison.fits(state.trace, state.step_index)
 
     def _compare(self, trace: Trace) -> None:
         """Run the step on screen with the mask the other way, if that is wished for."""
-        index = self._desk.store.state.step_index
-        if index is None or not self._other_side_missing() or not self._desk.can_continue(trace):
+        index = self._lease.store.state.step_index
+        if index is None or not self._other_side_missing() or not self._lease.can_continue(trace):
             return
         request = other_side(trace.request)
-        run = self._desk.link.ask(m.Recapture(request=request, chosen=trace.chosen_ids[:index]))
-        self._desk.job = Job("compare", run, request, step=index)
+        run = self._lease.link.ask(m.Recapture(request=request, chosen=trace.chosen_ids[:index]))
+        self._lease.job = Job("compare", run, request, step=index)
         side = "without" if trace.request.causal_mask else "with"
         text = f"Running step {index} {side} the causal mask…"
-        self._desk.store.set(status=Status(activity="running", text=text))
+        self._lease.store.set(status=Status(activity="running", text=text))
 
     def measure_prefix(self) -> None:
         """The prefix experiment on the step on screen; needs its model."""
-        trace, index = self._desk.store.state.trace, self._desk.store.state.step_index
-        if trace is None or index is None or not self._desk.can_continue(trace):
-            self._desk.store.set(
+        trace, index = self._lease.store.state.trace, self._lease.store.state.step_index
+        if trace is None or index is None or not self._lease.can_continue(trace):
+            self._lease.store.set(
                 error="The prefix experiment needs a trace on screen and its model; press step."
             )
             return
         self.give_way()
         chosen = trace.chosen_ids[:index]
-        run = self._desk.link.ask(m.PrefixExperiment(request=trace.request, chosen=chosen))
-        self._desk.job = Job("prefix", run, trace.request, step=index)
-        self._desk.store.set(
+        run = self._lease.link.ask(m.PrefixExperiment(request=trace.request, chosen=chosen))
+        self._lease.job = Job("prefix", run, trace.request, step=index)
+        self._lease.store.set(
             status=Status(activity="running", text="Dropping the last token…"), prefix=None
         )
 
@@ -138,7 +143,7 @@ class Background:
         """A pass run again, for its own attention or for the other side of a comparison."""
         if job.kind == "compare":
             chosen = trace.chosen_ids[: job.step]
-            self._desk.store.set(comparison=Comparison(chosen, job.request, step, trace.card))
+            self._lease.store.set(comparison=Comparison(chosen, job.request, step, trace.card))
         else:
             self._swap_in(trace, job.step, step)
 
@@ -146,27 +151,27 @@ class Background:
         try:
             swapped = capture_budget.with_records(trace, index, fresh)
         except ValueError as error:
-            self._desk.store.set(error=str(error))
+            self._lease.store.set(error=str(error))
             return
-        keep = capture_budget.looked_at(self._desk.store.state.selection.step, index)
-        self._desk.store.set(trace=capture_budget.within(swapped, self.budget_bytes, keep))
+        keep = capture_budget.looked_at(self._lease.store.state.selection.step, index)
+        self._lease.store.set(trace=capture_budget.within(swapped, self.budget_bytes, keep))
 
     def on_prefix(self, event: m.Facts, job: Job) -> None:
         """The experiment's figures, and the moment of the run that they are of."""
-        self._desk.job = None
-        trace = self._desk.store.state.trace
+        self._lease.job = None
+        trace = self._lease.store.state.trace
         chosen = () if trace is None else trace.chosen_ids[: job.step]
         card = None if trace is None else trace.card
         found = Experiment(job.request, chosen, job.sampling, event.facts, card)
-        self._desk.store.set(prefix=found, status=Status(activity="idle"))
+        self._lease.store.set(prefix=found, status=Status(activity="idle"))
         self.go_on()
 
     def on_checked(self, event: m.Checked) -> None:
-        trace = self._desk.store.state.trace
+        trace = self._lease.store.state.trace
         if trace is None:
             return
         checks = (*trace.self_check.checks, event.check)
         passed = None if all(c.passed for c in checks) else False
-        self._desk.store.set(
+        self._lease.store.set(
             trace=replace(trace, self_check=SelfCheck(passed=passed, checks=checks))
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.session.engine_lease import Desk, Job
+from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.jobs.background import Background
 from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.session.state import Status, model_key
@@ -13,16 +13,16 @@ from explorer.trace.wire import messages as m
 class Batches:
     """Starts them and puts their results into the state; the trace on screen stays."""
 
-    def __init__(self, desk: Desk, background: Background) -> None:
-        self._desk = desk
+    def __init__(self, lease: EngineLease, background: Background) -> None:
+        self._lease = lease
         self._background = background
 
     def run(self, batch: BatchRequest) -> None:
         """Run it on the open model, in place of whatever else has the engine."""
-        state = self._desk.store.state
+        state = self._lease.store.state
         request = state.request
         problem = next(filter(None, map(encoding_problem, batch.prompts)), "")
-        if not problem and model_key(request) not in self._desk.loaded:
+        if not problem and model_key(request) not in self._lease.loaded:
             problem = "A batch needs an open model: open one, then run the batch again."
             if state.reopens:
                 problem = (
@@ -30,11 +30,11 @@ class Batches:
                     "Open its model or reset the run, then run the batch again."
                 )
         if problem:
-            self._desk.store.set(error=problem)
+            self._lease.store.set(error=problem)
             return
         self._background.give_way()
-        self._desk.job = Job("batch", self._desk.link.ask(m.RunBatch(batch=batch)), request)
-        self._desk.store.set(
+        self._lease.job = Job("batch", self._lease.link.ask(m.RunBatch(batch=batch)), request)
+        self._lease.store.set(
             status=Status(activity="running", text="Running the batch…"),
             error="",
             error_details="",
@@ -42,6 +42,6 @@ class Batches:
 
     def answered(self, event: m.Batched) -> None:
         """The batch is done."""
-        self._desk.job = None
-        self._desk.store.set(batch=event.result, status=Status(activity="idle"))
+        self._lease.job = None
+        self._lease.store.set(batch=event.result, status=Status(activity="idle"))
         self._background.go_on()

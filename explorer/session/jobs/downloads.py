@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import msgspec
 
-from explorer.session.engine_lease import Desk
-from explorer.session.state import Download
+from explorer.session.engine_lease import EngineLease
+from explorer.session.state import DownloadState
 from explorer.trace.found_models import Offer
 from explorer.trace.wire import messages as m
 
@@ -15,24 +15,24 @@ from explorer.trace.wire import messages as m
 class Downloads:
     """One at a time; the state's `download` tells of it."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, lease: EngineLease) -> None:
+        self._lease = lease
         self._run = 0  # of the open question; 0 = none
 
     @property
-    def _now(self) -> Download:
-        return self._desk.store.state.download
+    def _now(self) -> DownloadState:
+        return self._lease.store.state.download
 
     def search(self, words: str) -> None:
         """Ask for repositories with these words in their name."""
         self.cancel()
-        self._ask(m.SearchHub(repo=words), Download(repo=words, stage="searching"))
+        self._ask(m.SearchHub(repo=words), DownloadState(repo=words, stage="searching"))
 
     def look(self, repo: str, form: str = "") -> None:
         """Ask what a download would fetch; `form` is one of those that an earlier look offered."""
         self.cancel()
-        same = self._now if self._now.repo == repo else Download()
-        looking = Download(repo=repo, stage="looking", found=self._now.found, offer=same.offer)
+        same = self._now if self._now.repo == repo else DownloadState()
+        looking = DownloadState(repo=repo, stage="looking", found=self._now.found, offer=same.offer)
         self._ask(m.LookOnHub(repo=repo, form=form), looking)
 
     def fetch(self) -> None:
@@ -45,7 +45,7 @@ class Downloads:
     def cancel(self) -> None:
         """Stop; what has arrived is kept."""
         if self._run:
-            self._desk.link.send(m.Cancel(run=self._run))
+            self._lease.link.send(m.Cancel(run=self._run))
             self._run = 0
             self._put(replace(self._now, stage="offered" if self._now.offer else ""))
 
@@ -57,12 +57,14 @@ class Downloads:
             stage = "offered" if self._now.offer else ""
             self._put(replace(self._now, stage=stage, problem=words))
 
-    def _ask(self, request: m.SearchHub | m.LookOnHub | m.Download, beginning: Download) -> None:
-        if not self._desk.link.alive:
+    def _ask(
+        self, request: m.SearchHub | m.LookOnHub | m.Download, beginning: DownloadState
+    ) -> None:
+        if not self._lease.link.alive:
             words = "The engine is not running: start it to download a model."
             self._put(replace(beginning, stage="", problem=words))
             return
-        self._run = self._desk.link.ask(request)
+        self._run = self._lease.link.ask(request)
         self._put(beginning)
 
     def answered(self, event: m.Event) -> bool:
@@ -89,8 +91,8 @@ class Downloads:
                 self._put(replace(now, stage="done", fraction=1.0, target=target))
         return True
 
-    def _put(self, download: Download) -> None:
-        self._desk.store.set(download=download)
+    def _put(self, download: DownloadState) -> None:
+        self._lease.store.set(download=download)
 
 
 def _found(event: m.Facts) -> tuple[str, ...]:

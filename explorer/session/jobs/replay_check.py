@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from explorer.session.engine_lease import Desk, Job
+from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.state import Drift, Status
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.rounding import largest, logit_tolerance
@@ -23,14 +23,14 @@ from explorer.trace.wire import messages as m
 class Proof:
     """One at a time; what was to happen is done once the numbers agree."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, lease: EngineLease) -> None:
+        self._lease = lease
         self._then: Callable[[], None] | None = None
         self._drifts: list[Drift] = []  # found with the model open now
 
     def forget(self) -> None:
         """Another model was opened, or the same one anew: nothing is known of it."""
-        self._desk.proven.clear()
+        self._lease.proven.clear()
         self._drifts.clear()
 
     def first(self, act: Callable[[], None], quiet: bool = False) -> None:
@@ -38,46 +38,46 @@ class Proof:
 
         `quiet`: nobody asked for it, so a drift that is known is not told again.
         """
-        trace = self._desk.store.state.trace
+        trace = self._lease.store.state.trace
         if trace is None or not self.wanted(trace):
             act()
         elif (found := next((d for d in self._drifts if d.fits(trace)), None)) is None:
             self._begin(trace, act)
         elif not quiet:
-            self._desk.store.set(drift=found)
+            self._lease.store.set(drift=found)
 
     def waits_for(self, act: Callable[[], None]) -> bool:
         """True if `act` is to be done once the proof under way is there."""
-        job = self._desk.job
+        job = self._lease.job
         return job is not None and job.kind == "proof" and self._then == act
 
     def wanted(self, trace: Trace) -> bool:
         """True if the trace must be proven first: its model is open, by name, but opened anew."""
-        return bool(trace.steps) and self._desk.holds(trace) and not self._desk.same_model(trace)
+        return bool(trace.steps) and self._lease.holds(trace) and not self._lease.same_model(trace)
 
     def _begin(self, trace: Trace, then: Callable[[], None]) -> None:
         """Compute the last step again in place of what has the engine, then do `then`."""
-        self._desk.drop_job()
+        self._lease.drop_job()
         last = len(trace.steps) - 1
-        run = self._desk.link.ask(
+        run = self._lease.link.ask(
             m.Recapture(request=trace.request, chosen=trace.chosen_ids[:last])
         )
         self._then = then
-        self._desk.job = Job("proof", run, trace.request, step=last)
+        self._lease.job = Job("proof", run, trace.request, step=last)
         text = "Computing the last step again, to see that the model is the same…"
-        self._desk.store.set(status=Status(activity="running", text=text), drift=None, error="")
+        self._lease.store.set(status=Status(activity="running", text=text), drift=None, error="")
 
     def on_stepped(self, fresh: Step, trace: Trace) -> None:
         """The step is here: the model is proven, or has drifted."""
-        state = self._desk.store.state
+        state = self._lease.store.state
         assert state.card is not None
         found = drift(trace, fresh, same_weights(trace.card.fingerprint, state.card.fingerprint))
         if found is None:
-            self._desk.proven.append(trace.card)
+            self._lease.proven.append(trace.card)
         else:
             self._then = None
             self._drifts.append(found)
-            self._desk.store.set(drift=found)
+            self._lease.store.set(drift=found)
 
     def finished(self) -> None:
         """The engine is free again: go on, if the model was proven."""

@@ -18,7 +18,7 @@ from explorer.session.edits import Edits
 from explorer.session.saving import recovery
 from explorer.session.saving.autosave import Autosave
 from explorer.session.saving.recovery import Found
-from explorer.session.saving.trace_files import Files
+from explorer.session.saving.trace_files import FileThread
 from explorer.session.state import Saved, State
 from explorer.session.store import Store
 from explorer.trace.files.saved_extras import Beside, Sibling
@@ -37,7 +37,7 @@ class Saving:
         self._store = store
         self._edits = edits
         self._driver = driver
-        self.files = Files(post)
+        self.files = FileThread(post)
         self.look: Callable[[], Seen] = Seen  # what the window shows, its selection left out
         self._autosave = Autosave(lambda problem: post(lambda: store.set(error=problem)))
         store.subscribe(self._keep)

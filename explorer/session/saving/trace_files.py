@@ -19,7 +19,7 @@ Work = Callable[[], Callable[[], None]]
 Failed = Callable[[str], None]  # given one sentence
 
 
-class Files:
+class FileThread:
     """One thread that does file work in the order it was asked for."""
 
     def __init__(self, post: Post) -> None:

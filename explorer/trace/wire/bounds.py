@@ -15,9 +15,9 @@ import msgspec
 
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow, Ranked, Reading, Scored
 from explorer.trace.card import Capability, Check, ModelCard
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.run_cost import Plan
 from explorer.trace.step import Draw, Token
 from explorer.trace.wire.messages import Facts, PartFacts, Progress
 from explorer.trace.wire.packing import LayerHeader, StepHeader

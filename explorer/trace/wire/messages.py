@@ -14,9 +14,9 @@ import msgspec
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
 from explorer.trace.chat import ChatParts
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling, Stops
-from explorer.trace.run_cost import Plan
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 
@@ -158,7 +158,7 @@ class Bench(Request, frozen=True, kw_only=True):
 class FindModels(Request, frozen=True, kw_only=True):
     """Local models; answered by Facts with the fields of `library.Library`, also during a run.
 
-    What is wished of the places where they lie is done first.
+    What is asked of the places where they lie is done first.
     """
 
     add_folder: str = ""

@@ -21,7 +21,7 @@ from explorer.figures.cost.cache import short_bytes
 from explorer.figures.text import sentences
 from explorer.figures.text.sentences import fitting
 from explorer.session.session import Session
-from explorer.session.state import Download, State
+from explorer.session.state import DownloadState, State
 from explorer.ui.kit import forms
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.screen_fit import Dialog
@@ -157,7 +157,7 @@ class HubDialog(Dialog):
         for label in (self.offer, self.problem):
             label.setVisible(bool(label.text()))
 
-    def _show_found(self, now: Download) -> None:
+    def _show_found(self, now: DownloadState) -> None:
         found = list(now.found or ())
         if found != [self.results.item(row).text() for row in range(self.results.count())]:
             self.results.clear()
@@ -166,7 +166,7 @@ class HubDialog(Dialog):
         self._spare.setVisible(not found)
         self.results.setEnabled(not now.busy)
 
-    def _show_forms(self, now: Download, same: bool) -> None:
+    def _show_forms(self, now: DownloadState, same: bool) -> None:
         forms = now.offer.forms if now.offer is not None and same else ()
         shown = [self.form.itemData(row) for row in range(self.form.count())]
         if shown != [name for name, _ in forms]:
@@ -178,7 +178,7 @@ class HubDialog(Dialog):
         self.form.setVisible(len(forms) > 1)
         self.form.setEnabled(not now.busy)
 
-    def _show_bar(self, now: Download) -> None:
+    def _show_bar(self, now: DownloadState) -> None:
         self.file.setVisible(now.stage == "fetching")
         self.bar.setVisible(now.busy or now.stage == "done")
         if now.fraction is None:
@@ -187,7 +187,7 @@ class HubDialog(Dialog):
             self.bar.setRange(0, 1000)
             self.bar.setValue(round(now.fraction * 1000))
 
-    def _offer_words(self, now: Download) -> str:
+    def _offer_words(self, now: DownloadState) -> str:
         offer = now.offer
         if now.stage == "done":
             return self.tr("{0} is now in the Hugging Face cache.").format(now.repo)
@@ -211,11 +211,11 @@ class HubDialog(Dialog):
             "programs. They are loaded in torch's restricted mode, which runs none."
         )
 
-    def _file_words(self, now: Download) -> str:
+    def _file_words(self, now: DownloadState) -> str:
         share = "" if now.fraction is None else f"{progress_percent(now.fraction)} · "
         return f"{share}{now.text or self.tr('Starting the download…')}"
 
-    # -- wishes
+    # -- requests
 
     def _look(self) -> None:
         text = self.repo.text().strip()

@@ -222,7 +222,7 @@ class ModelPicker(Dialog):
             self.needs.setProperty("look", look)
             self.needs.style().polish(self.needs)
 
-    # -- wishes
+    # -- requests
 
     def _open(self) -> None:
         found = self.current()

@@ -22,7 +22,7 @@ _TOLD_EVERY = 0.2  # seconds
 _MIME: dict[table_text.Form, str] = {"tab": "text/plain", "html": "text/html", "csv": "text/csv"}
 
 
-class Saving(QObject):
+class BackgroundSaving(QObject):
     """Writes files and tables; `button` shows how far the newest is, and cancels all."""
 
     failed = Signal(str)  # one sentence

@@ -16,13 +16,13 @@ from explorer.session.state import State
 from explorer.ui.files import save_dialog
 from explorer.ui.files.dropped_files import local_files
 from explorer.ui.files.unsaved_question import Unsaved
-from explorer.ui.settings.settings import LastSession, Memory
+from explorer.ui.settings.settings import LastSession, Settings
 
 MOST_PROMPT_BYTES = 1 << 20  # a quarter of a million tokens; the field stays quick to type in
 BUNDLED = ("smollm2", "copycat")
 
 
-class Files(QObject):
+class SessionFiles(QObject):
     """Tells the session what to open; remembers what was."""
 
     recentChanged = Signal()
@@ -30,7 +30,7 @@ class Files(QObject):
     copied = Signal()
     dealtWith = Signal(str)  # the path of a kept session that was opened or deleted
 
-    def __init__(self, session: Session, memory: Memory, window: QWidget) -> None:
+    def __init__(self, session: Session, memory: Settings, window: QWidget) -> None:
         super().__init__(window)
         self._session = session
         self._memory = memory

@@ -15,7 +15,7 @@ from explorer.ui.frame.panel_dock import PanelDock
 from explorer.ui.kit.wheel_guard import ignore_wheel
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel
-from explorer.ui.panels import PANELS, Place
+from explorer.ui.panels import PANELS, PanelEntry
 from explorer.ui.settings.preferences import Preferences
 
 LAYOUT_VERSION = 1
@@ -45,7 +45,7 @@ class Docks(QMainWindow):
         self._due: tuple[QSize, QByteArray] | None = None  # a layout, once the window has its size
         for place in PANELS:
             dock = PanelDock(place, self._make, self)
-            dock.enlargeWished.connect(lambda dock=dock: self.enlarge(dock))
+            dock.enlargeRequested.connect(lambda dock=dock: self.enlarge(dock))
             dock.pressed.connect(lambda dock=dock: self._use(dock))
             dock.toggleViewAction().triggered.connect(lambda on, dock=dock: self._show(dock, on))
             self.docks.append(dock)
@@ -59,7 +59,7 @@ class Docks(QMainWindow):
         assert isinstance(app, QApplication)
         app.focusChanged.connect(self._on_focus)
 
-    def _make(self, place: Place) -> Panel:
+    def _make(self, place: PanelEntry) -> Panel:
         panel = place.load()(self._session, self._theme)
         panel.failed.connect(self.failed)
         panel.preferences = self._preferences

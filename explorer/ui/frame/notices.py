@@ -22,7 +22,7 @@ from explorer.figures.text import tokens
 from explorer.figures.text.sentences import fitting
 from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
 from explorer.session.state import Drift, State
-from explorer.trace.run_cost import Plan
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import announce
 from explorer.ui.kit.elided import ElidedLabel

@@ -11,7 +11,7 @@ from explorer.session.state import State
 from explorer.ui.access.accessible import label_lists
 from explorer.ui.kit.wheel_guard import leave_focus
 from explorer.ui.panel.panel import Panel
-from explorer.ui.panels import Place
+from explorer.ui.panels import PanelEntry
 
 _LATER_MS = 12
 
@@ -22,10 +22,12 @@ class PanelDock(QDockWidget):
     The panel is made when somebody first asks for it or sees it.
     """
 
-    enlargeWished = Signal()
+    enlargeRequested = Signal()
     pressed = Signal()  # the mouse, on its header
 
-    def __init__(self, place: Place, make: Callable[[Place], Panel], parent: QWidget) -> None:
+    def __init__(
+        self, place: PanelEntry, make: Callable[[PanelEntry], Panel], parent: QWidget
+    ) -> None:
         super().__init__(place.words, parent)
         self.setObjectName(place.id)
         self.setAccessibleName(place.words)
@@ -65,7 +67,7 @@ class PanelDock(QDockWidget):
         leave_focus(panel)
         label_lists(panel)
         self._enlarge = self._button("⤢", "")
-        self._enlarge.clicked.connect(self.enlargeWished)
+        self._enlarge.clicked.connect(self.enlargeRequested)
         self.show_enlarged(False)
         panel.header.installEventFilter(self)
         float_ = self._button("❐", self.tr("Move to a window of its own, or dock again"))
@@ -91,7 +93,7 @@ class PanelDock(QDockWidget):
         if event.type() == QEvent.Type.MouseButtonPress:
             self.pressed.emit()
         if event.type() == QEvent.Type.MouseButtonDblClick:
-            self.enlargeWished.emit()
+            self.enlargeRequested.emit()
             return True  # a dock would take itself out of the window
         return super().eventFilter(watched, event)
 

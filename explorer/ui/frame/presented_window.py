@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.status import StatusBar
 from explorer.ui.frame.topbar import TopBar
-from explorer.ui.look.appearance import Look
+from explorer.ui.look.appearance import Appearance
 
 
 class PresentedWindow(QMainWindow):
     """A main window with the parts that presenter mode shows, hides and makes larger."""
 
-    look: Look
+    look: Appearance
     topbar: TopBar
     docks: Docks
     status: StatusBar

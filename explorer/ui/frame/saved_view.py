@@ -9,10 +9,10 @@ from explorer.ui.look.theme import THEMES
 
 if TYPE_CHECKING:
     from explorer.ui.frame.docks import Docks
-    from explorer.ui.look.appearance import Look
+    from explorer.ui.look.appearance import Appearance
 
 
-def look_at(docks: Docks, look: Look) -> Seen:
+def look_at(docks: Docks, look: Appearance) -> Seen:
     """What of the panels is on screen, and how."""
     enlarged = docks.enlarged
     # Beside an enlarged panel the others are hidden, but only until it is back in its place.
@@ -27,7 +27,7 @@ def look_at(docks: Docks, look: Look) -> Seen:
     )
 
 
-def show(seen: Seen, docks: Docks, look: Look) -> None:
+def show(seen: Seen, docks: Docks, look: Appearance) -> None:
     """Put the view back; in presenter mode panels stay where they are."""
     if seen.theme in THEMES and seen.theme != look.theme.name:
         look.show_theme(seen.theme)

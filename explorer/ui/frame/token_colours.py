@@ -75,7 +75,7 @@ class TokenColours(QWidget):
         self._ask(new)
 
     def _ask(self, state: State) -> None:
-        """Score the prompt on screen, once, when nothing else that was wished for runs."""
+        """Score the prompt on screen, once, when nothing else that was asked for runs."""
         trace = state.trace
         free = state.status.activity in ("idle", "checking") and state.card is not None
         if self.by is None or trace is None or not trace.steps or not free:

@@ -39,7 +39,7 @@ _TITLES = {"smollm2": "SmolLM2 135M Instruct", "copycat": "Copycat, the teaching
 
 
 class TopBar(QWidget):
-    """Follows the state; every wish goes to the session or to an action."""
+    """Follows the state; every request goes to the session or to an action."""
 
     openModel = Signal(str)
 
@@ -111,8 +111,8 @@ class TopBar(QWidget):
         self.pad.setObjectName("pad")
         self.pad.setAccessibleName(self.tr("Number of padding tokens"))
         self.pad.setToolTip(self.pad.accessibleName())
-        self.side.activated.connect(self._wish_padding)
-        self.pad.valueChanged.connect(self._wish_padding)
+        self.side.activated.connect(self._request_padding)
+        self.pad.valueChanged.connect(self._request_padding)
 
     def _build_panels(self) -> None:
         """In place of the View menu, which is away in presenter mode."""
@@ -266,7 +266,7 @@ class TopBar(QWidget):
             item.setEnabled(offered)
             item.setToolTip("" if card is None else tip(card.words(name)))
 
-    def _wish_padding(self) -> None:
+    def _request_padding(self) -> None:
         side = _SIDES[self.side.currentIndex()]
         self._session.set_padding(side, self.pad.value() if side else 0)
 

@@ -98,7 +98,7 @@ class SamplingControls(Wrapping):
         self._greedy = QCheckBox(self.tr("Greedy"))
         self._greedy.setToolTip(self.tr("Always choose the most likely token. Nothing is sampled."))
         self._greedy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._greedy.clicked.connect(lambda on: self._wish(greedy=on))
+        self._greedy.clicked.connect(lambda on: self._request(greedy=on))
         self._temperature = Dial(
             self.tr("Temperature"),
             self.tr("Below 1: more predictable. Above 1: more varied. 0: greedy."),
@@ -106,7 +106,7 @@ class SamplingControls(Wrapping):
             slider_most=2.0,
             decimals=2,
         )
-        self._temperature.moved.connect(lambda value: self._wish(temperature=value))
+        self._temperature.moved.connect(lambda value: self._request(temperature=value))
         self._top_k = Dial(
             self.tr("Top-k"),
             self.tr("Keep only the k most likely tokens. 0: off."),
@@ -115,7 +115,7 @@ class SamplingControls(Wrapping):
             decimals=0,
         )
         self._top_k.spin.setSpecialValueText(self.tr("off"))
-        self._top_k.moved.connect(lambda value: self._wish(top_k=int(value)))
+        self._top_k.moved.connect(lambda value: self._request(top_k=int(value)))
         self._top_p = Dial(
             self.tr("Top-p"),
             self.tr("Keep the fewest tokens that together reach this probability. 1: off."),
@@ -123,7 +123,7 @@ class SamplingControls(Wrapping):
             slider_most=1.0,
             decimals=2,
         )
-        self._top_p.moved.connect(lambda value: self._wish(top_p=value))
+        self._top_p.moved.connect(lambda value: self._request(top_p=value))
         self._dials = (self._temperature, self._top_k, self._top_p)
         self._build_seed()
         self._build_defaults()
@@ -133,13 +133,13 @@ class SamplingControls(Wrapping):
         self._seed = LongSpinBox()
         self._seed.setAccessibleName(self.tr("Seed"))
         self._seed.setToolTip(self.tr("The same seed gives the same tokens"))
-        self._seed.changed.connect(lambda value: self._wish(seed=value))
+        self._seed.changed.connect(lambda value: self._request(seed=value))
         self._seed_label = QLabel(self.tr("Seed"))
         self._seed_label.setBuddy(self._seed)
         self._shuffle = QPushButton(self.tr("Shuffle"))
         self._shuffle.setToolTip(self.tr("Choose a new random seed"))
         self._shuffle.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._shuffle.clicked.connect(lambda: self._wish(seed=random.randrange(1_000_000)))
+        self._shuffle.clicked.connect(lambda: self._request(seed=random.randrange(1_000_000)))
 
     def _build_defaults(self) -> None:
         self._defaults = SentenceLabel(look="small")
@@ -212,8 +212,8 @@ class SamplingControls(Wrapping):
     def _apply_defaults(self) -> None:
         card = self._session.state.next_card
         if card is not None:
-            self._wish(**model_defaults(card.generation_defaults))
+            self._request(**model_defaults(card.generation_defaults))
 
-    def _wish(self, **changes: object) -> None:
+    def _request(self, **changes: object) -> None:
         sampling = msgspec.structs.replace(self._session.state.sampling, **changes)
         self._session.set_sampling(sampling)

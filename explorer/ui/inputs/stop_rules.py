@@ -37,7 +37,7 @@ class StopControls(Wrapping):
         self._ends = QCheckBox(self.tr("End tokens"))
         self._ends.setToolTip(self.tr("Stop when the model generates an end token"))
         self._ends.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._ends.clicked.connect(lambda on: self._wish(end_tokens=on))
+        self._ends.clicked.connect(lambda on: self._request(end_tokens=on))
         self._most = SpinBox()
         self._most.setRange(0, 1_000_000)
         self._most.setSpecialValueText(self.tr("no limit"))
@@ -46,7 +46,7 @@ class StopControls(Wrapping):
         self._most.setToolTip(
             self.tr("Maximum number of new tokens. 0: until the context is full.")
         )
-        self._most.valueChanged.connect(lambda value: self._wish(tokens=value))
+        self._most.valueChanged.connect(lambda value: self._request(tokens=value))
         self._text = QLineEdit()
         FilesGoBy(self._text)
         self._text.setPlaceholderText(self.tr("stop text"))
@@ -79,9 +79,9 @@ class StopControls(Wrapping):
 
     def _take_text(self) -> None:
         self._first.end()
-        self._wish(strings=parsed(self._text.text()))
+        self._request(strings=parsed(self._text.text()))
 
-    def _wish(self, **changes: object) -> None:
+    def _request(self, **changes: object) -> None:
         stops: Stops = msgspec.structs.replace(self._session.state.stops, **changes)
         self._session.set_stops(stops)
 

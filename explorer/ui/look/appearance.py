@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from explorer.ui.look import apply_theme
 from explorer.ui.look.system_appearance import SystemLook
 from explorer.ui.look.theme import BASE_FONT_PX, MAX_SCALE, MIN_SCALE, THEMES, Theme
-from explorer.ui.settings.settings import Memory
+from explorer.ui.settings.settings import Settings
 
 SYSTEM = "system"  # the choice of no theme: as the desktop asks
 ZOOM_STEP = 1.1
@@ -21,7 +21,7 @@ _ZOOMS = {False: "zoom", True: "presenter_zoom"}  # how they are remembered
 ROUNDING = 0.97  # fonts come in whole pixels, so that sizes do not grow quite evenly
 
 
-class Look(QObject):
+class Appearance(QObject):
     """Applies theme and zoom to the application; `changed` tells what paints itself."""
 
     changed = Signal()
@@ -29,7 +29,7 @@ class Look(QObject):
     def __init__(
         self,
         app: QApplication,
-        memory: Memory,
+        memory: Settings,
         parent: QObject | None = None,
         room: QSize | None = None,
         dressed: bool = True,
@@ -163,5 +163,5 @@ def _numbers() -> QLocale:
     return locale
 
 
-def _remembered(memory: Memory, name: str) -> float:
+def _remembered(memory: Settings, name: str) -> float:
     return min(max(memory.number(name, 1.0), MIN_SCALE), MAX_SCALE)

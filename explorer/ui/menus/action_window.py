@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from explorer.session.session import Session
-from explorer.ui.files.session_files import Files
+from explorer.ui.files.session_files import SessionFiles
 from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.presenter import Presenter
-from explorer.ui.look.appearance import Look
+from explorer.ui.look.appearance import Appearance
 from explorer.ui.settings.preferences import Preferences
 
 
@@ -16,10 +16,10 @@ class ActionWindow(Protocol):
     """Its parts, and what it does by itself."""
 
     session: Session
-    files: Files
+    files: SessionFiles
     docks: Docks
     presenter: Presenter
-    look: Look
+    look: Appearance
     preferences: Preferences
 
     def choose_model(self) -> None: ...

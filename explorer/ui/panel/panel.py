@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from explorer.session.state import State
 from explorer.ui.access import mnemonics
 from explorer.ui.files import caption, export, save_dialog
-from explorer.ui.files.background_saving import Saving
+from explorer.ui.files.background_saving import BackgroundSaving
 from explorer.ui.files.export import Kind, View
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.scrolled import OneOf, Scrolled
@@ -178,7 +178,7 @@ class Panel(QWidget):
         self._more.setToolTip(self.tr("Copy or save what this panel shows"))
         self._more.setAccessibleName(self.tr("Copy or save: {0}").format(self.tr(self.TITLE)))
         self._more.clicked.connect(self.show_menu)
-        self.saving = Saving(self)
+        self.saving = BackgroundSaving(self)
         self.saving.failed.connect(self.failed)
         header = QWidget()
         self.header_row = row = QHBoxLayout(header)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from explorer.ui.canvases.charts.columns import ColumnChart
+from explorer.ui.canvases.charts.columns import ColumnStrip
 from explorer.ui.canvases.charts.legend import Legend
-from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.canvases.charts.marks import LegendEntry
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page
@@ -27,8 +27,8 @@ class TwinCharts(QWidget):
     def __init__(
         self,
         theme: Theme,
-        first: ColumnChart,
-        second: ColumnChart,
+        first: ColumnStrip,
+        second: ColumnStrip,
         tip: str = "",
         parent: QWidget | None = None,
     ) -> None:
@@ -56,7 +56,9 @@ class TwinCharts(QWidget):
         for chart in (first, second):
             chart.hovered.connect(self._read_out)
 
-    def set_words(self, headline: str, line: str, legend: Sequence[Entry], more: str = "") -> None:
+    def set_words(
+        self, headline: str, line: str, legend: Sequence[LegendEntry], more: str = ""
+    ) -> None:
         """What the charts say; the line comes back when the cursor leaves a column."""
         self._headline.setText(headline)
         self._words = line

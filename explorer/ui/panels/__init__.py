@@ -57,7 +57,7 @@ def _model() -> type[Panel]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PanelEntry:
     """What a dock must know of its panel before there is one."""
 
     id: str
@@ -67,7 +67,7 @@ class Place:
     load: Callable[[], type[Panel]]
 
     @classmethod
-    def of(cls, kind: type[Panel]) -> Place:
+    def of(cls, kind: type[Panel]) -> PanelEntry:
         """Of a panel that is seen from the start."""
         return cls(kind.ID, kind.__name__, kind.TITLE, kind.BESIDE, lambda: kind)
 
@@ -77,47 +77,47 @@ class Place:
         return QCoreApplication.translate(self.kind, self.title)
 
 
-PANELS: tuple[Place, ...] = (
-    Place.of(AttentionPanel),
-    Place.of(NextTokenPanel),
-    Place.of(KvCachePanel),
-    Place.of(TimingsPanel),
-    Place(
+PANELS: tuple[PanelEntry, ...] = (
+    PanelEntry.of(AttentionPanel),
+    PanelEntry.of(NextTokenPanel),
+    PanelEntry.of(KvCachePanel),
+    PanelEntry.of(TimingsPanel),
+    PanelEntry(
         "sampling",
         "SamplingPanel",
         QT_TRANSLATE_NOOP("SamplingPanel", "Sampling"),
         AttentionPanel.ID,
         _sampling,
     ),
-    Place(
+    PanelEntry(
         "surprisal",
         "SurprisalPanel",
         QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal"),
         AttentionPanel.ID,
         _surprisal,
     ),
-    Place(
+    PanelEntry(
         "branches",
         "BranchesPanel",
         QT_TRANSLATE_NOOP("BranchesPanel", "Branches"),
         AttentionPanel.ID,
         _branches,
     ),
-    Place(
+    PanelEntry(
         "draws",
         "DrawsPanel",
         QT_TRANSLATE_NOOP("DrawsPanel", "Many draws"),
         AttentionPanel.ID,
         _draws,
     ),
-    Place(
+    PanelEntry(
         "padding",
         "PaddingPanel",
         QT_TRANSLATE_NOOP("PaddingPanel", "Padding"),
         AttentionPanel.ID,
         _padding,
     ),
-    Place(
+    PanelEntry(
         "model",
         "ModelPanel",
         QT_TRANSLATE_NOOP("ModelPanel", "Model"),

@@ -22,13 +22,13 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.figures.prediction import branches as figures
-from explorer.figures.prediction.branches import Cost, Pair, Row
+from explorer.figures.prediction.branches import BranchPair, BranchRow, Cost
 from explorer.figures.text import sentences, tokens
 from explorer.session.branches import LIMIT_BYTES, Branch
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.session.undo_history import LIMIT_BYTES as UNDO_BYTES
-from explorer.ui.canvases.tokens.branch_tree import BranchTree, Place
+from explorer.ui.canvases.tokens.branch_tree import BranchTree, TreeNode
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
@@ -56,8 +56,8 @@ class BranchesPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._branches: tuple[Branch, ...] = ()
-        self._rows: tuple[Row, ...] = ()
-        self._pair: Pair | None = None
+        self._rows: tuple[BranchRow, ...] = ()
+        self._pair: BranchPair | None = None
         self.tree = BranchTree(theme)
         self.tree.setAccessibleName(self.tr("Tree of branches"))
         self.tree.picked.connect(self._show_node)
@@ -170,7 +170,7 @@ class BranchesPanel(Panel):
         shown = next((node for node in path if node[1] == index), None)
         self.tree.set_tree(self._rows, [names[row.number] for row in self._rows], path, shown)
         if shown is not None:
-            self._scroll_to(self.tree.rect_of(Place(*shown)))
+            self._scroll_to(self.tree.rect_of(TreeNode(*shown)))
 
     def _path(self, row: int, steps: int) -> list[tuple[int, int]]:
         """The (row, step) nodes that a branch is drawn on, from the prompt on."""
@@ -246,7 +246,7 @@ class BranchesPanel(Panel):
     def _many(self, count: int) -> str:
         return self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(count)
 
-    def _fill(self, pair: Pair) -> None:
+    def _fill(self, pair: BranchPair) -> None:
         count = min(max(len(pair.first), len(pair.second)), _MOST_ROWS)
         self._table.setRowCount(count)
         for i in range(count):
@@ -275,7 +275,7 @@ class BranchesPanel(Panel):
         for i in range(max(len(self._pair.first), len(self._pair.second))):
             yield (i + 1, *_plain(self._pair.first, i), *_plain(self._pair.second, i))
 
-    # -- wishes
+    # -- requests
 
     def _show_node(self, number: int, step: int) -> None:
         self.session.show_branch(number, select=step)

@@ -13,7 +13,7 @@ from explorer.figures.text import tokens
 from explorer.sampling import SamplingError
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.canvases.tokens.token_bars import Bars, Row
+from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
@@ -40,7 +40,7 @@ class NextTokenPanel(Panel):
         self._worker = Worker(self)
         self._figure: NextToken | None = None
         self._state: State | None = None
-        self._bars = Bars(theme, (self.tr("raw"), self.tr("after sampling")))
+        self._bars = TokenBars(theme, (self.tr("raw"), self.tr("after sampling")))
         self._bars.setAccessibleName(self.tr("Most probable next tokens"))
         self._bars.clicked.connect(self._force)
         self._bars.hovered.connect(lambda key: session.select(token_id=key))
@@ -112,12 +112,12 @@ class NextTokenPanel(Panel):
         if state.trace.steps[state.step_index] is figure.step:
             self.session.force(token_id)
 
-    def _rows(self, figure: NextToken) -> list[Row]:
+    def _rows(self, figure: NextToken) -> list[BarRow]:
         rows = [self._row(figure, place, bar) for place, bar in enumerate(figure.bars)]
         greedy = figure.sampling.takes_best
         if figure.rest_count:
             rows.append(
-                Row(
+                BarRow(
                     key=-1,
                     label=self.tr("{0} others").format(f"{figure.rest_count:,}"),
                     first=figure.rest_raw,
@@ -131,10 +131,10 @@ class NextTokenPanel(Panel):
             )
         return rows
 
-    def _row(self, figure: NextToken, place: int, bar: Bar) -> Row:
+    def _row(self, figure: NextToken, place: int, bar: Bar) -> BarRow:
         origin = figure.step.draw.how
         ink = self.theme.origin("forced" if origin == "forced" else "generated")
-        return Row(
+        return BarRow(
             key=bar.token_id,
             label=_label(bar),
             first=bar.raw,

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from explorer.figures.text import tokens
 from explorer.session.session import Session
 from explorer.session.state import Experiment, State
-from explorer.ui.canvases.tokens.token_bars import Bars, Row
+from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
 from explorer.ui.kit import forms
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import TabWidget
@@ -38,7 +38,7 @@ class DrawsPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._state: State | None = None
-        self._bars = Bars(theme, (self.tr("exact"), self.tr("drawn")))
+        self._bars = TokenBars(theme, (self.tr("exact"), self.tr("drawn")))
         self._bars.setAccessibleName(self.tr("Next token: exact probability beside share drawn"))
         self._bars.capacityChanged.connect(self._show_draws)
         self._drawn_table = forms.table(self.tr("Continuations drawn"), 2)
@@ -199,11 +199,11 @@ class DrawsPanel(Panel):
             ).format(percent(miss))
         return f"{words} {more}"
 
-    def _bar_rows(self, facts: dict[str, Any]) -> list[Row]:
+    def _bar_rows(self, facts: dict[str, Any]) -> list[BarRow]:
         fits = max(self._bars.rows_that_fit(), 1)
         rows = sorted(facts["first"], key=lambda row: (-row["exact"], row["id"]))[:fits]
         return [
-            Row(
+            BarRow(
                 key=row["id"],
                 label=tokens.visible(row["raw"]),
                 first=row["exact"],

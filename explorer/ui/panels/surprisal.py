@@ -17,7 +17,7 @@ from explorer.session.state import State
 from explorer.trace.trace import Trace
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
-from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.canvases.charts.marks import LegendEntry
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
@@ -117,14 +117,14 @@ class SurprisalPanel(Panel):
         )
         self._words.setText(self._summary(trace, nats))
 
-    def _legend(self, used: set[str]) -> list[Entry]:
+    def _legend(self, used: set[str]) -> list[LegendEntry]:
         names = {
             "raw": self.tr("prompt"), "decode": self.tr("generated"),
             "recompute": self.tr("forced by you"),
         }  # fmt: skip
-        entries = [Entry(words, colour) for colour, words in names.items() if colour in used]
+        entries = [LegendEntry(words, colour) for colour, words in names.items() if colour in used]
         expected = self.tr("entropy: the surprisal that was expected")
-        return [*entries, Entry(expected, "formula", look="line")]
+        return [*entries, LegendEntry(expected, "formula", look="line")]
 
     def _summary(self, trace: Trace, nats: np.ndarray) -> str:
         """Means of the prompt and of what was generated."""

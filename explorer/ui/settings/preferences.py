@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from PySide6.QtCore import QObject, Signal
 
-from explorer.ui.settings.settings import Memory
+from explorer.ui.settings.settings import Settings
 
 Preference = Literal["captions", "letter_keys", "nats"]
 
@@ -16,7 +16,7 @@ class Preferences(QObject):
 
     changed = Signal(str)
 
-    def __init__(self, memory: Memory | None = None, parent: QObject | None = None) -> None:
+    def __init__(self, memory: Settings | None = None, parent: QObject | None = None) -> None:
         """Without a `memory` nothing outlasts the program."""
         super().__init__(parent)
         self._memory = memory

@@ -24,7 +24,7 @@ class LastSession(msgspec.Struct, frozen=True):
     file: str = ""  # .dxt; empty = there was no run
 
 
-class Memory:
+class Settings:
     """An ini file in the data folder; damaged or foreign values read as if never set."""
 
     def __init__(self, path: Path | None = None) -> None:

@@ -26,7 +26,7 @@ def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> Non
     runner = runner_on(tiny_model("llama"), context=300)
     selftest.run(runner)
     said: list[str] = []
-    found = bench.Bench(runner, lambda text, _: said.append(text), lambda: False).run()
+    found = bench.ModelBench(runner, lambda text, _: said.append(text), lambda: False).run()
     figures, ratios = found["figures"], found["ratios"]
     spread = found["spread"]
     for key in ("16", "32"):
@@ -52,7 +52,7 @@ def test_every_mode_is_measured_and_left(monkeypatch: pytest.MonkeyPatch) -> Non
     runner = runner_on(tiny_model("llama"), context=300)
     selftest.run(runner)
     card, weights = runner.loaded.card, runner.model.lm_head.weight.data_ptr()
-    found = bench.Bench(runner, lambda *_: None, lambda: False).run()
+    found = bench.ModelBench(runner, lambda *_: None, lambda: False).run()
     modes = {one["name"]: one for one in found["figures"]["named_modes"]}
     assert modes.keys() == {"fast", "rounded"}
     assert (
@@ -77,7 +77,7 @@ def test_a_mode_that_is_not_offered_says_why(
     selftest.run(runner)
     monkeypatch.setenv("PATH", "")
     kernels.library.cache_clear()
-    figures = bench.Bench(runner, lambda *_: None, lambda: False).run()["figures"]
+    figures = bench.ModelBench(runner, lambda *_: None, lambda: False).run()["figures"]
     assert [one["name"] for one in figures["named_modes"]] == ["fast", "rounded"]
     assert all("C compiler" in one["not_offered"] for one in figures["named_modes"])
     assert figures["fastest_mode"] is None
@@ -105,6 +105,6 @@ def test_the_most_memory_is_of_the_work_alone() -> None:
 def test_it_can_be_cancelled_and_needs_room() -> None:
     runner = runner_on(tiny_model("llama"), context=300)
     with pytest.raises(Cancelled):
-        bench.Bench(runner, lambda *_: None, lambda: True).run()
+        bench.ModelBench(runner, lambda *_: None, lambda: True).run()
     with pytest.raises(BadInput, match="needs 128"):
-        bench.Bench(runner_on(tiny_model("llama"), context=64), lambda *_: None, bool).run()
+        bench.ModelBench(runner_on(tiny_model("llama"), context=64), lambda *_: None, bool).run()

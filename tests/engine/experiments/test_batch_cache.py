@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from explorer.engine.experiments import batch
-from explorer.engine.experiments.batch_cache import Memory
+from explorer.engine.experiments.batch_cache import ResultCache
 from explorer.trace.batch import BatchRequest, BatchResult
 from tests.engine.batches import (
     PROMPTS,
@@ -35,7 +35,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_switch_that_is_moved_runs_only_what_it_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    runner, memory, ran = runner_of("gpt2"), Memory(), passes(monkeypatch)
+    runner, memory, ran = runner_of("gpt2"), ResultCache(), passes(monkeypatch)
 
     def again(**more: Any) -> BatchResult:
         del ran[:]
@@ -60,7 +60,7 @@ def test_a_switch_that_is_moved_runs_only_what_it_changes(
 
 
 def test_memory_forgets_what_was_asked_for_longest_ago() -> None:
-    memory = Memory(limit=100)
+    memory = ResultCache(limit=100)
     made: list[str] = []
 
     def get(key: str, size: int = 40) -> None:

@@ -176,7 +176,7 @@ def test_a_sink_takes_what_the_row_lacks() -> None:
 
 
 def test_top_keys_are_the_largest_and_ties_go_by_slot() -> None:
-    found = figures.Row(3, np.float32([0.25, 0.25, 0.0, 0.5]), np.full(4, READ), 0, 0.0)
+    found = figures.QueryRow(3, np.float32([0.25, 0.25, 0.0, 0.5]), np.full(4, READ), 0, 0.0)
     assert found.top_keys(9) == [(3, 0.5), (0, 0.25), (1, 0.25)]
 
 
@@ -206,14 +206,14 @@ def test_levels_tell_the_kinds_apart_and_keep_the_scale() -> None:
 def test_a_row_reads_as_a_sentence() -> None:
     trace = Run().prefill(3, [b"The", b" capital", b"\n"])
     names = labels(trace.tokens)
-    read = figures.Row(2, np.float32([0.82, 0.1, 0.08]), np.full(3, READ), 0, 0.0)
+    read = figures.QueryRow(2, np.float32([0.82, 0.1, 0.08]), np.full(3, READ), 0, 0.0)
     assert (
         figures.sentence(3, 5, read, names) == "layer 3 head 5: 82.0 % on token 0 '\u2068The\u2069'"
     )
     assert "10.0 % on token 1 '\u2068␣capital\u2069'" in figures.sentence(3, 5, read, names, 3)
-    nothing = figures.Row(0, np.zeros(3, np.float32), np.full(3, MASKED), 0, 0.0)
+    nothing = figures.QueryRow(0, np.zeros(3, np.float32), np.full(3, MASKED), 0, 0.0)
     assert figures.sentence(3, 5, nothing, names) == "layer 3 head 5: nothing"
-    sunk = figures.Row(2, np.float32([0.5, 0, 0]), np.full(3, READ), 0, 0.5)
+    sunk = figures.QueryRow(2, np.float32([0.5, 0, 0]), np.full(3, READ), 0, 0.5)
     assert "50.0 % to the attention sink" in figures.sentence(0, 0, sunk, names)
 
 

@@ -7,17 +7,17 @@ import math
 import pytest
 
 from explorer.figures.batch import loss as figures
-from explorer.figures.batch.token_grid import Block, Cell
+from explorer.figures.batch.token_grid import Cell, GridBlock
 from tests.trace.batches import result, row
 
 BATCH = result(row(2), row(4))  # 1 + 3 real targets of 2 nats; 2 padded ones of 9
 
 
-def line(block: Block, name: str) -> tuple[Cell | None, ...]:
+def line(block: GridBlock, name: str) -> tuple[Cell | None, ...]:
     return next(one.cells for one in block.lines if one.name == name)
 
 
-def texts(block: Block, name: str) -> list[str]:
+def texts(block: GridBlock, name: str) -> list[str]:
     return ["" if cell is None else cell.text for cell in line(block, name)]
 
 

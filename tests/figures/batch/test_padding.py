@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 from explorer.figures.batch import padding as figures
-from explorer.figures.batch.token_grid import Block, Cell
+from explorer.figures.batch.token_grid import Cell, GridBlock
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow, Reading
 from tests.trace.batches import RIGHT, WRONG, result, row
 
 
-def line(block: Block, name: str) -> tuple[Cell | None, ...]:
+def line(block: GridBlock, name: str) -> tuple[Cell | None, ...]:
     return next(one.cells for one in block.lines if one.name == name)
 
 
-def texts(block: Block, name: str) -> list[str]:
+def texts(block: GridBlock, name: str) -> list[str]:
     return ["" if cell is None else cell.text for cell in line(block, name)]
 
 

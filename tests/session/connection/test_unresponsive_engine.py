@@ -23,7 +23,7 @@ FAKE = Path(__file__).parents[1] / "fake_engine.py"
 @pytest.fixture
 def hasty(stage: Stage) -> Stage:
     """With an engine that is at once taken for deaf."""
-    stage.session._driver._desk.link.patience = 0.0
+    stage.session._driver._lease.link.patience = 0.0
     return stage
 
 
@@ -75,7 +75,7 @@ def test_a_cancel_that_is_obeyed_changes_nothing(stage: Stage) -> None:
     run = stage.prompted()
     stage.session.pause()
     stage.finish("cancelled", run)
-    (timer,) = [stage.session._driver._desk.link._timer]
+    (timer,) = [stage.session._driver._lease.link._timer]
     assert timer is None
     assert len(stage.engines) == 1
 
@@ -114,12 +114,12 @@ def test_a_question_that_is_cancelled_is_followed_by_the_next(
 
 
 def test_an_engine_still_importing_is_given_time(stage: Stage) -> None:
-    stage.session._driver._desk.link.patience = 0.0
+    stage.session._driver._lease.link.patience = 0.0
     stage.session.start_engine()
     stage.drain()
     stage.session.open_model("a")
     stage.session.cancel()
-    pending = stage.session._driver._desk.link._timer
+    pending = stage.session._driver._lease.link._timer
     assert pending is not None
     assert pending.interval > engine_link.FIRST_PATIENCE_SECONDS / 2
 
@@ -133,7 +133,7 @@ def test_a_large_model_is_given_the_time_of_a_layer(hasty: Stage) -> None:
     hasty.session.run()
     hasty.prompted()
     hasty.session.pause()
-    timer = hasty.session._driver._desk.link._timer
+    timer = hasty.session._driver._lease.link._timer
     assert timer is not None
     assert 30 < timer.interval < 120
 
@@ -143,7 +143,7 @@ def test_an_engine_that_is_lost_is_not_taken_for_deaf(stage: Stage) -> None:
     stage.prompted()
     stage.session.pause()
     stage.say(m.Lost(sentence="The engine's process ended."))
-    assert stage.session._driver._desk.link._timer is None
+    assert stage.session._driver._lease.link._timer is None
     assert stage.state.status.activity == "lost"
     assert len(stage.engines) == 1
 

@@ -7,8 +7,8 @@ import pytest
 from explorer.engine.passes import run_cost as plans
 from explorer.engine.selftest import selftest
 from explorer.figures.cost import run_cost as words
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.request import RunRequest
-from explorer.trace.run_cost import Plan
 from explorer.trace.wire import messages as m
 from tests.engine.tiny import runner_on, tiny_model
 from tests.session.scripted import Stage

@@ -12,7 +12,7 @@ from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures.attention.arcs import strongest
-from explorer.figures.attention.map_request import Drawn, Look, Sides, Wish, draw
+from explorer.figures.attention.map_request import DrawnMaps, HeadInStep, MapRequest, Sides, draw
 from explorer.figures.attention.maps import full_map
 from explorer.figures.text.tokens import labels as labelled
 from explorer.trace.comparison import Comparison, other_side
@@ -151,9 +151,9 @@ def test_views_below_the_first_draw_in_turns_of_their_own(qapp: QApplication) ->
     page = ArcsPage(LIGHT, str)
     trace = Run().prefill(12)
     other = Comparison((), other_side(trace.request), Run(causal=False).prefill(12).steps[0])
-    wish = Wish(look=Look(trace, 0, 0, 0), beside="run", other=other, arcs=True)
-    *_, drawn = draw(wish, Sides(), None)
-    assert isinstance(drawn, Drawn)
+    request = MapRequest(look=HeadInStep(trace, 0, 0, 0), beside="run", other=other, arcs=True)
+    *_, drawn = draw(request, Sides(), None)
+    assert isinstance(drawn, DrawnMaps)
     page.resize(400, 300)
     show(page)
     page.show_drawn(drawn, labelled(trace.tokens), ())

@@ -17,7 +17,7 @@ from explorer.trace.files import dxt
 from explorer.trace.wire import messages as m
 from explorer.ui.files import save_dialog
 from explorer.ui.menus.sample_prompts import Sample
-from explorer.ui.settings.settings import Memory
+from explorer.ui.settings.settings import Settings
 from tests.session.saving.test_trace_files import made_trace
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
@@ -271,7 +271,7 @@ def test_a_last_session_without_a_run_reopens_none(stage: WindowStage, tmp_path:
     (tmp_path / "last-session.dxt").write_text("of an earlier time")
     stage.loaded("typed")
     stage.window.close_at_once()
-    last = Memory(tmp_path / "settings.ini").last_session()
+    last = Settings(tmp_path / "settings.ini").last_session()
     assert last is not None
     assert last.file == ""
     assert not (tmp_path / "last-session.dxt").exists()

@@ -16,7 +16,7 @@ from explorer.trace.wire import messages as m
 from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.panel_dock import PanelDock
 from explorer.ui.panels import PANELS
-from explorer.ui.settings.settings import Memory
+from explorer.ui.settings.settings import Settings
 from explorer.ui.window import Window
 from tests.session.scripted import Stage, stepped
 from tests.ui.stage import WindowStage
@@ -158,7 +158,7 @@ def test_a_panel_taken_out_comes_back_in_front_of_its_window(
     dock.setFloating(True)
     stage.paint()
     stage.window.close_at_once()
-    later = Window(stage.session, stage.look, Memory(tmp_path / "settings.ini"))
+    later = Window(stage.session, stage.look, Settings(tmp_path / "settings.ini"))
     (dock,) = (dock for dock in later.docks.docks if dock.place.id == "timings")
     assert dock.isFloating()
     # What is on screen before its window stays behind it.

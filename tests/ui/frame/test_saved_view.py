@@ -16,7 +16,7 @@ from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from explorer.ui.frame import saved_view
-from explorer.ui.settings.settings import Memory
+from explorer.ui.settings.settings import Settings
 from tests.session.saving.test_trace_files import made_trace
 from tests.session.scripted import card, made_step
 from tests.trace.runs import edited
@@ -108,7 +108,7 @@ def test_all_of_the_view_comes_back(stage: WindowStage, other: WindowStage, tmp_
     selection = other.state.selection
     assert (selection.step, selection.layer, selection.head, selection.query) == (0, 1, 1, 2)
     assert other.look.theme.name == "dark"
-    assert Memory(tmp_path / "two" / "settings.ini").text("theme") == "light", "the user's own"
+    assert Settings(tmp_path / "two" / "settings.ini").text("theme") == "light", "the user's own"
 
 
 def test_an_enlarged_panel_comes_back_enlarged_and_goes_back_to_its_place(

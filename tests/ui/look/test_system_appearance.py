@@ -10,11 +10,11 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui.look import system_appearance
-from explorer.ui.look.appearance import SYSTEM, Look
+from explorer.ui.look.appearance import SYSTEM, Appearance
 from explorer.ui.look.apply_theme import apply
 from explorer.ui.look.system_appearance import SystemLook
 from explorer.ui.look.theme import LIGHT, unit
-from explorer.ui.settings.settings import Memory
+from explorer.ui.settings.settings import Settings
 from tests.ui.stage import WindowStage
 
 
@@ -37,7 +37,7 @@ def desktop(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> SystemLook:
 def test_without_a_choice_the_desktops_colours_and_text_are_taken(
     qapp: QApplication, desktop: SystemLook, tmp_path: Path
 ) -> None:
-    look = Look(qapp, Memory(tmp_path / "settings.ini"), system=desktop)
+    look = Appearance(qapp, Settings(tmp_path / "settings.ini"), system=desktop)
     assert look.choice == SYSTEM
     before = look.whole_scale
     seen: list[str] = []
@@ -60,14 +60,14 @@ def test_without_a_choice_the_desktops_colours_and_text_are_taken(
 def test_a_choice_holds_against_the_desktop_and_can_be_given_back(
     qapp: QApplication, desktop: SystemLook, tmp_path: Path
 ) -> None:
-    memory = Memory(tmp_path / "settings.ini")
-    look = Look(qapp, memory, system=desktop)
+    memory = Settings(tmp_path / "settings.ini")
+    look = Appearance(qapp, memory, system=desktop)
     look.set_theme("light")
     desktop._tell(system_appearance._SCHEME, 1)
     assert look.theme.name == "light"
     look.set_theme(SYSTEM)
     assert look.theme.name == "dark"
-    assert Look(qapp, memory, system=desktop).choice == SYSTEM
+    assert Appearance(qapp, memory, system=desktop).choice == SYSTEM
     with pytest.raises(KeyError):
         look.set_theme("pink")
     apply(qapp, LIGHT)

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from explorer.trace.request import Sampling
-from explorer.ui.canvases.tokens.token_bars import Bars
+from explorer.ui.canvases.tokens.token_bars import TokenBars
 from explorer.ui.look.theme import THEMES
 from explorer.ui.panel.panel import Panel
 from tests.ui import pointer
@@ -80,7 +80,7 @@ def test_next_token_follows_sampling_without_the_model(stage: WindowStage) -> No
 def test_a_click_on_a_bar_forces_that_token(stage: WindowStage) -> None:
     stage.loaded().ran(2)
     bars = panel(stage, "next-token").views()["Next token"].widget
-    assert isinstance(bars, Bars)
+    assert isinstance(bars, TokenBars)
     table = rows(panel(stage, "next-token"), "Next token")[1:-1]
     named = {10 + i for i in range(20)} - {11}  # what the scripted step knows the bytes of
     row = next(i for i, values in enumerate(table) if values[0] in named)
@@ -96,11 +96,11 @@ def test_a_click_on_a_bar_forces_that_token(stage: WindowStage) -> None:
 
 
 def test_the_row_of_everything_else_cannot_be_forced(qapp: QApplication) -> None:
-    from explorer.ui.canvases.tokens.token_bars import Row
+    from explorer.ui.canvases.tokens.token_bars import BarRow
 
-    bars = Bars(THEMES["light"], ("raw", "after"))
+    bars = TokenBars(THEMES["light"], ("raw", "after"))
     bars.resize(400, 300)
-    bars.set_rows([Row(5, "five", 0.6, "60 %"), Row(-1, "others", 0.4, "40 %", rest=True)])
+    bars.set_rows([BarRow(5, "five", 0.6, "60 %"), BarRow(-1, "others", 0.4, "40 %", rest=True)])
     show(bars)
     told: list[int] = []
     bars.clicked.connect(told.append)

@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
 from explorer.ui.access.accessible import line_of
-from explorer.ui.canvases.tokens.branch_tree import Place
+from explorer.ui.canvases.tokens.branch_tree import TreeNode
 from explorer.ui.panels.branches import BranchesPanel
 from tests.ui.stage import WindowStage
 
@@ -39,7 +39,7 @@ def test_a_fork_is_two_rows_and_the_node_on_screen_is_marked(stage: WindowStage)
     shown = forked(stage)
     rows = shown.tree._rows
     assert [(r.parent, r.fork, len(r.tokens)) for r in rows] == [(None, 0, 3), (0, 1, 1)]
-    assert shown.tree._shown == Place(1, 1)
+    assert shown.tree._shown == TreeNode(1, 1)
     assert shown.tree._lit == {(0, 0), (1, 1)}
     assert "2 branches kept" in words(shown)
     assert "KiB in memory (at most 1 GiB)" in words(shown)
@@ -47,12 +47,12 @@ def test_a_fork_is_two_rows_and_the_node_on_screen_is_marked(stage: WindowStage)
 
 def test_a_click_shows_the_node_and_undo_goes_back(stage: WindowStage) -> None:
     shown = forked(stage)
-    place = shown.tree.rect_of(Place(0, 2)).center().toPoint()
+    place = shown.tree.rect_of(TreeNode(0, 2)).center().toPoint()
     QTest.mouseClick(shown.tree, Qt.MouseButton.LeftButton, pos=place)
     assert stage.state.trace is not None
     assert stage.state.trace.chosen_ids == (10, 11, 12)
     assert stage.state.step_index == 2
-    assert shown.tree._shown == Place(0, 2)
+    assert shown.tree._shown == TreeNode(0, 2)
     stage.session.undo()
     assert stage.state.trace.chosen_ids == (10, 20)
 
@@ -62,12 +62,12 @@ def test_arrows_walk_the_tree_and_return_picks(stage: WindowStage) -> None:
     tree = shown.tree
     tree.setFocus()
     QTest.keyClick(tree, Qt.Key.Key_Left)
-    assert tree._cursor == Place(0, 0)  # from the fork to the line it forks from
+    assert tree._cursor == TreeNode(0, 0)  # from the fork to the line it forks from
     for _ in range(5):
         QTest.keyClick(tree, Qt.Key.Key_Right)
-    assert tree._cursor == Place(0, 2)
+    assert tree._cursor == TreeNode(0, 2)
     QTest.keyClick(tree, Qt.Key.Key_Down)
-    assert tree._cursor == Place(1, 1)
+    assert tree._cursor == TreeNode(1, 1)
     assert "Branch B, step 1: t20" in line_of(tree)
     QTest.keyClick(tree, Qt.Key.Key_Up)
     QTest.keyClick(tree, Qt.Key.Key_Return)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
-from explorer.ui.canvases.charts.chart import Drawn
+from explorer.ui.canvases.charts.chart import ChartReading
 from explorer.ui.panels.surprisal import SurprisalPanel
 from tests.session.scripted import PROMPT
 from tests.ui.stage import WindowStage
@@ -35,7 +35,7 @@ def opened(stage: WindowStage) -> SurprisalPanel:
     return panel
 
 
-def drawn(panel: SurprisalPanel) -> Drawn:
+def drawn(panel: SurprisalPanel) -> ChartReading:
     found = panel.chart.drawn
     assert found is not None
     return found

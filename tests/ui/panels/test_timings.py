@@ -14,7 +14,7 @@ from explorer.figures.cost.timing import PIECES
 from explorer.trace.step import Step
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
-from explorer.ui.canvases.charts.chart import Chart, Drawn
+from explorer.ui.canvases.charts.chart import Chart, ChartReading
 from explorer.ui.files import export
 from explorer.ui.look.theme import LIGHT
 from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
@@ -53,7 +53,7 @@ def chart(panel: TimingsPanel, view: str) -> Chart:
     return widget
 
 
-def drawn(one: Chart) -> Drawn:
+def drawn(one: Chart) -> ChartReading:
     found = one.drawn
     assert found is not None
     return found

@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
-from explorer.figures.attention.map_request import Drawn, Look, Sides, Wish, draw
+from explorer.figures.attention.map_request import DrawnMaps, HeadInStep, MapRequest, Sides, draw
 from explorer.figures.text.tokens import labels
 from explorer.trace.comparison import Comparison, other_side
 from explorer.trace.trace import Trace
@@ -67,7 +67,7 @@ def test_another_head_or_comparison_never_holds_the_window_up(
         board.select(head=head)
         spent += [1000 * (thread_time() - began), *_turns(qapp, board)]
         assert board.panel._drawn is not None
-        assert board.panel._drawn.wish.look.head == head
+        assert board.panel._drawn.request.look.head == head
     assert max(spent) < TURN_MS * slowness()
 
 
@@ -76,11 +76,11 @@ def test_both_maps_of_a_head_are_there_soon(long: tuple[Trace, Comparison]) -> N
     sides = Sides()
     spent = []
     for head in (0, 1, 2):
-        wish = Wish(look=Look(trace, 0, 1, head), beside="run", other=other)
+        request = MapRequest(look=HeadInStep(trace, 0, 1, head), beside="run", other=other)
         began = thread_time()
-        *_, drawn = draw(wish, sides, None)
+        *_, drawn = draw(request, sides, None)
         spent.append(1000 * (thread_time() - began))
-        assert isinstance(drawn, Drawn)
+        assert isinstance(drawn, DrawnMaps)
         assert all(drawn.maps)
     assert min(spent) < PAIR_MS * slowness()
 

@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns
 from explorer.ui.canvases.charts.legend import Legend
-from explorer.ui.canvases.charts.marks import Entry
-from explorer.ui.canvases.tokens.token_bars import Bars, Row
+from explorer.ui.canvases.charts.marks import LegendEntry
+from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
 from explorer.ui.look.apply_theme import apply
 from explorer.ui.look.theme import LIGHT
 from explorer.wording import percent
@@ -105,9 +105,9 @@ def test_nothing_overlaps_from_right_to_left(leftward: WindowStage, size: tuple[
 
 def chart_of(kind: str) -> QWidget:
     if kind == "bars":
-        bars = Bars(LIGHT, ("model", "after sampling"))
+        bars = TokenBars(LIGHT, ("model", "after sampling"))
         rows = [
-            Row(i, word, p, percent(p), p, percent(p))
+            BarRow(i, word, p, percent(p), p, percent(p))
             for i, (word, p) in enumerate((("at", 0.9), ("the", 0.08), ("a", 0.02)))
         ]
         bars.set_rows(rows)
@@ -118,7 +118,7 @@ def chart_of(kind: str) -> QWidget:
         columns.set_columns(Columns(np.array([8.0, 1.0, 2.0]), ("prefill", "decode")))
         return columns
     legend = Legend(LIGHT)
-    legend.set_entries([Entry("no cache", "recompute"), Entry("cache", "decode")])
+    legend.set_entries([LegendEntry("no cache", "recompute"), LegendEntry("cache", "decode")])
     return legend
 
 
@@ -143,7 +143,7 @@ def test_figures_beside_bars_never_lie_on_labels_or_bars(qapp: QApplication, wid
     apply(qapp, LIGHT)
     bars = chart_of("bars")
     bars.resize(max(width, bars.minimumSizeHint().width()), 140)
-    assert isinstance(bars, Bars)
+    assert isinstance(bars, TokenBars)
     area, first, second = bars._columns(bars.fontMetrics())
     figures = bars.fontMetrics().horizontalAdvance("after sampling")
     assert area.right() <= first - bars.fontMetrics().horizontalAdvance("90.0 %")

@@ -39,7 +39,7 @@ class Player:
 
     @property
     def job(self) -> Job | None:
-        return self.session._driver._desk.job
+        return self.session._driver._lease.job
 
     def answer(self, whole: bool = False) -> None:
         """What the engine says to what it was asked last: all of it, some of it, or nothing yet."""

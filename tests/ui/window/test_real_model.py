@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from explorer.session.connection.remote import EngineProcess
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.look.appearance import Look
-from explorer.ui.settings.settings import Memory
+from explorer.ui.look.appearance import Appearance
+from explorer.ui.settings.settings import Settings
 from explorer.ui.threads.bridge import Bridge
 from explorer.ui.window import Window
 from tests.ui.waiting import show, wait_until
@@ -30,8 +30,8 @@ class Program:
         self.engines: list[EngineProcess] = []
         self.bridge = Bridge()
         self.session = Session(self._engine, self.bridge.post)
-        memory = Memory(folder / "settings.ini")
-        self.window = Window(self.session, Look(app, memory), memory)
+        memory = Settings(folder / "settings.ini")
+        self.window = Window(self.session, Appearance(app, memory), memory)
         show(self.window)
 
     def _engine(self) -> EngineProcess:

@@ -25,13 +25,13 @@ from explorer.session.saving.recovery import Found, Kept
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import messages as m
-from explorer.ui.files.session_files import Files
+from explorer.ui.files.session_files import SessionFiles
 from explorer.ui.frame import presenter
 from explorer.ui.frame.status import figures
 from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.look import apply_theme
 from explorer.ui.look.theme import unit
-from explorer.ui.settings.settings import Memory
+from explorer.ui.settings.settings import Settings
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 
@@ -259,9 +259,9 @@ def test_what_cannot_be_opened_cannot_be_dropped(stage: WindowStage, tmp_path: P
     (tmp_path / "notes.txt").touch()
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(tmp_path / "notes.txt"))])
-    assert Files.droppable(data) == ""
+    assert SessionFiles.droppable(data) == ""
     data.setUrls([QUrl("https://example.org/model.gguf")])
-    assert Files.droppable(data) == ""
+    assert SessionFiles.droppable(data) == ""
 
 
 def test_without_a_wish_the_first_model_is_one_that_is_there(
@@ -302,9 +302,9 @@ def test_theme_and_zoom_are_remembered(
     stage.look.set_theme("high_contrast")
     stage.look.zoom(+1)
     stage.memory.sync()
-    from explorer.ui.look.appearance import Look
+    from explorer.ui.look.appearance import Appearance
 
-    again = Look(qapp, Memory(tmp_path / "settings.ini"))
+    again = Appearance(qapp, Settings(tmp_path / "settings.ini"))
     assert (again.theme.name, again.scale) == ("high_contrast", 1.1)
 
 
@@ -477,7 +477,7 @@ def test_closing_in_mid_run_is_clean_and_remembers(stage: WindowStage) -> None:
 def test_a_damaged_memory_reads_as_empty(tmp_path: Path) -> None:
     path = tmp_path / "settings.ini"
     path.write_text("[General]\nzoom=large\nrecent={\nlast_session=[1]\ngeometry=7\n", "utf-8")
-    memory = Memory(path)
+    memory = Settings(path)
     assert memory.number("zoom", 1.0) == 1.0
     assert memory.recent() == []
     assert memory.last_session() is None
@@ -489,7 +489,7 @@ def test_a_session_is_remembered_exactly(stage: WindowStage, tmp_path: Path) -> 
     state = replace(stage.state, request=request, sampling=Sampling(seed=2**40))
     stage.memory.remember_session(state)
     stage.memory.sync()
-    last = Memory(tmp_path / "settings.ini").last_session()
+    last = Settings(tmp_path / "settings.ini").last_session()
     assert last is not None
     assert (last.request, last.sampling) == (request, Sampling(seed=2**40))
     assert msgspec.json.encode(last)

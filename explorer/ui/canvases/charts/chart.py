@@ -46,7 +46,7 @@ _View = tuple[float, float, float, float]  # left, right, bottom, top, in places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class ChartReading:
     """What a chart shows, read off what is drawn."""
 
     series: dict[str, tuple[np.ndarray, np.ndarray]]  # by its name: x and y, or heights of bars
@@ -204,14 +204,14 @@ class Chart(QWidget):
         return self._over
 
     @property
-    def drawn(self) -> Drawn | None:
+    def drawn(self) -> ChartReading | None:
         """What is drawn, as the plot has it; None while there is nothing to draw."""
         self._catch_up()
         figure = self._figure
         if figure is None:
             return None
         left, right, bottom, top = self._view
-        return Drawn(
+        return ChartReading(
             series=self.plot.drawn(),
             axes=(figure.x.name, figure.y.name),
             ticks=self.plot.tick_words(),

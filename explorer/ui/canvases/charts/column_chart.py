@@ -10,7 +10,16 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.chart import Chart
-from explorer.ui.canvases.charts.marks import Band, Bars, Entry, Figure, Line, Look, Note, Paint
+from explorer.ui.canvases.charts.marks import (
+    Band,
+    Bars,
+    Figure,
+    LegendEntry,
+    Line,
+    Look,
+    Note,
+    Paint,
+)
 from explorer.ui.look.theme import Theme
 
 _ABOVE = 1.06  # the axis goes on beyond the highest column
@@ -43,7 +52,7 @@ class Columns:
     first: int = 0  # number of the first column
     places: np.ndarray | None = None  # (N,) float64 where the columns stand; None = one by one
     named: Mapping[float, str] = field(default_factory=dict)  # numbers that are not numbered
-    legend: Sequence[Entry] = ()
+    legend: Sequence[LegendEntry] = ()
 
     @property
     def x(self) -> np.ndarray:

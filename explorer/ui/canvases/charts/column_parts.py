@@ -12,7 +12,7 @@ from explorer.ui.look.theme import Theme
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class StripPart:
     """One part of every column, stacked on those before it."""
 
     heights: np.ndarray  # (N,) float64
@@ -25,12 +25,12 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class StripColumns:
     """What is drawn.  `kinds` picks a colour (theme attribute) and a shape for each column."""
 
     values: np.ndarray  # (N,) float64
     kinds: Sequence[str] = ()  # (N,) theme colour names; shorter = the first for all
-    parts: Sequence[Part] = ()  # what the columns are made of, from the bottom up; empty = one
+    parts: Sequence[StripPart] = ()  # what the columns are made of, from the bottom up; empty = one
     hollow: frozenset[int] = frozenset()  # drawn as outlines: not to be compared with the others
     cap: float | None = None  # higher columns are cut there, visibly
     level: float | None = None  # a line across, in the colour of computed figures

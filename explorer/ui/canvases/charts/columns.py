@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from explorer.ui.access import tips
-from explorer.ui.canvases.charts.column_parts import Columns, Part
+from explorer.ui.canvases.charts.column_parts import StripColumns, StripPart
 from explorer.ui.canvases.keyboard_readout import ReadAlong
 from explorer.ui.canvases.opaque import fill, painter_of
 from explorer.ui.look.theme import Theme, unit
@@ -29,7 +29,7 @@ _TOP = 16  # pixels at a zoom of 1: room for the axis figure above the columns
 _BOTTOM = 19
 
 
-class ColumnChart(ReadAlong):
+class ColumnStrip(ReadAlong):
     """Columns with a figure at the top of the axis; thinner than a pixel they keep their maxima."""
 
     picked = Signal(int)
@@ -47,10 +47,10 @@ class ColumnChart(ReadAlong):
         self._theme = theme
         self._axis = axis
         self._figure = figure
-        self._data = Columns(np.zeros(0))
+        self._data = StripColumns(np.zeros(0))
         self._selected: int | None = None
 
-    def set_columns(self, data: Columns, selected: int | None = None) -> None:
+    def set_columns(self, data: StripColumns, selected: int | None = None) -> None:
         """Draw other columns; `selected` is marked."""
         self._data = data
         self._selected = selected
@@ -153,7 +153,7 @@ class ColumnChart(ReadAlong):
         painter.setPen(Qt.PenStyle.NoPen)
         for kind, columns in self._by_kind().items():
             base = np.zeros(len(columns))
-            for part in data.parts or (Part(data.values),):
+            for part in data.parts or (StripPart(data.values),):
                 ends = np.minimum(base + part.heights[columns], top)
                 painter.setBrush(self._brush(kind, part))
                 tall = zip(columns, (base * scale).tolist(), (ends * scale).tolist(), strict=True)
@@ -201,7 +201,7 @@ class ColumnChart(ReadAlong):
             return "decode"
         return kinds[index] if index < len(kinds) else kinds[0]
 
-    def _brush(self, kind: str, part: Part) -> QBrush:
+    def _brush(self, kind: str, part: StripPart) -> QBrush:
         """Kinds of pass differ in pattern too, so that colour is never the only sign."""
         colour = part.ink(self._theme, kind)
         if kind == "recompute" and not part.colour:

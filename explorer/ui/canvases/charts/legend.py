@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from explorer.ui.canvases.charts.marks import Entry, Paint
+from explorer.ui.canvases.charts.marks import LegendEntry, Paint
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.look.theme import Theme, unit
 
@@ -21,12 +21,12 @@ class Legend(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._entries: tuple[Entry, ...] = ()
+        self._entries: tuple[LegendEntry, ...] = ()
         cover(self)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the charts
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def set_entries(self, entries: Sequence[Entry]) -> None:
+    def set_entries(self, entries: Sequence[LegendEntry]) -> None:
         if tuple(entries) == self._entries:
             return
         self._entries = tuple(entries)
@@ -66,7 +66,7 @@ class Legend(QWidget):
             )
             x += wide + _GAP * u
 
-    def _swatch(self, painter: QPainter, box: QRectF, entry: Entry) -> None:
+    def _swatch(self, painter: QPainter, box: QRectF, entry: LegendEntry) -> None:
         colour = Paint(entry.colour, entry.strength).of(self._theme)
         if entry.look == "filled":
             painter.fillRect(box, colour)

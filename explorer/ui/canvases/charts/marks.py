@@ -87,7 +87,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LegendEntry:
     """One row of a legend: a colour and its word."""
 
     words: str
@@ -109,16 +109,16 @@ class Figure:
     lines: Sequence[Line] = ()
     bands: Sequence[Band] = ()
     notes: Sequence[Note] = ()
-    legend: Sequence[Entry] = ()
+    legend: Sequence[LegendEntry] = ()
     marked: tuple[float, float] | None = None  # a part of the x axis that is selected
     top: float | None = None  # how high the values go, if that is beyond `y_range`
     slot: float = field(default=0.0)  # room of one place on the x axis; 0 = a point
 
 
-def legend_of(*lines: Line) -> list[Entry]:
+def legend_of(*lines: Line) -> list[LegendEntry]:
     """One row for each line that is to be read."""
     return [
-        Entry(line.name, line.paint.colour, line.paint.strength, line.dots or "line")
+        LegendEntry(line.name, line.paint.colour, line.paint.strength, line.dots or "line")
         for line in lines
         if line.read
     ]

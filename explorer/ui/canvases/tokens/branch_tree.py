@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from explorer.figures.prediction.branches import Row
+from explorer.figures.prediction.branches import BranchRow
 from explorer.figures.text import tokens
 from explorer.figures.text.characters import elide
 from explorer.ui.access import tips
@@ -35,7 +35,7 @@ FULL_NATS = 5.5  # surprisal (p = 0.4 %) from which the strip under a token is f
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TreeNode:
     """One node: a step of a row."""
 
     row: int
@@ -51,11 +51,11 @@ class BranchTree(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._rows: tuple[Row, ...] = ()
+        self._rows: tuple[BranchRow, ...] = ()
         self._names: tuple[str, ...] = ()
         self._lit: frozenset[tuple[int, int]] = frozenset()
-        self._shown: Place | None = None
-        self._cursor: Place | None = None
+        self._shown: TreeNode | None = None
+        self._cursor: TreeNode | None = None
         describe(self)
         self.setProperty(KEEPS_ARROWS, True)
         self.setMouseTracking(True)
@@ -64,7 +64,7 @@ class BranchTree(QWidget):
 
     def set_tree(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[BranchRow],
         names: Sequence[str],
         path: Sequence[tuple[int, int]],
         shown: tuple[int, int] | None,
@@ -72,7 +72,7 @@ class BranchTree(QWidget):
         """`path`: the (row, step) nodes on screen; `shown`: the one that is looked at."""
         self._rows, self._names = tuple(rows), tuple(names)
         self._lit = frozenset(path)
-        self._shown = None if shown is None else Place(*shown)
+        self._shown = None if shown is None else TreeNode(*shown)
         if self._cursor is not None and self._at(self._cursor) is None:
             self._cursor = None
         size = self.sizeHint()
@@ -94,23 +94,23 @@ class BranchTree(QWidget):
 
     # -- geometry
 
-    def rect_of(self, place: Place) -> QRectF:
+    def rect_of(self, place: TreeNode) -> QRectF:
         """Where a node is drawn."""
         u = unit(self)
         x = (_PAD + _NAME + place.step * _CELL) * u
         return QRectF(x, (_PAD + place.row * _ROW + 3) * u, (_CELL - 8) * u, (_ROW - 6) * u)
 
-    def _at(self, place: Place) -> Row | None:
+    def _at(self, place: TreeNode) -> BranchRow | None:
         if not 0 <= place.row < len(self._rows):
             return None
         row = self._rows[place.row]
         return row if row.fork <= place.step < row.fork + len(row.tokens) else None
 
-    def _place(self, point: QPointF) -> Place | None:
+    def _place(self, point: QPointF) -> TreeNode | None:
         u = unit(self)
         row = int((point.y() / u - _PAD) // _ROW)
         step = int((point.x() / u - _PAD - _NAME) // _CELL)
-        place = Place(row, step)
+        place = TreeNode(row, step)
         return place if self._at(place) is not None else None
 
     # -- painting
@@ -124,22 +124,22 @@ class BranchTree(QWidget):
         for i, row in enumerate(self._rows):
             self._paint_name(painter, i)
             for offset, token in enumerate(row.tokens):
-                place = Place(i, row.fork + offset)
+                place = TreeNode(i, row.fork + offset)
                 rect = self.rect_of(place)
                 if rect.intersects(seen):
                     text = elide(tokens.written(token), 12)
                     self._paint_node(painter, place, rect, text, row.nats[offset], token.origin)
 
-    def _paint_link(self, painter: QPainter, i: int, row: Row) -> None:
+    def _paint_link(self, painter: QPainter, i: int, row: BranchRow) -> None:
         if not row.tokens:
             return
-        end = self.rect_of(Place(i, row.fork))
+        end = self.rect_of(TreeNode(i, row.fork))
         top = 0 if row.parent is None else row.parent
         if row.parent is None and i == 0:
             return
-        start = self.rect_of(Place(top, row.fork - 1)) if row.fork else None
+        start = self.rect_of(TreeNode(top, row.fork - 1)) if row.fork else None
         x = end.left() - 4 * unit(self)
-        y = start.center().y() if start is not None else self.rect_of(Place(0, 0)).center().y()
+        y = start.center().y() if start is not None else self.rect_of(TreeNode(0, 0)).center().y()
         lit = (i, row.fork) in self._lit
         colour = self._theme.accent if lit else self._theme.strong_border
         painter.setPen(QPen(QColor(colour), (2.0 if lit else 1.2) * unit(self)))
@@ -154,7 +154,7 @@ class BranchTree(QWidget):
         row = self._rows[i]
         step = row.fork if row.tokens else 0
         # The name stands right before the branch's own tokens, unless it begins at the left.
-        x = _PAD * u if step == 0 else self.rect_of(Place(i, step)).left() - (_NAME + 2) * u
+        x = _PAD * u if step == 0 else self.rect_of(TreeNode(i, step)).left() - (_NAME + 2) * u
         rect = QRectF(x, (_PAD + i * _ROW) * u, (_NAME - 8) * u, _ROW * u)
         painter.setPen(QColor(self._theme.text))
         font = painter.font()
@@ -169,7 +169,7 @@ class BranchTree(QWidget):
         painter.setFont(font)
 
     def _paint_node(
-        self, painter: QPainter, place: Place, rect: QRectF, text: str, nats: float, origin: str
+        self, painter: QPainter, place: TreeNode, rect: QRectF, text: str, nats: float, origin: str
     ) -> None:
         u = unit(self)
         theme, ink = self._theme, self._theme.origin(origin)
@@ -194,7 +194,7 @@ class BranchTree(QWidget):
 
     # -- mouse and keys
 
-    def tip(self, place: Place) -> str:
+    def tip(self, place: TreeNode) -> str:
         """One node in words; empty if there is none."""
         row = self._at(place)
         if row is None:
@@ -211,7 +211,7 @@ class BranchTree(QWidget):
         here = "" if self._shown is None else self.tip(self._shown)
         return here or self.tr("{0} branches").format(len(self._rows))
 
-    def _move(self, place: Place | None, aloud: bool = False) -> None:
+    def _move(self, place: TreeNode | None, aloud: bool = False) -> None:
         if place != self._cursor:
             self._cursor = place
             say(self, "" if place is None else self.tip(place), aloud)
@@ -230,14 +230,14 @@ class BranchTree(QWidget):
         if event.button() == Qt.MouseButton.LeftButton and place is not None:
             self._pick(place)
 
-    def _pick(self, place: Place) -> None:
+    def _pick(self, place: TreeNode) -> None:
         self.picked.emit(self._rows[place.row].number, place.step)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())
         at = self._cursor or self._shown
         if at is None and self._rows:
-            at = Place(0, self._rows[0].fork)
+            at = TreeNode(0, self._rows[0].fork)
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         lines = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
         if at is not None and key in steps:
@@ -249,23 +249,23 @@ class BranchTree(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def _beside(self, at: Place, by: int) -> Place:
+    def _beside(self, at: TreeNode, by: int) -> TreeNode:
         """The node before or after, on the line it forks from where its own line ends."""
-        there = Place(at.row, at.step + by)
+        there = TreeNode(at.row, at.step + by)
         row = self._rows[at.row]
         if by < 0 and there.step < row.fork and row.parent is not None:
             parent = row.parent
             while there.step < self._rows[parent].fork and self._rows[parent].parent is not None:
                 parent = self._rows[parent].parent or 0
-            there = Place(parent, there.step)
+            there = TreeNode(parent, there.step)
         return there if self._at(there) is not None else at
 
-    def _below(self, at: Place, by: int) -> Place:
+    def _below(self, at: TreeNode, by: int) -> TreeNode:
         row = at.row + by
         if not 0 <= row < len(self._rows) or not self._rows[row].tokens:
             return at
         first = self._rows[row].fork
-        return Place(row, min(max(at.step, first), first + len(self._rows[row].tokens) - 1))
+        return TreeNode(row, min(max(at.step, first), first + len(self._rows[row].tokens) - 1))
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):

@@ -35,7 +35,7 @@ _LABEL_LEAST, _LABEL_SHARE = 76, 0.32  # pixels at a zoom of 1; at most this sha
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BarRow:
     """What one row shows; `second` is drawn under `first`, None = one bar only."""
 
     key: int
@@ -50,7 +50,7 @@ class Row:
     tip: str = ""
 
 
-class Bars(QWidget):
+class TokenBars(QWidget):
     """Draws as many rows as fit; `rows_that_fit` says how many to bring."""
 
     clicked = Signal(int)  # key
@@ -62,7 +62,7 @@ class Bars(QWidget):
         super().__init__(parent)
         self._heads = heads
         self._theme = theme
-        self._rows: Sequence[Row] = ()
+        self._rows: Sequence[BarRow] = ()
         self._ceiling = 1.0
         self._over: int | None = None  # row index under mouse or key cursor
         self._capacity = 0
@@ -84,7 +84,7 @@ class Bars(QWidget):
         figures = ", ".join(filter(None, (row.first_text, row.second_text)))
         return f"{row.label}: {row.tip or figures}"
 
-    def set_rows(self, rows: Sequence[Row]) -> None:
+    def set_rows(self, rows: Sequence[BarRow]) -> None:
         """Draw other rows; the axis ends at the smallest round share that holds every named one.
 
         The rest may reach further: its bar is then cut, visibly.
@@ -214,7 +214,7 @@ class Bars(QWidget):
         area: QRectF,
         first: float,
         second: float,
-        row: Row,
+        row: BarRow,
         lit: bool,
     ) -> None:
         theme, u = self._theme, self._unit
@@ -254,7 +254,7 @@ class Bars(QWidget):
                 x = area.right() - back
                 painter.drawLine(QPointF(x - 2, top + height + 1), QPointF(x + 2, top - 1))
 
-    def _paint_label(self, painter: QPainter, rect: QRectF, width: float, row: Row) -> None:
+    def _paint_label(self, painter: QPainter, rect: QRectF, width: float, row: BarRow) -> None:
         theme, u = self._theme, self._unit
         box = QRectF(2, rect.top() + 2 * u, width - 8 * u, rect.height() - 4 * u)
         font = QFont(self.font())

@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
-from explorer.figures.batch.token_grid import Block, Cell, Line
+from explorer.figures.batch.token_grid import Cell, GridBlock, GridLine
 from explorer.ui.access import tips
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
@@ -56,7 +56,7 @@ class TokenGrid(QAbstractScrollArea):
         super().__init__(parent)
         describe(self, QAccessible.Role.Table)
         self._theme = theme
-        self._blocks: tuple[Block, ...] = ()
+        self._blocks: tuple[GridBlock, ...] = ()
         self._places: tuple[_Place, ...] = ()
         self._lefts: list[float] = []  # of the columns, and the right end of the last
         self._names = 0.0  # width of the column of line names
@@ -69,7 +69,7 @@ class TokenGrid(QAbstractScrollArea):
         self.viewport().setAutoFillBackground(False)
         self.viewport().setMouseTracking(True)
 
-    def set_blocks(self, blocks: Sequence[Block]) -> None:
+    def set_blocks(self, blocks: Sequence[GridBlock]) -> None:
         """Draw these; the place that is scrolled to stays."""
         self._blocks = tuple(blocks)
         if self._cursor is not None and self._cell(self._cursor) is None:
@@ -187,7 +187,7 @@ class TokenGrid(QAbstractScrollArea):
             brush.name(QRectF(_MARGIN * u, top, self._names, _NOTE * u), name)
             brush.note(QRectF(self._names, top, width - self._names, _NOTE * u), text)
 
-    def _paint_line(self, brush: Brush, at: tuple[int, int], line: Line) -> None:
+    def _paint_line(self, brush: Brush, at: tuple[int, int], line: GridLine) -> None:
         u, view = unit(self), self.viewport()
         top = self._places[at[0]].lines[at[1]] - self._offset().y()
         height = _line_height(line) * u
@@ -318,12 +318,12 @@ class TokenGrid(QAbstractScrollArea):
             self._lay_out()
 
 
-def _line_height(line: Line) -> int:
+def _line_height(line: GridLine) -> int:
     boxes = any(cell is not None and cell.token is not None for cell in line.cells)
     return _BOXES if boxes else _PLAIN
 
 
-def _placed(block: Block, top: float, u: float, whole: bool) -> _Place:
+def _placed(block: GridBlock, top: float, u: float, whole: bool) -> _Place:
     y, lines = top + _TITLE * u, []
     for line in block.lines:
         lines.append(y)

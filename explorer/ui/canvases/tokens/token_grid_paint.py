@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from explorer.figures.batch.token_grid import Block, Cell, Chart, Mood
+from explorer.figures.batch.token_grid import Cell, GridBlock, GridChart, Mood
 from explorer.ui.canvases.tokens.token_box import level_ink, paint_box
 from explorer.ui.look.theme import Ink, Theme, unit
 
@@ -39,7 +39,7 @@ class Brush:
         names = {"plain": theme.text, "good": theme.good, "bad": theme.danger, "muted": theme.muted}
         return QColor(names[mood])
 
-    def title(self, rect: QRectF, block: Block, selected: bool) -> None:
+    def title(self, rect: QRectF, block: GridBlock, selected: bool) -> None:
         signs = {"good": "✓ ", "bad": "✕ "}
         self._write(rect, signs.get(block.mood, "") + block.title, self._bold, block.mood)
         if selected:
@@ -78,7 +78,7 @@ class Brush:
         self.painter.setFont(self._small)
         self.painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, cell.text)
 
-    def chart(self, rect: QRectF, chart: Chart, row: float) -> None:
+    def chart(self, rect: QRectF, chart: GridChart, row: float) -> None:
         """A heading, then a bar a token: label, bar, figure."""
         u = self._u
         self._write(QRectF(rect.left(), rect.top(), rect.width(), row), chart.title, self._small,
@@ -95,7 +95,7 @@ class Brush:
             figures = QRectF(rect.right() - figure, top, figure, row)
             self.painter.drawText(figures, _RIGHT, share.text)
 
-    def chart_line(self, rect: QRectF, chart: Chart, row: float) -> None:
+    def chart_line(self, rect: QRectF, chart: GridChart, row: float) -> None:
         """The heading and the first token with its figure, side by side."""
         u = self._u
         self.painter.setFont(self._small)

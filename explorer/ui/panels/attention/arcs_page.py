@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from explorer.figures.attention.map_request import Drawn
+from explorer.figures.attention.map_request import DrawnMaps
 from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.maps.arcs import ArcView
@@ -43,7 +43,7 @@ class ArcsPage(QWidget):
         column.addWidget(self._line)
         self._count = 0
 
-    def show_drawn(self, drawn: Drawn, labels: Sequence[Label], padding: Sequence[int]) -> None:
+    def show_drawn(self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int]) -> None:
         """Show one row of arcs or three; nothing if none were asked for."""
         if len(drawn.maps) != self._count:
             self._count = len(drawn.maps)
@@ -57,7 +57,7 @@ class ArcsPage(QWidget):
             elif found.arcs is not None:
                 top = found.top if found.row_tops is None else found.row_tops
                 row.set_arcs(
-                    found.map, found.arcs, labels, padding, top, found.signed, drawn.wish.scale
+                    found.map, found.arcs, labels, padding, top, found.signed, drawn.request.scale
                 )
         self._say()
 

@@ -19,14 +19,14 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.figures.prediction import comparison
-from explorer.figures.prediction.comparison import NextTokens, Pair
+from explorer.figures.prediction.comparison import NextTokens, TokenPair
 from explorer.figures.text import tokens as spelling
 from explorer.sampling import SamplingError
 from explorer.trace.step import Step
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
-from explorer.ui.canvases.tokens.token_bars import Bars, Row
+from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
@@ -48,7 +48,7 @@ class NextTokenBox(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.bars = Bars(theme, (self.tr("with mask"), self.tr("without")))
+        self.bars = TokenBars(theme, (self.tr("with mask"), self.tr("without")))
         self.bars.setAccessibleName(self.tr("Next token with and without the mask"))
         self.bars.capacityChanged.connect(self._redraw)
         tip = self.tr(
@@ -106,9 +106,9 @@ class NextTokenBox(QWidget):
         self.bars.set_rows(())
         self.line.setText(str(error))
 
-    def _rows(self, figure: NextTokens) -> list[Row]:
+    def _rows(self, figure: NextTokens) -> list[BarRow]:
         rows = [
-            Row(
+            BarRow(
                 key=pair.token_id,
                 label=_label(pair),
                 first=pair.masked,
@@ -123,7 +123,7 @@ class NextTokenBox(QWidget):
         ]
         if figure.rest_count:
             rows.append(
-                Row(
+                BarRow(
                     key=-1,
                     label=self.tr("{0} others").format(f"{figure.rest_count:,}"),
                     first=figure.rest_masked,
@@ -312,7 +312,7 @@ class Tray(QWidget):
         self.prefix.plot.set_theme(theme)
 
 
-def _label(pair: Pair) -> str:
+def _label(pair: TokenPair) -> str:
     return f"id {pair.token_id}" if pair.token is None else spelling.written(pair.token)
 
 

@@ -11,7 +11,7 @@ from explorer.figures.attention import atlas as atlases
 from explorer.figures.attention import difference, head_scores, map_blocks, strongest_heads
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Kind
-from explorer.figures.attention.map_request import Drawn, Look, Sides, Wish, draw
+from explorer.figures.attention.map_request import DrawnMaps, HeadInStep, MapRequest, Sides, draw
 from explorer.figures.attention.mask_pair import Side
 from explorer.ui.canvases.maps.thumbnails import Sheet
 from explorer.ui.threads.worker import TURN, Worker
@@ -23,13 +23,13 @@ MakeSheet = Callable[[Atlas], Sheet | None]
 
 
 class AttentionSource(QObject):
-    """`show` says what is wished for; answers come as signals, the atlas in ever fuller ones.
+    """`show` says what is asked for; answers come as signals, the atlas in ever fuller ones.
 
     While steps come faster than an answer, work that the newer ones only add to is let finish:
     replacing it each time would never show anything.
     """
 
-    drawn = Signal(object)  # Drawn
+    drawn = Signal(object)  # DrawnMaps
     failed = Signal(str)  # why there is no map, one sentence
     progress = Signal(float)  # of a map that takes long, 0 to 1
     ordering = Signal(float)  # of the heads' order, which takes long, 0 to 1
@@ -43,50 +43,50 @@ class AttentionSource(QObject):
         self._pictured = pictured or (lambda: lambda atlas: None)
         self._worker = Worker(parent)
         self._sides = Sides()  # used in the worker's thread only
-        self._wish: Wish | None = None
-        self._drawn: Drawn | None = None
+        self._request: MapRequest | None = None
+        self._drawn: DrawnMaps | None = None
         self._atlas: Atlas | None = None
-        self._finished: list[tuple[Wish, Atlas]] = []
-        self._map_of: Wish | None = None  # what is being worked out
-        self._atlas_of: Wish | None = None
+        self._finished: list[tuple[MapRequest, Atlas]] = []
+        self._map_of: MapRequest | None = None  # what is being worked out
+        self._atlas_of: MapRequest | None = None
         self._kind: Kind | None = None
         self._scores: HeadScores | None = None
-        self._scores_of: Look | None = None
+        self._scores_of: HeadInStep | None = None
 
     @property
     def busy(self) -> bool:
         """True while an answer is still to come."""
         return self._worker.busy
 
-    def show(self, wish: Wish) -> None:
+    def show(self, request: MapRequest) -> None:
         """Bring everything up to date with this."""
-        before, self._wish = self._wish, wish
-        moved = before is None or not wish.look.same_passes(before.look)
-        if moved or before is None or not wish.same_map(before):
-            self._ask_map(wish)  # first: it is quicker, and what one looks at
-        if moved or before is None or not wish.same_atlas(before):
-            self._ask_atlas(wish)
+        before, self._request = self._request, request
+        moved = before is None or not request.look.same_passes(before.look)
+        if moved or before is None or not request.same_map(before):
+            self._ask_map(request)  # first: it is quicker, and what one looks at
+        if moved or before is None or not request.same_atlas(before):
+            self._ask_atlas(request)
         if moved:
-            self._ask_scores(wish.look)
+            self._ask_scores(request.look)
 
     def set_kind(self, kind: Kind | None) -> None:
         """Which figure per head is wanted, if any."""
         self._kind = kind
         self._worker.drop("scores")
         self._scores_of = None
-        if self._wish is not None:
-            self._ask_scores(self._wish.look)
+        if self._request is not None:
+            self._ask_scores(self._request.look)
 
     def forget(self) -> None:
         """Nothing is looked at any more."""
         for lane in ("map", "atlas", "scores", "pair"):
             self._worker.drop(lane)
-        self._wish = self._drawn = self._atlas = self._scores = None
+        self._request = self._drawn = self._atlas = self._scores = None
         self._map_of = self._atlas_of = self._scores_of = None
         self._finished = []
         self._sides = Sides()
 
-    def rank(self, look: Look, query: int, key: int) -> None:
+    def rank(self, look: HeadInStep, query: int, key: int) -> None:
         """Which heads put most weight from one token on another."""
 
         def work() -> Iterator[object]:
@@ -97,10 +97,10 @@ class AttentionSource(QObject):
 
     # -- maps
 
-    def _ask_map(self, wish: Wish) -> None:
-        look = wish.look
+    def _ask_map(self, request: MapRequest) -> None:
+        look = request.look
         why = map_blocks.reason(look.trace, look.step, look.layer)
-        if why and wish.figure in ("head", "sinkless", "mean_heads", "max_heads"):
+        if why and request.figure in ("head", "sinkless", "mean_heads", "max_heads"):
             self._worker.drop("map")
             self._map_of = None
             self.failed.emit(
@@ -108,25 +108,25 @@ class AttentionSource(QObject):
             )
             return
         busy = self._map_of
-        if busy is not None and wish.same_map(busy) and look.goes_on_from(busy.look):
+        if busy is not None and request.same_map(busy) and look.goes_on_from(busy.look):
             return
-        self._map_of = wish
+        self._map_of = request
         known, sides = self._drawn, self._sides
 
-        def work() -> Iterator[float | Drawn]:
-            return draw(wish, sides, known)
+        def work() -> Iterator[float | DrawnMaps]:
+            return draw(request, sides, known)
 
         self._worker.ask("map", work, self._have_map, self._no_map, urgent=True)
 
-    def _have_map(self, part: float | Drawn) -> None:
+    def _have_map(self, part: float | DrawnMaps) -> None:
         if isinstance(part, float):
             self.progress.emit(part)
             return
         self._drawn, self._map_of = part, None
         self.drawn.emit(part)
-        now = self._wish
+        now = self._request
         if now is not None and not (
-            now.look.same_passes(part.wish.look) and now.same_map(part.wish)
+            now.look.same_passes(part.request.look) and now.same_map(part.request)
         ):
             self._ask_map(now)
 
@@ -142,17 +142,17 @@ class AttentionSource(QObject):
 
     # -- the atlas
 
-    def _ask_atlas(self, wish: Wish) -> None:
+    def _ask_atlas(self, request: MapRequest) -> None:
         busy = self._atlas_of
-        if busy is not None and wish.same_atlas(busy) and wish.look.goes_on_from(busy.look):
+        if busy is not None and request.same_atlas(busy) and request.look.goes_on_from(busy.look):
             return
-        self._atlas_of = wish
-        known, sides, done = self._atlas, self._sides, self._find(wish)
+        self._atlas_of = request
+        known, sides, done = self._atlas, self._sides, self._find(request)
         make = self._pictured()
 
         def work() -> Iterator[object]:
-            masked, unmasked = sides.of(wish)
-            answers = iter([done]) if done else _atlas(wish, masked, unmasked, known)
+            masked, unmasked = sides.of(request)
+            answers = iter([done]) if done else _atlas(request, masked, unmasked, known)
             for atlas in _now_and_then(answers):
                 if isinstance(atlas, Atlas):
                     yield atlas, make(atlas)
@@ -170,22 +170,22 @@ class AttentionSource(QObject):
         self._atlas = None if atlas is None or atlas.signed else atlas
         if built is not None and atlas is not None and self._find(built) is None:
             self._finished = [(built, atlas), *self._finished][:_ATLASES_KEPT]
-        now = self._wish
+        now = self._request
         if built is None or now is None:
             return
         if not (now.look.same_passes(built.look) and now.same_atlas(built)):
             self._ask_atlas(now)
 
-    def _find(self, wish: Wish) -> Atlas | None:
+    def _find(self, request: MapRequest) -> Atlas | None:
         """A finished atlas of the same side of the same passes."""
         for built, atlas in self._finished:
-            if wish.same_atlas(built) and wish.look.same_passes(built.look):
+            if request.same_atlas(built) and request.look.same_passes(built.look):
                 return atlas
         return None
 
     # -- figures per head
 
-    def _ask_scores(self, look: Look) -> None:
+    def _ask_scores(self, look: HeadInStep) -> None:
         kind = self._kind
         if kind is None or (self._scores_of is not None and look.goes_on_from(self._scores_of)):
             return
@@ -213,7 +213,7 @@ class AttentionSource(QObject):
         built, self._scores_of = self._scores_of, None
         self._scores = scores
         self.scoresReady.emit(scores)
-        now = self._wish
+        now = self._request
         if built is not None and now is not None and not now.look.same_passes(built):
             self._ask_scores(now.look)
 
@@ -230,17 +230,17 @@ def _now_and_then(answers: Iterator[Atlas | None]) -> Iterator[object]:
 
 
 def _atlas(
-    wish: Wish, masked: Side | None, unmasked: Side | None, known: Atlas | None
+    request: MapRequest, masked: Side | None, unmasked: Side | None, known: Atlas | None
 ) -> Iterator[Atlas | None]:
-    """The atlas of the side that is wished for."""
-    layer = wish.look.layer
-    if wish.beside is not None and wish.which == "difference":
+    """The atlas of the side that is asked for."""
+    layer = request.look.layer
+    if request.beside is not None and request.which == "difference":
         if masked is None or unmasked is None:
             yield None
         else:
             yield from difference.build_atlas(masked, unmasked, layer)
         return
-    side = unmasked if wish.beside is not None and wish.which == "unmasked" else masked
+    side = unmasked if request.beside is not None and request.which == "unmasked" else masked
     if side is None:
         yield None
     else:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from explorer.figures.attention.map_request import Drawn, DrawnMap
+from explorer.figures.attention.map_request import DrawnMap, DrawnMaps
 from explorer.figures.drawing.colour_scale import Scale
 from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.tokens import Label
@@ -106,7 +106,7 @@ class MapsPage(QWidget):
 
     # -- what is shown
 
-    def show_drawn(self, drawn: Drawn, labels: Sequence[Label], padding: Sequence[int]) -> None:
+    def show_drawn(self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int]) -> None:
         """Show one map or three."""
         self._later.clear()
         come = len(drawn.maps) - self._count
@@ -114,7 +114,7 @@ class MapsPage(QWidget):
             self._count = len(drawn.maps)
             self._arrange()
         shows = [
-            partial(self._show_map, one, found, labels, padding, drawn.wish.scale)
+            partial(self._show_map, one, found, labels, padding, drawn.request.scale)
             for one, found in zip(self.maps, drawn.maps, strict=False)
         ]
         if come > 0 and self.isVisible():  # all painted in one turn would hold the mouse up
@@ -129,7 +129,7 @@ class MapsPage(QWidget):
             tops = [1.0, 1.0]
             for found in filter(None, drawn.maps):
                 tops[found.signed] = found.top
-            scale = drawn.wish.scale
+            scale = drawn.request.scale
             keys = scales.key(scale, tops[0]), scales.key(scale, tops[1], signed=True)
             self.key.set_key(self._colours, keys, bool(padding))
             self._line_up()
@@ -222,10 +222,10 @@ class MapsPage(QWidget):
             return
         width, height = self.width(), self.height()
         title = QFontMetrics(self._titles[0].font()).height() + 2
-        wish = self.maps[0].label_room()
+        wanted = self.maps[0].label_room()
         row, square = (
-            in_a_row(width, height, round(min(wish, 0.15 * width)), title, self.key.row_height()),
-            in_a_square(width, height, round(min(wish, 0.15 * width)), title),
+            in_a_row(width, height, round(min(wanted, 0.15 * width)), title, self.key.row_height()),
+            in_a_square(width, height, round(min(wanted, 0.15 * width)), title),
         )
         best = square if square.side > row.side else row
         for one, place, frame in zip(self.maps, best.maps, best.frames, strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
-from explorer.figures.attention.map_request import Drawn
+from explorer.figures.attention.map_request import DrawnMaps
 from explorer.figures.text.tokens import Label
 from explorer.ui.kit.scrolled import OneOf
 from explorer.ui.kit.sentence import SentenceLabel
@@ -55,7 +55,12 @@ class Pages(OneOf):
         self.row.hovered.connect(self.keyHovered)
 
     def show_drawn(
-        self, view: str, drawn: Drawn, labels: Sequence[Label], padding: Sequence[int], query: int
+        self,
+        view: str,
+        drawn: DrawnMaps,
+        labels: Sequence[Label],
+        padding: Sequence[int],
+        query: int,
     ) -> None:
         """Draw in the view that is chosen."""
         self.setCurrentWidget(self.by_view[view])

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 from explorer.figures.attention import map_blocks
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores
-from explorer.figures.attention.map_request import Drawn, Look, Wish
+from explorer.figures.attention.map_request import DrawnMaps, HeadInStep, MapRequest
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label, extended, find
 from explorer.session.state import State, only_points
@@ -54,8 +54,8 @@ class AttentionPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self.source = AttentionSource(self, lambda: self.heads.atlas.sheet_maker())
-        self._look: Look | None = None
-        self._drawn: Drawn | None = None
+        self._look: HeadInStep | None = None
+        self._drawn: DrawnMaps | None = None
         self._tokens: tuple[Token, ...] = ()
         self._labels: tuple[Label, ...] = ()
         self._query: int | None = None
@@ -155,7 +155,7 @@ class AttentionPanel(Panel):
             self.heads.go_to.set_selected(look.layer, look.head)
         if before is not None and not look.same_passes(before):
             self._rank_again(look)
-        self.source.show(self._wish(look, new))
+        self.source.show(self._request(look, new))
         self._mark(new)
         self.comparing.show_state(new)
         if self.comparing.on(new):
@@ -163,8 +163,8 @@ class AttentionPanel(Panel):
         if self.empty:
             self.show_content()
 
-    def _wish(self, look: Look, state: State) -> Wish:
-        return Wish(
+    def _request(self, look: HeadInStep, state: State) -> MapRequest:
+        return MapRequest(
             look=look,
             figure=self.tools.chosen_figure,
             beside=self.comparing.beside(state),
@@ -211,7 +211,7 @@ class AttentionPanel(Panel):
 
     # -- what was worked out
 
-    def _show_drawn(self, drawn: Drawn) -> None:
+    def _show_drawn(self, drawn: DrawnMaps) -> None:
         self._drawn = drawn
         self._show_page()
         self._show_caveat()
@@ -297,7 +297,7 @@ class AttentionPanel(Panel):
 
     def _token_words(self, token: int) -> str:
         drawn = self._drawn
-        if drawn is None or token >= drawn.wish.look.slots:
+        if drawn is None or token >= drawn.request.look.slots:
             return ""
         return words.row(drawn, self._labels, token)
 
@@ -381,7 +381,7 @@ class AttentionPanel(Panel):
             self.heads.go_to.set_selected(self._look.layer, self._look.head)
         self.heads.go_to.heads.scrollToTop()  # the best are what was asked for
 
-    def _rank_again(self, look: Look) -> None:
+    def _rank_again(self, look: HeadInStep) -> None:
         """The same pair in other passes, as far as they have read both."""
         found = self.heads.go_to.ranking
         if found is None:
@@ -468,7 +468,7 @@ class AttentionPanel(Panel):
             return ""
         view = self.tools.chosen_view
         said = words.shown(self._drawn, self._query if view == "row" else None, step=False)
-        scale = scales.name(self._drawn.wish.scale)
+        scale = scales.name(self._drawn.request.scale)
         return said if view == "row" else self.tr("{0} · colours: {1}").format(said, scale)
 
     def _array(self) -> Callable[[], np.ndarray]:
@@ -489,9 +489,9 @@ class AttentionPanel(Panel):
         return tables.maps(self._drawn, self._labels)
 
 
-def _clamped(state: State, trace: Trace, step: int) -> Look:
+def _clamped(state: State, trace: Trace, step: int) -> HeadInStep:
     """What the selection means in this trace: a model opened later may have fewer heads."""
     layer = min(state.selection.layer, map_blocks.layer_count(trace, step) - 1)
     heads = [record.heads for record in trace.steps[step].layers]
     most = heads[layer] if layer < len(heads) and heads[layer] else max(heads, default=1)
-    return Look(trace, step, layer, min(state.selection.head, max(most - 1, 0)))
+    return HeadInStep(trace, step, layer, min(state.selection.head, max(most - 1, 0)))

@@ -8,11 +8,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from explorer.figures.attention import maps as figures
-from explorer.figures.attention.map_request import Drawn
+from explorer.figures.attention.map_request import DrawnMaps
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
-from explorer.ui.canvases.tokens.token_bars import Bars, Row
+from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention import words
 from explorer.wording import percent, round_percent
@@ -27,16 +27,16 @@ class RowPage(QWidget):
     def __init__(self, theme: Theme, read: Callable[[int], str]) -> None:
         """`read` puts the cell of one key into words."""
         super().__init__()
-        self._drawn: Drawn | None = None
+        self._drawn: DrawnMaps | None = None
         self._labels: Sequence[Label] = ()
         self._query = 0
         names = (self.tr("keys, with mask"), self.tr("keys, without mask"))
         weight = Axis(self.tr("weight"), round_percent)
         axes = [Axis(name, self._label, whole=True) for name in (*names, self.tr("keys"))]
         *self.charts, self.alone = (ColumnChart(theme, axis, weight, read) for axis in axes)
-        self.bars = Bars(theme, (self.tr("weight"), ""))
+        self.bars = TokenBars(theme, (self.tr("weight"), ""))
         self.bars.setAccessibleName(self.tr("Most read keys"))
-        self.beside = Bars(theme, (self.tr("with mask"), self.tr("without")))
+        self.beside = TokenBars(theme, (self.tr("with mask"), self.tr("without")))
         self.beside.setAccessibleName(self.tr("Most read keys, with and without the mask"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -51,7 +51,7 @@ class RowPage(QWidget):
             bars.capacityChanged.connect(self._redraw)
             column.addWidget(bars, 3)
 
-    def show_drawn(self, drawn: Drawn, labels: Sequence[Label], query: int) -> None:
+    def show_drawn(self, drawn: DrawnMaps, labels: Sequence[Label], query: int) -> None:
         """Show the row of one query."""
         self._drawn, self._labels, self._query = drawn, labels, query
         self._redraw()
@@ -63,7 +63,7 @@ class RowPage(QWidget):
             bars.set_theme(theme)
 
     @property
-    def bars_shown(self) -> Bars:
+    def bars_shown(self) -> TokenBars:
         """The bars that are seen."""
         return self.bars if self._drawn is None or len(self._drawn.maps) == 1 else self.beside
 
@@ -91,7 +91,7 @@ class RowPage(QWidget):
         """The token of one key, for the axis."""
         return self._labels[int(key)].text if 0 <= key < len(self._labels) else ""
 
-    def _rows(self, drawn: Drawn, beside: bool) -> list[Row]:
+    def _rows(self, drawn: DrawnMaps, beside: bool) -> list[BarRow]:
         """The keys that are read most on either side, and everything else as one row."""
         reads = [words.row_of(drawn, place, self._query) for place in range(1 + beside)]
         first, second = reads[0], reads[1] if beside else None
@@ -102,7 +102,7 @@ class RowPage(QWidget):
         found = {k: w for read in reads if read is not None for k, w in read.top_keys(fits)}
         keys = sorted(found, key=lambda k: (-max(self._at(r, k) for r in reads), k))[:fits]
         rows = [
-            Row(
+            BarRow(
                 key=key,
                 label=f"{key} {self._labels[key].text}",
                 first=self._at(first, key),
@@ -117,7 +117,7 @@ class RowPage(QWidget):
                 if r is not None else 0.0 for r in reads]  # fmt: skip
         if len(lead.weights) > len(keys):
             rows.append(
-                Row(
+                BarRow(
                     key=-1,
                     label=self.tr("{0} others").format(f"{len(lead.weights) - len(keys):,}"),
                     first=rest[0],
@@ -129,5 +129,5 @@ class RowPage(QWidget):
             )
         return rows
 
-    def _at(self, read: figures.Row | None, key: int) -> float:
+    def _at(self, read: figures.QueryRow | None, key: int) -> float:
         return 0.0 if read is None else float(read.weights[key])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from explorer.figures.attention.map_request import Drawn, DrawnMap
+from explorer.figures.attention.map_request import DrawnMap, DrawnMaps
 from explorer.figures.drawing.colour_scale import DECADES, FLOOR, Scale
 from explorer.ui.canvases.maps.colour_key import ColourKey
 from explorer.wording import exact_percent, round_percent
@@ -55,9 +55,9 @@ def key(scale: Scale, top: float, signed: bool = False) -> ColourKey:
     return ColourKey(name(scale), low, high, ticks)
 
 
-def reading(drawn: Drawn, query: int) -> str:
+def reading(drawn: DrawnMaps, query: int) -> str:
     """What the colours of one row mean, for the read-out; empty on the fixed scale."""
-    scale, one = drawn.wish.scale, next(filter(None, drawn.maps), None)
+    scale, one = drawn.request.scale, next(filter(None, drawn.maps), None)
     if scale == "fixed" or one is None or query >= len(one.map.weights):
         return ""
     if scale == "log":

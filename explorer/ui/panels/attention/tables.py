@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores
 from explorer.figures.attention.map_blocks import MASKED, READ
-from explorer.figures.attention.map_request import Drawn, DrawnMap
+from explorer.figures.attention.map_request import DrawnMap, DrawnMaps
 from explorer.figures.text.table_text import exact
 from explorer.figures.text.tokens import Label
 from explorer.ui.panels.attention import words
@@ -20,7 +20,7 @@ def _tr(text: str) -> str:
     return QCoreApplication.translate("AttentionTables", text)
 
 
-def maps(drawn: Drawn, labels: Sequence[Label]) -> Iterator[Sequence[object]]:
+def maps(drawn: DrawnMaps, labels: Sequence[Label]) -> Iterator[Sequence[object]]:
     """Weights, "masked", or nothing where the kernel saw no such key; one block per map."""
     sides = _sides(drawn)
     for place, (side, one) in enumerate(sides):
@@ -31,7 +31,7 @@ def maps(drawn: Drawn, labels: Sequence[Label]) -> Iterator[Sequence[object]]:
         yield from _block(drawn, one, side, labels)
 
 
-def _sides(drawn: Drawn) -> list[tuple[str, DrawnMap | None]]:
+def _sides(drawn: DrawnMaps) -> list[tuple[str, DrawnMap | None]]:
     if len(drawn.maps) == 1:
         return [("", drawn.maps[0])]
     names = (_tr("with mask"), _tr("without mask"), _tr("difference"))
@@ -39,7 +39,7 @@ def _sides(drawn: Drawn) -> list[tuple[str, DrawnMap | None]]:
 
 
 def _block(
-    drawn: Drawn, one: DrawnMap, side: str, labels: Sequence[Label]
+    drawn: DrawnMaps, one: DrawnMap, side: str, labels: Sequence[Label]
 ) -> Iterator[Sequence[object]]:
     slots = range(len(one.map.weights))
     names = [f"{slot} {labels[slot].text}" for slot in slots]
@@ -48,8 +48,8 @@ def _block(
         yield [name, *_cells(weights, kinds)]
 
 
-def _name(drawn: Drawn) -> str:
-    look, figure = drawn.wish.look, drawn.wish.figure
+def _name(drawn: DrawnMaps) -> str:
+    look, figure = drawn.request.look, drawn.request.figure
     if figure in ("head", "sinkless"):
         name = _tr("layer {0} head {1}").format(look.layer, look.head)
         return name if figure == "head" else _tr("{0} without its first token").format(name)
@@ -77,7 +77,7 @@ def heads(atlas: Atlas | None, scores: HeadScores | None) -> Iterator[Sequence[o
             yield (layer, head, float(tops[layer, head]), *mean)
 
 
-def row(drawn: Drawn, labels: Sequence[Label], query: int) -> Iterator[Sequence[object]]:
+def row(drawn: DrawnMaps, labels: Sequence[Label], query: int) -> Iterator[Sequence[object]]:
     """One query's row: a line per key."""
     sides = [(name or _tr("weight"), one) for name, one in _sides(drawn) if one is not None]
     yield ["key", "text", *(name for name, _ in sides)]
@@ -86,7 +86,7 @@ def row(drawn: Drawn, labels: Sequence[Label], query: int) -> Iterator[Sequence[
         yield [key, labels[key].text, *figures]
 
 
-def array(drawn: Drawn) -> np.ndarray:
+def array(drawn: DrawnMaps) -> np.ndarray:
     """(T, T) float32 of one map, or (3, T, T) with, without and difference; NaN = not read."""
     found = [
         np.where(one.map.kinds == READ, one.map.weights, np.float32(np.nan))

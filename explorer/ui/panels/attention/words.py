@@ -11,8 +11,8 @@ from explorer.figures.attention import map_blocks
 from explorer.figures.attention import maps as figures
 from explorer.figures.attention.head_means import Figure
 from explorer.figures.attention.head_scores import HeadScores
-from explorer.figures.attention.map_request import Beside, Drawn, DrawnMap, Look
-from explorer.figures.attention.maps import Map, Row
+from explorer.figures.attention.map_request import Beside, DrawnMap, DrawnMaps, HeadInStep
+from explorer.figures.attention.maps import Map, QueryRow
 from explorer.figures.attention.mask_pair import window_of, windows
 from explorer.figures.text.tokens import Label
 from explorer.trace.trace import Trace
@@ -36,18 +36,18 @@ def title(figure: Figure, layer: int, head: int) -> str:
     }[figure].format(layer, head)
 
 
-def shown(drawn: Drawn, query: int | None, *, step: bool = True) -> str:
+def shown(drawn: DrawnMaps, query: int | None, *, step: bool = True) -> str:
     """Everything that tells one picture of the same prompt from another; `query`: of one row."""
-    wish = drawn.wish
-    parts = [title(wish.figure, wish.look.layer, wish.look.head)]
-    if wish.figure == "sinkless":
+    request = drawn.request
+    parts = [title(request.figure, request.look.layer, request.look.head)]
+    if request.figure == "sinkless":
         parts.append(_tr("no first token"))
-    if step and wish.look.step:
-        parts.append(_tr("step {0}").format(wish.look.step))
+    if step and request.look.step:
+        parts.append(_tr("step {0}").format(request.look.step))
     if query is not None:
         parts.append(_tr("token {0}").format(query))
-    if wish.beside is not None:
-        other = {"run": _tr("real run"), "scores": _tr("same scores")}[wish.beside]
+    if request.beside is not None:
+        other = {"run": _tr("real run"), "scores": _tr("same scores")}[request.beside]
         parts.append(_tr("with and without mask, {0}").format(other))
     return " · ".join(parts)
 
@@ -93,7 +93,7 @@ def comparison(beside: Beside, trace: Trace, layer: int) -> str:
     return " ".join(sentences)
 
 
-def cell(drawn: Drawn, labels: Sequence[Label], query: int, key: int) -> str:
+def cell(drawn: DrawnMaps, labels: Sequence[Label], query: int, key: int) -> str:
     """One cell of every map that is shown."""
     maps = [one for one in drawn.maps if one is not None]
     if not maps or max(query, key) >= len(maps[0].map.weights):
@@ -115,7 +115,7 @@ def _side(one: DrawnMap | None, query: int, key: int) -> str:
     return "…" if one is None else _share(one.map, query, key)
 
 
-def cell_in_row(drawn: Drawn, labels: Sequence[Label], query: int, key: int) -> str:
+def cell_in_row(drawn: DrawnMaps, labels: Sequence[Label], query: int, key: int) -> str:
     """One cell, and the keys that its row reads most."""
     said = cell(drawn, labels, query, key)
     reads = [row_of(drawn, place, query) for place in range(len(drawn.maps[:2]))]
@@ -138,14 +138,14 @@ def signed(change: float) -> str:
     return f"{'−' if change < 0 else '+'}{exact_percent(abs(change))}" if change else "0 %"
 
 
-def _where(drawn: Drawn) -> str:
-    look, figure = drawn.wish.look, drawn.wish.figure
+def _where(drawn: DrawnMaps) -> str:
+    look, figure = drawn.request.look, drawn.request.figure
     if figure in ("head", "sinkless"):
         return " " + _tr("(layer {0} head {1})").format(look.layer, look.head)
     return ""
 
 
-def row(drawn: Drawn, labels: Sequence[Label], query: int, count: int = 4) -> str:
+def row(drawn: DrawnMaps, labels: Sequence[Label], query: int, count: int = 4) -> str:
     """What one query reads most, on every side."""
     who = _tr("{0} reads").format(figures.token(query, labels))
     sides = drawn.maps[:2]
@@ -159,20 +159,25 @@ def row(drawn: Drawn, labels: Sequence[Label], query: int, count: int = 4) -> st
     return _tr("{0} with the mask {1} · without {2}").format(who, *said)
 
 
-def row_of(drawn: Drawn, place: int, query: int) -> Row | None:
+def row_of(drawn: DrawnMaps, place: int, query: int) -> QueryRow | None:
     """One row of one of the maps; None if it is not there."""
     one = drawn.maps[place]
     if one is None or query >= len(one.map.weights):
         return None
-    look, figure = drawn.wish.look, drawn.wish.figure
+    look, figure = drawn.request.look, drawn.request.figure
     if figure == "head" and len(drawn.maps) == 1:
         return figures.row(look.trace, look.step, look.layer, look.head, query)
     weights, kinds = one.map.weights[query], one.map.kinds[query]
-    return Row(query, weights, kinds, look.step, sink=0.0)
+    return QueryRow(query, weights, kinds, look.step, sink=0.0)
 
 
 def head(
-    look: Look, scores: HeadScores | None, labels: Sequence[Label], query: int, layer: int, at: int
+    look: HeadInStep,
+    scores: HeadScores | None,
+    labels: Sequence[Label],
+    query: int,
+    layer: int,
+    at: int,
 ) -> str:
     """What one head of the atlas does."""
     why = map_blocks.reason(look.trace, look.step, layer)

@@ -12,7 +12,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
-from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.canvases.charts.marks import LegendEntry
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
@@ -148,7 +148,7 @@ class LayersPage(ChartPairPage):
             yield step, held.tokens, held.total, *held.by_kind
 
 
-def _layer_columns(figure: CacheFigure, legend: Sequence[Entry]) -> Columns:
+def _layer_columns(figure: CacheFigure, legend: Sequence[LegendEntry]) -> Columns:
     kinds = [KIND_COLOURS.get(kind, "rest") for kind in figure.layer_kinds]
     measured = figure.layer_bytes.astype(np.float64)
     return Columns(
@@ -161,7 +161,7 @@ def _layer_columns(figure: CacheFigure, legend: Sequence[Entry]) -> Columns:
     )
 
 
-def _growth_columns(figure: CacheFigure, legend: Sequence[Entry]) -> Columns:
+def _growth_columns(figure: CacheFigure, legend: Sequence[LegendEntry]) -> Columns:
     table = np.array([held.by_kind for held in figure.growth], np.float64)
     tokens = np.array([held.tokens for held in figure.growth], np.float64)
     return Columns(
@@ -177,7 +177,7 @@ def _growth_columns(figure: CacheFigure, legend: Sequence[Entry]) -> Columns:
     )
 
 
-def _legend(figure: CacheFigure) -> list[Entry]:
+def _legend(figure: CacheFigure) -> list[LegendEntry]:
     """Each kind with what it holds, and the formula."""
     entries = []
     for kind in figure.kinds:
@@ -189,7 +189,7 @@ def _legend(figure: CacheFigure) -> list[Entry]:
         words = tr("{0}: {1} × {2}") if len(set(sizes)) == 1 else tr("{0}: {1} layers, {2}")
         shown = sizes[0] if len(set(sizes)) == 1 else sum(sizes)
         colour = KIND_COLOURS.get(kind, "rest")
-        entries.append(Entry(words.format(tr(kind), len(sizes), short_bytes(shown)), colour))
+        entries.append(LegendEntry(words.format(tr(kind), len(sizes), short_bytes(shown)), colour))
     if figure.formula:
-        entries.append(Entry(tr(FORMULA), "formula", look="line"))
+        entries.append(LegendEntry(tr(FORMULA), "formula", look="line"))
     return entries

@@ -287,7 +287,7 @@ class PaddingPanel(Panel):
         ).format(f"{result.vocabulary:,}")
         self._loss.show_result(result, note, pads=pads, shifted=shifted)
 
-    # -- wishes
+    # -- requests
 
     @property
     def side(self) -> Side:

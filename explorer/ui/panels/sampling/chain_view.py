@@ -34,14 +34,14 @@ from explorer.wording import exact_percent, information
 
 
 class ChainView(QWidget):
-    """Follows whatever chain it is given; `wished` asks for other settings."""
+    """Follows whatever chain it is given; `requested` asks for other settings."""
 
-    wished = Signal(object)  # Sampling
+    requested = Signal(object)  # Sampling
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._chain: Chain | None = None
-        self._sampling = Sampling()  # of the controls: what a wish starts from
+        self._sampling = Sampling()  # of the controls: what a request starts from
         self._stage = ""  # the selected one, by name
         self._table = self._build_table()
         self.curves = DistributionCharts(theme)
@@ -82,19 +82,19 @@ class ChainView(QWidget):
             self.tr("Min-p"), 1.0, self.tr("Keep tokens with at least this share of the best "
             "one's probability; 0 = off")
         )  # fmt: skip
-        self._min_p.valueChanged.connect(lambda value: self._wish(min_p=value))
+        self._min_p.valueChanged.connect(lambda value: self._request(min_p=value))
         self._penalty = self._spin(
             self.tr("Repetition penalty"), 10.0, self.tr("Above 1: tokens that are already in the "
             "text become less probable; 1 = off")
         )  # fmt: skip
         self._penalty.setMinimum(0.05)
-        self._penalty.valueChanged.connect(lambda value: self._wish(repetition_penalty=value))
+        self._penalty.valueChanged.connect(lambda value: self._request(repetition_penalty=value))
         self._up = self._button("▲", self.tr("Let the selected stage work earlier"))
         self._up.clicked.connect(lambda: self._move(-1))
         self._down = self._button("▼", self.tr("Let the selected stage work later"))
         self._down.clicked.connect(lambda: self._move(1))
         self._usual = self._button(self.tr("Usual order"), self.tr("The order of transformers"))
-        self._usual.clicked.connect(lambda: self._wish(order=ORDER))
+        self._usual.clicked.connect(lambda: self._request(order=ORDER))
         row = QHBoxLayout()
         row.setSpacing(4)
         for text, spin in ((self.tr("Min-p"), self._min_p), (self.tr("Penalty"), self._penalty)):
@@ -135,7 +135,7 @@ class ChainView(QWidget):
         controls: Sampling,
         label: Callable[[int], str],
     ) -> None:
-        """Other figures; `controls` are the settings that a wish changes."""
+        """Other figures; `controls` are the settings that a request changes."""
         self._chain, self._sampling = chain, controls
         self._fill(chain)
         for spin, value in (
@@ -243,7 +243,7 @@ class ChainView(QWidget):
         ties = words.ties(self.tr, before, stage, chain.sampling)
         self.curves.show_stage(data, " · ".join(filter(None, (line, ties))))
 
-    # -- wishes
+    # -- requests
 
     def _on_selected(self) -> None:
         row = self._table.currentRow()
@@ -267,10 +267,10 @@ class ChainView(QWidget):
         name = self._chain.stages[self._table.currentRow()].name
         self._stage = name
         if name in ORDER:
-            self._wish(order=figures.moved(self._sampling.order, name, by))
+            self._request(order=figures.moved(self._sampling.order, name, by))
 
-    def _wish(self, **changes: object) -> None:
-        self.wished.emit(msgspec.structs.replace(self._sampling, **changes))
+    def _request(self, **changes: object) -> None:
+        self.requested.emit(msgspec.structs.replace(self._sampling, **changes))
 
 
 def _small_label() -> QLabel:

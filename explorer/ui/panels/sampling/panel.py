@@ -53,7 +53,7 @@ class SamplingPanel(Panel):
         top.addWidget(self._whose, 1)
         top.addWidget(self._switch)
         self.chain_view = ChainView(theme)
-        self.chain_view.wished.connect(session.set_sampling)
+        self.chain_view.requested.connect(session.set_sampling)
         self.token_view = TokenView()
         self.token_view.forced.connect(session.force)
         self._tabs = TabWidget()

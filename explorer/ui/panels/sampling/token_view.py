@@ -30,7 +30,7 @@ _MOST_FOUND = 4
 
 
 class TokenView(QWidget):
-    """A search line over a table of all V tokens; `forced` wishes for one of them."""
+    """A search line over a table of all V tokens; `forced` asks for one of them."""
 
     forced = Signal(int)
 

@@ -10,10 +10,10 @@ from explorer.figures.cost import timing as figures
 from explorer.figures.cost.timing import PIECES, TimingFigure, ms_text
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.trace.memory_bandwidth import Traffic
+from explorer.trace.cost.memory_bandwidth import Traffic
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
-from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.canvases.charts.marks import LegendEntry
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
@@ -124,7 +124,9 @@ class PassesPage(ChartPairPage):
             yield name, ms, "", "", ""
 
 
-def _pass_columns(figure: TimingFigure, floor: Traffic | None, legend: Sequence[Entry]) -> Columns:
+def _pass_columns(
+    figure: TimingFigure, floor: Traffic | None, legend: Sequence[LegendEntry]
+) -> Columns:
     passes = figure.passes
     first, second = PIECES.index("attention"), PIECES.index("mlp")
     attention = np.array([p.pieces[first] for p in passes])
@@ -156,7 +158,7 @@ def cap(values: np.ndarray) -> float | None:
     return usual * 1.6 if values.max() > usual * 3 else None
 
 
-def _layer_columns(figure: TimingFigure, phase: str, legend: Sequence[Entry]) -> Columns:
+def _layer_columns(figure: TimingFigure, phase: str, legend: Sequence[LegendEntry]) -> Columns:
     """Embedding, the layers, final norm, head and the rest, in the order they run."""
     split = figure.split
     before = _first_layer(figure)

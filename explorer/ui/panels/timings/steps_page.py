@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from explorer.figures.cost import timing as figures
-from explorer.figures.cost.timing import Pass, TimingFigure, ms_text
+from explorer.figures.cost.timing import TimedPass, TimingFigure, ms_text
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.ui.canvases.charts.column_parts import Columns, Part
-from explorer.ui.canvases.charts.columns import ColumnChart
-from explorer.ui.canvases.charts.marks import Entry
+from explorer.ui.canvases.charts.column_parts import StripColumns, StripPart
+from explorer.ui.canvases.charts.columns import ColumnStrip
+from explorer.ui.canvases.charts.marks import LegendEntry
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import View
@@ -20,7 +20,7 @@ from explorer.ui.panel.twin_charts import TwinCharts, TwinPage
 from explorer.ui.panels.timings.passes_page import cap
 from explorer.wording import percent
 
-_PARTS = ("", "rest", "muted", "raw", "final")  # colours, in the order of `Pass.course`
+_PARTS = ("", "rest", "muted", "raw", "final")  # colours, in the order of `TimedPass.course`
 
 
 class StepsPage(TwinPage):
@@ -39,10 +39,10 @@ class StepsPage(TwinPage):
             self.tr("pass"), self.tr("capture"), self.tr("pick"), self.tr("hand over"),
             self.tr("display"),
         )  # fmt: skip
-        steps = ColumnChart(theme, self.tr("step"), ms_text, self._step_tip)
+        steps = ColumnStrip(theme, self.tr("step"), ms_text, self._step_tip)
         steps.setAccessibleName(self.tr("Time of each step from the wish to its picture"))
         steps.picked.connect(lambda step: session.select(step=step))
-        parts = ColumnChart(theme, self.tr("parts of the step"), ms_text, self._part_tip)
+        parts = ColumnStrip(theme, self.tr("parts of the step"), ms_text, self._part_tip)
         parts.setAccessibleName(self.tr("Parts of the selected step"))
         tip = self.tr("From the wish for the step until all of it was painted")
         self.set_charts(TwinCharts(theme, steps, parts, tip))
@@ -70,26 +70,26 @@ class StepsPage(TwinPage):
             self.tr("Parts of the step"): View(self.charts.second, self._part_table),
         }
 
-    def _headline(self, one: Pass) -> str:
+    def _headline(self, one: TimedPass) -> str:
         if one.step_ms is None:
             return self.tr("Step {0}: {1}").format(one.index, self._missing(one))
         return self.tr("Step {0}: {1} from the wish to the picture").format(
             one.index, ms_text(one.step_ms)
         )
 
-    def _missing(self, one: Pass) -> str:
+    def _missing(self, one: TimedPass) -> str:
         """Why the whole of a step is not known."""
         if one.lap is None:
             return self.tr("it did not run in this window, so its display was not measured")
         return self.tr("its display is not measured: the next step came first")
 
-    def _line(self, one: Pass) -> str:
+    def _line(self, one: TimedPass) -> str:
         if one.step_ms is None:
             return self._words(one)
         share = one.whole_ms / one.step_ms
         return self.tr("pass, capture and display are {0} of it").format(percent(share))
 
-    def _words(self, one: Pass) -> str:
+    def _words(self, one: TimedPass) -> str:
         """Its parts, with figures."""
         pairs = zip(self._names, one.course, strict=True)
         return ", ".join(f"{name} {ms_text(ms)}" for name, ms in pairs if ms is not None)
@@ -105,9 +105,11 @@ class StepsPage(TwinPage):
         figure = self.tr("not measured") if ms is None else ms_text(ms)
         return f"{self._names[index]}: {figure}"
 
-    def _legend(self, phase: str) -> list[Entry]:
+    def _legend(self, phase: str) -> list[LegendEntry]:
         colours = (phase, *_PARTS[1:])
-        return [Entry(name, colour) for name, colour in zip(self._names, colours, strict=True)]
+        return [
+            LegendEntry(name, colour) for name, colour in zip(self._names, colours, strict=True)
+        ]
 
     def _table(self) -> Iterator[Sequence[object]]:
         assert self._figure is not None
@@ -123,19 +125,19 @@ class StepsPage(TwinPage):
             yield name, "" if ms is None else ms
 
 
-def _step_columns(figure: TimingFigure) -> Columns:
+def _step_columns(figure: TimingFigure) -> StripColumns:
     passes = figure.passes
     table = np.array([[ms or 0.0 for ms in p.course] for p in passes], np.float64)
     values = table.sum(axis=1)
-    return Columns(
+    return StripColumns(
         values,
         [p.phase for p in passes],
-        parts=tuple(Part(table[:, i], colour) for i, colour in enumerate(_PARTS)),
+        parts=tuple(StripPart(table[:, i], colour) for i, colour in enumerate(_PARTS)),
         hollow=frozenset(i for i, p in enumerate(passes) if p.warm_up),
         cap=cap(values),
     )
 
 
-def _part_columns(one: Pass, names: Sequence[str]) -> Columns:
+def _part_columns(one: TimedPass, names: Sequence[str]) -> StripColumns:
     values = np.array([ms or 0.0 for ms in one.course])
-    return Columns(values, (one.phase, *_PARTS[1:]), names=names)
+    return StripColumns(values, (one.phase, *_PARTS[1:]), names=names)

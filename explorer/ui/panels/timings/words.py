@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from explorer.figures.cost.timing import PIECES, Pass, TimingFigure, ms_text
-from explorer.trace.memory_bandwidth import Traffic
-from explorer.ui.canvases.charts.marks import Entry
+from explorer.figures.cost.timing import PIECES, TimedPass, TimingFigure, ms_text
+from explorer.trace.cost.memory_bandwidth import Traffic
+from explorer.ui.canvases.charts.marks import LegendEntry
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 
 PIECE_WORDS = {
@@ -71,7 +71,7 @@ def bound(figure: TimingFigure, floor: Traffic | None) -> str:
     return tr("memory bound {0}: decode takes {1} times that").format(least, times)
 
 
-def one_pass(one: Pass) -> str:
+def one_pass(one: TimedPass) -> str:
     """A pass and its pieces, a line each."""
     lines = [
         tr("Step {0}, {1} of {2}: {3}").format(
@@ -91,7 +91,7 @@ def _read(count: int) -> str:
     return tr("1 position") if count == 1 else tr("{0} positions").format(f"{count:,}")
 
 
-def pieces(one: Pass) -> str:
+def pieces(one: TimedPass) -> str:
     """The parts of a pass that have a figure."""
     named = zip(PIECES, one.pieces, strict=True)
     return ", ".join(f"{tr(PIECE_WORDS[name])} {ms_text(ms)}" for name, ms in named if ms > 0)
@@ -104,16 +104,16 @@ def level(floor: Traffic | None) -> str:
     return tr("┄ memory {0}").format(ms_text(floor.floor_ms))
 
 
-def legend(figure: TimingFigure, phase: str) -> list[Entry]:
+def legend(figure: TimingFigure, phase: str) -> list[LegendEntry]:
     """What the colours of the passes mean."""
     entries = [
-        Entry(tr("attention"), phase, ATTENTION),
-        Entry(tr("MLP"), phase, MLP),
-        Entry(tr("the rest of the pass"), phase, OTHER),
+        LegendEntry(tr("attention"), phase, ATTENTION),
+        LegendEntry(tr("MLP"), phase, MLP),
+        LegendEntry(tr("the rest of the pass"), phase, OTHER),
     ]
     if not figure.split.has_parts:
-        entries = [Entry(tr("layers"), phase, OTHER)]
-    entries.append(Entry(tr("capture"), "rest"))
+        entries = [LegendEntry(tr("layers"), phase, OTHER)]
+    entries.append(LegendEntry(tr("capture"), "rest"))
     if any(p.warm_up for p in figure.passes):
-        entries.append(Entry(tr("warm-up"), phase, look="outline"))
+        entries.append(LegendEntry(tr("warm-up"), phase, look="outline"))
     return entries

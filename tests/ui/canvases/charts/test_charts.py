@@ -16,9 +16,9 @@ from PySide6.QtWidgets import QApplication, QToolButton
 
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.charts.axis import Axis, round_values
-from explorer.ui.canvases.charts.chart import Chart, Drawn
+from explorer.ui.canvases.charts.chart import Chart, ChartReading
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
-from explorer.ui.canvases.charts.marks import Entry, Figure, Line, Paint, legend_of
+from explorer.ui.canvases.charts.marks import Figure, LegendEntry, Line, Paint, legend_of
 from explorer.ui.files import export
 from explorer.ui.look.apply_theme import apply
 from explorer.ui.look.theme import LIGHT, THEMES, Theme
@@ -35,7 +35,7 @@ def light(qapp: QApplication) -> Iterator[None]:
     apply(qapp, LIGHT)
 
 
-def read(chart: Chart) -> Drawn:
+def read(chart: Chart) -> ChartReading:
     found = chart.drawn
     assert found is not None
     return found
@@ -192,7 +192,7 @@ def test_a_change_of_theme_reaches_every_part(qapp: QApplication, theme: Theme) 
     """Compared with a chart that was made in that theme."""
     data = Columns(
         np.array([9.0, 5.0, 7.0]), ("decode",), marks=np.array([8.0, 8.0, 8.0]), level=3.0,
-        level_words="level", legend=[Entry("pass", "decode")],
+        level_words="level", legend=[LegendEntry("pass", "decode")],
     )  # fmt: skip
     changed = column_chart(data, (360, 200), selected=1)
     changed.close()

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.figures.attention import difference
 from explorer.figures.attention import maps as figures
-from explorer.figures.attention.map_request import Drawn
+from explorer.figures.attention.map_request import DrawnMaps
 from explorer.figures.attention.mask_pair import Side, without_mask
 from explorer.figures.prediction import comparison
 from explorer.session.state import (
@@ -71,7 +71,7 @@ def _show(board: Board, state: State) -> None:
     board.settle()
 
 
-def _drawn(board: Board) -> Drawn:
+def _drawn(board: Board) -> DrawnMaps:
     assert board.panel._drawn is not None
     return board.panel._drawn
 
@@ -276,7 +276,7 @@ def test_every_view_of_a_comparison_can_be_drawn(board: Board, compared: State) 
         assert len(list(table())) > 5
         array = next(iter(names.values())).array
         assert array is not None
-        count = _drawn(board).wish.look.slots
+        count = _drawn(board).request.look.slots
         assert array()().shape == ((3, count) if view == "row" else (3, count, count))
     assert all(a != b for a, b in pairwise(pictures))
 
