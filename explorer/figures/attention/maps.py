@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from explorer.figures.attention.map_blocks import (
-    MASKED,
     READ,
     Block,
     blocks,
@@ -24,13 +23,10 @@ from explorer.figures.attention.map_blocks import (
 )
 from explorer.figures.attention.map_blocks import kinds as kinds_of
 from explorer.figures.drawing.colour_scale import Scale, row_tops, scaled
-from explorer.figures.text.characters import elide
-from explorer.figures.text.tokens import Label
 from explorer.trace import attention
 from explorer.trace.attention import Mask
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
-from explorer.wording import exact_percent, percent
 
 LEVELS = 253  # colour steps of a READ cell: levels 2..255, so 0 and 1 say absent and masked
 ROWS_AT_ONCE = 128  # keeps a block of rows in the processor's cache, and cancelling quick
@@ -222,33 +218,3 @@ def row(trace: Trace, step: int, layer: int, head: int, query: int) -> QueryRow:
         sinks = block.record.sinks is not None
     sink = max(0.0, 1.0 - float(weights.sum(dtype=np.float64))) if sinks else 0.0
     return QueryRow(query, weights[0], kinds[0], owner, sink)
-
-
-def token(slot: int, labels: Sequence[Label]) -> str:
-    """ "token 3 '␣capital'", elided."""
-    if slot >= len(labels):
-        return f"token {slot}"
-    return f"token {slot} '\u2068{elide(labels[slot].text, 24)}\u2069'"
-
-
-def shares(read: QueryRow, labels: Sequence[Label], count: int = 1) -> str:
-    """What a query reads most: "82.3 % on token 0 'The', 4 % on token 3 …"."""
-    keys = read.top_keys(count)
-    if not keys:
-        return "nothing"
-    sink = [f"{percent(read.sink)} to the attention sink"] if read.sink else []
-    return ", ".join([*(f"{percent(w)} on {token(k, labels)}" for k, w in keys), *sink])
-
-
-def sentence(layer: int, head: int, read: QueryRow, labels: Sequence[Label], count: int = 1) -> str:
-    """One line that reads a row: "layer 3 head 5: 82.3 % on token 0 'The'"."""
-    return f"layer {layer} head {head}: {shares(read, labels, count)}"
-
-
-def cell_words(kind: int, weight: float, query: int, key: int) -> str:
-    """What one cell is, in words: its share, or why it has none."""
-    if kind == READ:
-        return exact_percent(weight)
-    if kind == MASKED:
-        return "masked"
-    return "not there yet" if key > query else "no longer in this layer's cache"

@@ -19,6 +19,8 @@ from explorer.ui.menus.actions import ACTIONS, MENUS
 from explorer.ui.menus.menus import Actions
 from explorer.ui.panel.panel import Panel
 
+translate = QCoreApplication.translate
+
 _SIZE = (720, 560)
 Rows = list[tuple[str, str]]
 
@@ -68,9 +70,9 @@ class Help(Dialog):
         found = []
         for name, title in MENUS.items():
             bound = [(row, self._actions.keys(row)) for row in ACTIONS if row.menu == name]
-            rows = [(_tr(row.text), keys_of(keys)) for row, keys in bound if keys]
+            rows = [(translate("actions", row.text), keys_of(keys)) for row, keys in bound if keys]
             if rows:
-                found.append((_tr(title).replace("&", ""), rows))
+                found.append((translate("actions", title).replace("&", ""), rows))
         return found
 
     def _in_maps(self) -> Rows:
@@ -87,7 +89,3 @@ def keys_of(keys: Iterable[str]) -> str:
     """Keys as this system writes them."""
     native = QKeySequence.SequenceFormat.NativeText
     return ", ".join(QKeySequence(key).toString(native) for key in keys)
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("actions", text)

@@ -11,6 +11,8 @@ from explorer.figures.text.characters import printable
 from explorer.figures.text.sentences import name
 from explorer.ui.look.theme import unit
 
+translate = QCoreApplication.translate
+
 _PROMPT = 60  # letters of its beginning
 _MARGIN = 6  # pixels at a zoom of 1
 _WRAPPED = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft)
@@ -27,9 +29,9 @@ def words(model: str, shown: list[str], step: int | None, prompt: str) -> str:
             [
                 name(model),
                 *shown,
-                "" if step is None else _tr("step {0}").format(step),
-                _tr("“{0}”").format(beginning) if beginning else "",
-                _tr("Decoder Explorer {0}").format(__version__),
+                "" if step is None else translate("Caption", "token {0}").format(step + 1),
+                translate("Caption", "“{0}”").format(beginning) if beginning else "",
+                translate("Caption", "Decoder Explorer {0}").format(__version__),
             ],
         )
     )
@@ -61,7 +63,3 @@ def _font(widget: QWidget) -> QFont:
 def _room(widget: QWidget) -> QRect:
     margin = round(_MARGIN * unit(widget))
     return QRect(margin, 0, max(widget.width() - 2 * margin, 60), 10_000)
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("Caption", text)

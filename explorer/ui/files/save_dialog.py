@@ -8,6 +8,8 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
+translate = QCoreApplication.translate
+
 
 def ask(
     parent: QWidget, title: str, start: Path, kinds: str, then: Callable[[Path], object]
@@ -33,11 +35,13 @@ def with_ending(path: Path, ending: str) -> Path:
 
 
 def _ask_to_replace(parent: QWidget, path: Path, then: Callable[[Path], object]) -> None:
-    box = QMessageBox(QMessageBox.Icon.Warning, _tr("Replace the file?"), "", parent=parent)
+    box = QMessageBox(
+        QMessageBox.Icon.Warning, translate("save_as", "Replace the file?"), "", parent=parent
+    )
     box.setObjectName("replace")
-    box.setText(_tr("{0} already exists.").format(path.name))
-    box.setInformativeText(_tr("If you replace it, what it holds now is lost."))
-    replace = box.addButton(_tr("Replace"), QMessageBox.ButtonRole.DestructiveRole)
+    box.setText(translate("save_as", "{0} already exists.").format(path.name))
+    box.setInformativeText(translate("save_as", "Its current content will be lost."))
+    replace = box.addButton(translate("save_as", "Replace"), QMessageBox.ButtonRole.DestructiveRole)
     keep = box.addButton(QMessageBox.StandardButton.Cancel)
     box.setDefaultButton(keep)
     replace.clicked.connect(lambda: then(path))
@@ -49,7 +53,3 @@ def present(box: QMessageBox) -> None:
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.open()
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("save_as", text)

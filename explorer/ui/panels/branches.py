@@ -46,11 +46,11 @@ class BranchesPanel(Panel):
     ID = "branches"
     BESIDE = "attention"
     TITLE = QT_TRANSLATE_NOOP("BranchesPanel", "Branches")
-    EXPLANATION = QT_TRANSLATE_NOOP("BranchesPanel", "Every way on that was tried from this prompt")
+    EXPLANATION = QT_TRANSLATE_NOOP("BranchesPanel", "All continuations tried from this prompt")
     EMPTY = QT_TRANSLATE_NOOP(
         "BranchesPanel",
-        "Press Step (Space) a few times, then go back and force another token: both ways on show "
-        "here.",
+        "Press Step (Space) a few times, then step back and force another token. Both "
+        "continuations appear here.",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -83,11 +83,19 @@ class BranchesPanel(Panel):
         row = QHBoxLayout()
         row.setSpacing(4)
         for text, tip, act in (
-            (self.tr("Go on from here"), self.tr("Show this branch up to the step looked at, so "
-             "that Step goes on from there"), self._go_on),
-            (self.tr("Rename…"), self.tr("Give the branch on screen a name"), self._rename),
-            (self.tr("Forget the other"), self.tr("Give up the branch it is compared with"),
-             self._forget),
+            (
+                self.tr("Continue from here"),
+                self.tr(
+                    "Shorten this branch to the selected token, so that Step continues from there"
+                ),
+                self._go_on,
+            ),
+            (self.tr("Rename…"), self.tr("Rename this branch"), self._rename),
+            (
+                self.tr("Delete the other branch"),
+                self.tr("Delete the branch that this one is compared with"),
+                self._forget,
+            ),
         ):  # fmt: skip
             button = QPushButton(text)
             button.setToolTip(tip)
@@ -99,7 +107,7 @@ class BranchesPanel(Panel):
 
     def _build_comparison(self) -> QWidget:
         self._other = ComboBox()
-        self._other.setAccessibleName(self.tr("Compare the branch on screen with"))
+        self._other.setAccessibleName(self.tr("Compare this branch with"))
         self._other.currentIndexChanged.connect(lambda _: self._compare())
         self._summary = SentenceLabel(look="small")
         self._table = QTableWidget(0, 5)
@@ -107,7 +115,7 @@ class BranchesPanel(Panel):
         self._table.verticalHeader().setDefaultSectionSize(24)
         self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self._table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self._table.setAccessibleName(self.tr("Two branches from their fork on"))
+        self._table.setAccessibleName(self.tr("Two branches after their fork"))
         header = self._table.horizontalHeader()
         header.setHighlightSections(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
@@ -189,17 +197,17 @@ class BranchesPanel(Panel):
         count = len(kept.all) - len(gone)
         many = self.tr("1 branch") if count == 1 else self.tr("{0} branches").format(count)
         held, most = _bytes_text(kept.bytes), _bytes_text(LIMIT_BYTES)
-        parts = [self.tr("{0} kept, {1} in memory (at most {2})").format(many, held, most)]
+        parts = [self.tr("{0}, {1} of memory (limit {2})").format(many, held, most)]
         elsewhere = count - len(self._branches)
         if elsewhere:
-            parts.append(self.tr("{0} of them from other prompts or settings").format(elsewhere))
+            parts.append(self.tr("{0} from other prompts or settings").format(elsewhere))
         if gone:
-            parts.append(self.tr("{0} forgotten: undo brings them back").format(len(gone)))
+            parts.append(self.tr("{0} deleted (Undo restores)").format(len(gone)))
         if state.undo_bytes:
-            undo = self.tr("undo holds {0} more (at most {1})")
+            undo = self.tr("undo: {0} (limit {1})")
             parts.append(undo.format(_bytes_text(state.undo_bytes), _bytes_text(UNDO_BYTES)))
         if kept.let_go:
-            dropped = self.tr("{0} older ones were dropped to save memory")
+            dropped = self.tr("{0} older ones deleted to save memory")
             parts.append(dropped.format(kept.let_go))
         self._memory.setText(" · ".join(parts))
 
@@ -235,7 +243,7 @@ class BranchesPanel(Panel):
             [self.tr("after the fork"), first, in_unit, second, in_unit]
         )
         self._summary.setText(
-            self.tr("They share {0}. From there {1}: {2}, {3}; {4}: {5}, {6}.").format(
+            self.tr("Shared: {0}. After that, {1}: {2}, {3}; {4}: {5}, {6}.").format(
                 self._many(pair.shared), sentences.name(mine.name), self._many(len(pair.first)),
                 _sum_words(pair.first), sentences.name(other.name), self._many(len(pair.second)),
                 _sum_words(pair.second),

@@ -28,11 +28,11 @@ class NextTokenPanel(Panel):
     ID = "next-token"
     TITLE = QT_TRANSLATE_NOOP("NextTokenPanel", "Next token")
     EXPLANATION = QT_TRANSLATE_NOOP(
-        "NextTokenPanel", "What could come next, and what sampling leaves of it"
+        "NextTokenPanel", "Probabilities of the next token, before and after the sampling settings"
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "NextTokenPanel",
-        "Type a prompt and press Step (Space): the probability of every next token shows here.",
+        "Type a prompt and press Step (Space) to see the probability of every next token.",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -40,8 +40,8 @@ class NextTokenPanel(Panel):
         self._worker = Worker(self)
         self._figure: NextToken | None = None
         self._state: State | None = None
-        self._bars = TokenBars(theme, (self.tr("raw"), self.tr("after sampling")))
-        self._bars.setAccessibleName(self.tr("Most probable next tokens"))
+        self._bars = TokenBars(theme, (self.tr("model"), self.tr("after sampling settings")))
+        self._bars.setAccessibleName(self.tr("Most likely next tokens"))
         self._bars.clicked.connect(self._force)
         self._bars.hovered.connect(lambda key: session.select(token_id=key))
         self._bars.capacityChanged.connect(self._redraw)
@@ -126,7 +126,7 @@ class NextTokenPanel(Panel):
                     second_text=percent(figure.rest_final),
                     muted=figure.rest_final == 0,
                     rest=True,
-                    tip=self.tr("All tokens that have no row of their own, added up."),
+                    tip=self.tr("The sum of all tokens that are not listed."),
                 )
             )
         return rows
@@ -150,14 +150,14 @@ class NextTokenPanel(Panel):
     def _tip(self, bar: Bar, place: int) -> str:
         lines = [
             self.tr("{0}, id {1}").format(_label(bar), bar.token_id),
-            self.tr("raw {0}, after sampling {1}").format(
+            self.tr("model {0}, after sampling settings {1}").format(
                 exact_percent(bar.raw), exact_percent(bar.final)
             ),
         ]
         if bar.token is not None:
             lines.insert(1, self.tr("bytes {0}").format(bar.token.raw.hex(" ") or "–"))
         if bar.chosen:
-            lines.append(self.tr("This is the token that was picked."))
+            lines.append(self.tr("This token was chosen."))
         else:
             lines.append(self.tr("Click to force this token instead."))
         return "\n".join(lines)
@@ -165,21 +165,24 @@ class NextTokenPanel(Panel):
     def _words(self, figure: NextToken) -> str:
         draw = figure.step.draw
         picked = {
-            "greedy": self.tr("the most probable"),
-            "drawn": self.tr("drawn with u = {0}").format(f"{draw.u or 0:.4f}"),
+            "greedy": self.tr("the most likely token"),
+            "drawn": self.tr("sampled with u = {0}").format(f"{draw.u or 0:.4f}"),
             "forced": self.tr("forced by you"),
         }[draw.how]
-        text = self.tr("Step {0}: {1}, rank {2}, entropy {3}").format(
-            figure.step.index, picked, draw.rank + 1, information(draw.entropy_nats)
-        )
-        parts = [text]
+        text = self.tr("Chosen: {0}").format(picked)
+        if draw.rank:
+            text = self.tr("Chosen: {0} (rank {1})").format(picked, f"{draw.rank + 1:,}")
+        entropy = self.tr("Uncertainty (entropy): {0}").format(information(draw.entropy_nats))
+        parts = [text, entropy]
         if not figure.sampling.takes_best:
-            left = self.tr("1 token left") if figure.kept == 1 else self.tr("{0} tokens left")
+            left = (
+                self.tr("1 token possible") if figure.kept == 1 else self.tr("{0} tokens possible")
+            )
             parts.append(left.format(f"{figure.kept:,}"))
             parts.append(self._tie_words(figure))
         if not figure.same_settings:
             parts.append(
-                self.tr("bars: {0}; picked with: {1}").format(
+                self.tr("bars: {0}; chosen with: {1}").format(
                     figures.settings_words(figure.sampling),
                     figures.settings_words(figure.step.sampling),
                 )
@@ -189,10 +192,10 @@ class NextTokenPanel(Panel):
     def _tie_words(self, figure: NextToken) -> str:
         """Why there are more than k, or why only some of equal tokens."""
         if figure.beyond_k:
-            words = self.tr("{0} more than top-k: tied with the last")
+            words = self.tr("{0} more than top-k (ties with the last)")
             return words.format(f"{figure.beyond_k:,}")
         if figure.tied_out:
-            words = self.tr("{0} tied with the last are cut: lower ids go first")
+            words = self.tr("{0} ties with the last are cut (lower ids win)")
             return words.format(f"{figure.tied_out:,}")
         return ""
 

@@ -26,54 +26,58 @@ class DrawsPanel(Panel):
 
     ID = "draws"
     BESIDE = "attention"
-    TITLE = QT_TRANSLATE_NOOP("DrawsPanel", "Many draws")
+    TITLE = QT_TRANSLATE_NOOP("DrawsPanel", "Samples")
     EXPLANATION = QT_TRANSLATE_NOOP(
-        "DrawsPanel", "The same prefix continued many times, and searched for better than greedy"
+        "DrawsPanel",
+        "Many samples from the same text, and a search for a more likely sequence than greedy",
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "DrawsPanel",
-        "Type a prompt and press Step (Space): then its next token can be drawn many times here.",
+        "Type a prompt and press Step (Space). Then sample its continuation many times here.",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._state: State | None = None
-        self._bars = TokenBars(theme, (self.tr("exact"), self.tr("drawn")))
-        self._bars.setAccessibleName(self.tr("Next token: exact probability beside share drawn"))
+        self._bars = TokenBars(theme, (self.tr("exact"), self.tr("sampled")))
+        self._bars.setAccessibleName(self.tr("Next token: exact probability and sampled share"))
         self._bars.capacityChanged.connect(self._show_draws)
-        self._drawn_table = forms.table(self.tr("Continuations drawn"), 2)
+        self._drawn_table = forms.table(self.tr("Sampled continuations"), 2)
         self._found_table = forms.table(self.tr("Greedy and the best sequence found"), 3)
         self._drawn_words, self._found_words = forms.words(), forms.words()
         self._tabs = TabWidget()
-        self._tabs.addTab(self._build_draws(), self.tr("Draw many"))
+        self._tabs.addTab(self._build_draws(), self.tr("Sample many"))
         self._tabs.addTab(self._build_search(), self.tr("Better than greedy?"))
         self.content.addWidget(self._tabs, 1)
 
     def _build_draws(self) -> QWidget:
-        self._count = forms.spin(self.tr("Number of draws"), 1, 100_000, 50)
-        self._length = forms.spin(self.tr("Tokens per draw"), 1, 64, 5)
-        self._draw = QPushButton(self.tr("Draw"))
-        self._draw.setToolTip(self.tr("With the sampling settings of the controls"))
+        self._count = forms.spin(self.tr("Number of samples"), 1, 100_000, 50)
+        self._length = forms.spin(self.tr("Tokens per sample"), 1, 64, 5)
+        self._draw = QPushButton(self.tr("Sample"))
+        self._draw.setToolTip(self.tr("Uses the current sampling settings"))
         self._draw.clicked.connect(self._draw_many)
         self._stop_draws = self._stop_button()
         row = forms.row(
-            (self.tr("Draws"), self._count), (self.tr("of"), self._length),
+            (self.tr("Samples"), self._count), (self.tr("of"), self._length),
             (self.tr("tokens"), None), ("", self._draw), ("", self._stop_draws),
         )  # fmt: skip
         return forms.page(row, self._drawn_words, self._bars, self._drawn_table)
 
     def _build_search(self) -> QWidget:
-        self._depth = forms.spin(self.tr("Depth: tokens of the sequence"), 1, 16, 4)
-        self._width = forms.spin(self.tr("Width of the beam"), 1, 64, 4)
-        self._passes = forms.spin(self.tr("Passes at most"), 1, 20_000, 200)
+        self._depth = forms.spin(self.tr("Number of tokens in the sequence"), 1, 16, 4)
+        self._width = forms.spin(self.tr("Beam width"), 1, 64, 4)
+        self._passes = forms.spin(self.tr("Maximum number of passes"), 1, 20_000, 200)
         self._search = QPushButton(self.tr("Search"))
         self._search.setToolTip(
-            self.tr("A beam first, then the most probable beginnings, until nothing can be better")
+            self.tr(
+                "Beam search first, then the most likely prefixes, until no better "
+                "sequence can exist"
+            )
         )
         self._search.clicked.connect(self._begin_search)
         self._stop_search = self._stop_button()
         row = forms.row(
-            (self.tr("Depth"), self._depth), (self.tr("beam"), self._width),
+            (self.tr("Tokens"), self._depth), (self.tr("beam"), self._width),
             (self.tr("passes"), self._passes), ("", self._search), ("", self._stop_search),
         )  # fmt: skip
         return forms.page(row, self._found_words, self._found_table)
@@ -132,7 +136,7 @@ class DrawsPanel(Panel):
     def views(self) -> Mapping[str, View]:
         views = {}
         if self._shown("draws") is not None:
-            views[self.tr("Next token, drawn")] = View(self._bars, self._first_rows)
+            views[self.tr("Next token, sampled")] = View(self._bars, self._first_rows)
             views[self.tr("Continuations")] = View(self._drawn_table, self._continuation_rows)
         if self._shown("found") is not None:
             views[self.tr("Best sequence")] = View(self._found_table, self._found_rows)
@@ -167,36 +171,41 @@ class DrawsPanel(Panel):
     def _words_before(self) -> str:
         """In place of draws: why there are none, or that they are coming."""
         if self._under_way == "draws":
-            return self.tr("The first draw is being made…")
+            return self.tr("Sampling…")
         if self._state is not None and self._state.sampling.takes_best:
-            return self.tr("Greedy gives the same tokens every time: switch it off to draw many.")
-        return self.tr("Each draw continues the prefix of the step on screen by itself.")
+            return self.tr("Greedy always gives the same tokens. Switch it off to sample.")
+        return self.tr("Each sample continues the text before the selected token.")
 
     def _words_of(self, facts: dict[str, Any]) -> str:
         """How many draws, and how far their shares are from what was expected."""
         count, asked = facts["count"], facts["asked"]
-        draws = _number(count, self.tr("1 draw"), self.tr("{0} draws"))
+        draws = _number(count, self.tr("1 sample"), self.tr("{0} samples"))
         if count < asked:
             going_on = self._under_way == "draws"
-            so_far = self.tr("{0} of {1} draws so far"), self.tr("Stopped after {0} of {1} draws")
+            so_far = (
+                self.tr("{0} of {1} samples so far"),
+                self.tr("Stopped after {0} of {1} samples"),
+            )
             draws = so_far[not going_on].format(f"{count:,}", f"{asked:,}")
-        words = self.tr("{0}, {1} each, in {2}: {3}.").format(
+        words = self.tr("{0} of {1} each ({2}): {3}.").format(
             draws,
             _number(facts["length"], self.tr("1 token"), self.tr("{0} tokens")),
             _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes")),
             _number(
                 facts["distinct"],
-                self.tr("the same continuation every time"),
+                self.tr("always the same continuation"),
                 self.tr("{0} different continuations"),
             ),
         )
         miss = _miss(facts)
         if miss is None:
-            more = self.tr("No single first token was expected even once: draw more.")
+            more = self.tr(
+                "Every first token is too unlikely to be expected once. Draw more samples."
+            )
         else:
             more = self.tr(
-                "Of first tokens expected at least once, the share drawn is off by {0} on average."
-            ).format(percent(miss))
+                "First tokens: sampled and exact shares differ by {0} percentage points on average."
+            ).format(percent(miss).removesuffix(" %"))
         return f"{words} {more}"
 
     def _bar_rows(self, facts: dict[str, Any]) -> list[BarRow]:
@@ -210,7 +219,7 @@ class DrawsPanel(Panel):
                 first_text=percent(row["exact"]),
                 second=row["drawn"] / facts["count"],
                 second_text=percent(row["drawn"] / facts["count"]),
-                tip=self.tr("id {0}: drawn {1} of {2} times, expected {3}").format(
+                tip=self.tr("id {0}: sampled {1} of {2} times, expected {3}").format(
                     row["id"], row["drawn"], facts["count"],
                     f"{row['exact'] * facts['count']:.3g}",
                 ),
@@ -223,26 +232,27 @@ class DrawsPanel(Panel):
         self._found_table.setVisible(found is not None)
         if found is None:
             self._found_words.setText(
-                self.tr("Greedy takes the best token each time; that need not be the most probable "
-                        "sequence. Search looks for one that beats it.")
+                self.tr("Greedy chooses the most likely token each time, but the whole "
+                "sequence may not be the most likely one. Search looks for a better "
+                "one.")
             )  # fmt: skip
             return
         facts = found.facts
         greedy, best = facts["greedy"], facts["best"]
         if facts["beats_greedy"]:
-            text = self.tr("This sequence is {0} times as probable as the greedy one.").format(
+            text = self.tr("Found a sequence {0} times as likely as the greedy one.").format(
                 f"{best['probability'] / greedy['probability']:.3g}"
             )
         elif facts["proven"]:
-            text = self.tr("There is none: greedy is the most probable sequence here.")
+            text = self.tr("No better sequence exists: greedy found the most likely one.")
         else:
-            text = self.tr("None found within these bounds.")
+            text = self.tr("No better sequence found within these limits.")
         if facts["proven"]:
             passes = _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes"))
-            searched = self.tr("Proven in {0}.").format(passes)
+            searched = self.tr("Proved in {0}.").format(passes)
         else:
             searched = self.tr(
-                "{0} passes did not settle it: something of up to {1} may still be there."
+                "Not settled in {0} passes: a sequence of up to {1} may still exist."
             ).format(f"{facts['passes']:,}", exact_percent(facts["bound"]))
         self._found_words.setText(f"{text} {searched}")
         forms.fill(

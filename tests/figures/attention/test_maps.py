@@ -7,7 +7,6 @@ import pytest
 
 from explorer.figures.attention import maps as figures
 from explorer.figures.attention.map_blocks import ABSENT, MASKED, READ
-from explorer.figures.text.tokens import labels
 from explorer.trace.trace import Trace
 from tests.figures.runs import Run
 
@@ -201,24 +200,3 @@ def test_levels_tell_the_kinds_apart_and_keep_the_scale() -> None:
     kinds = np.uint8([[ABSENT, MASKED, READ, READ, READ, READ]])
     assert figures.levels(weights, kinds).tolist() == [[0, 1, 2, 2, 128, 255]]
     assert figures.levels(weights, kinds, 0.5).tolist() == [[0, 1, 2, 2, 255, 255]]
-
-
-def test_a_row_reads_as_a_sentence() -> None:
-    trace = Run().prefill(3, [b"The", b" capital", b"\n"])
-    names = labels(trace.tokens)
-    read = figures.QueryRow(2, np.float32([0.82, 0.1, 0.08]), np.full(3, READ), 0, 0.0)
-    assert (
-        figures.sentence(3, 5, read, names) == "layer 3 head 5: 82.0 % on token 0 '\u2068The\u2069'"
-    )
-    assert "10.0 % on token 1 '\u2068␣capital\u2069'" in figures.sentence(3, 5, read, names, 3)
-    nothing = figures.QueryRow(0, np.zeros(3, np.float32), np.full(3, MASKED), 0, 0.0)
-    assert figures.sentence(3, 5, nothing, names) == "layer 3 head 5: nothing"
-    sunk = figures.QueryRow(2, np.float32([0.5, 0, 0]), np.full(3, READ), 0, 0.5)
-    assert "50.0 % to the attention sink" in figures.sentence(0, 0, sunk, names)
-
-
-def test_a_cell_reads_as_words() -> None:
-    assert figures.cell_words(READ, 0.25, 3, 1) == "25.0 %"
-    assert figures.cell_words(MASKED, 0, 1, 3) == "masked"
-    assert figures.cell_words(ABSENT, 0, 1, 3) == "not there yet"
-    assert figures.cell_words(ABSENT, 0, 5, 1) == "no longer in this layer's cache"

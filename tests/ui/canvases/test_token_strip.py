@@ -200,7 +200,7 @@ def test_keys_walk_scroll_and_pick(strip: TokenStrip) -> None:
     QTest.keyClick(strip, Qt.Key.Key_Home)
     QTest.keyClick(strip, Qt.Key.Key_Return)
     assert picked == [0]
-    assert line_of(strip).startswith("token 0 ")
+    assert line_of(strip).startswith("position 0: ")
 
 
 def test_copy_gives_the_text_itself(strip: TokenStrip) -> None:
@@ -213,7 +213,7 @@ def test_copy_gives_the_text_itself(strip: TokenStrip) -> None:
 def test_words_tell_id_bytes_and_origin(strip: TokenStrip) -> None:
     strip.set_tokens([Token(3021, b" Paris", "forced")])
     words = strip.words(0)
-    assert "token 0" in words
+    assert "position 0" in words
     assert "id 3021" in words
     assert "20 50 61 72 69 73" in words
     assert "chosen by you" in words

@@ -184,9 +184,9 @@ def test_in_a_chat_the_message_alone_is_coloured_and_the_strip_tells_the_parts(
     window = chatting(stage).window
     assert window.prompt.edit._spans == [(0, 3), (3, 7)]
     strip = window.sequence.strip
-    assert "put there by the chat template" in strip.words(0)
-    assert "of your message" in strip.words(2)
-    assert "opens the answer" in strip.words(5)
+    assert "added by the chat template" in strip.words(0)
+    assert "from your message" in strip.words(2)
+    assert "start of the answer" in strip.words(5)
     stage.session.set_chat(False)
     asked = stage.engine.last(m.Tokenize)
     stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=CHAT[2:4]))
@@ -210,9 +210,9 @@ def test_padding_before_a_chat_shifts_its_parts(stage: WindowStage) -> None:
     stage.say(m.Prompted(run=run, tokens=(*padding, *CHAT)))
     strip = stage.window.sequence.strip
     assert "template" not in strip.words(0)
-    assert "put there by the chat template" in strip.words(2)
-    assert "of your message" in strip.words(4)
-    assert "opens the answer" in strip.words(7)
+    assert "added by the chat template" in strip.words(2)
+    assert "from your message" in strip.words(4)
+    assert "start of the answer" in strip.words(7)
 
 
 def test_a_run_keeps_its_marks_when_the_prompt_is_read_otherwise(stage: WindowStage) -> None:
@@ -222,10 +222,10 @@ def test_a_run_keeps_its_marks_when_the_prompt_is_read_otherwise(stage: WindowSt
     stage.steps(1)
     stage.finish()
     strip = stage.window.sequence.strip
-    assert "put there by the chat template" in strip.words(0)
+    assert "added by the chat template" in strip.words(0)
     stage.session.set_special_as_text(True)
     stage.session.set_chat(False)
     stage.say(m.Tokens(run=stage.engine.last(m.Tokenize).run, text="hi", tokens=()))
     stage.paint()
-    assert "put there by the chat template" in strip.words(0)
+    assert "added by the chat template" in strip.words(0)
     assert stage.window.notices.stale.isVisible()

@@ -71,10 +71,10 @@ def test_next_token_follows_sampling_without_the_model(stage: WindowStage) -> No
     kept = [row for row in rows(shown, "Next token")[1:] if float(row[4]) > 0]  # type: ignore[arg-type]
     assert len(kept) == 2
     assert len(stage.engine.asked) == asked
-    assert "2 tokens left" in words(shown)
+    assert "2 tokens possible" in words(shown)
     assert "picked with: greedy" in words(shown)
     stage.session.set_sampling(Sampling(greedy=False, top_p=1e-6))
-    assert "1 token left" in words(shown)
+    assert "1 token possible" in words(shown)
 
 
 def test_a_click_on_a_bar_forces_that_token(stage: WindowStage) -> None:

@@ -42,7 +42,7 @@ def test_a_fork_is_two_rows_and_the_node_on_screen_is_marked(stage: WindowStage)
     assert shown.tree._shown == TreeNode(1, 1)
     assert shown.tree._lit == {(0, 0), (1, 1)}
     assert "2 branches kept" in words(shown)
-    assert "KiB in memory (at most 1 GiB)" in words(shown)
+    assert "KiB of memory (limit 1 GiB)" in words(shown)
 
 
 def test_a_click_shows_the_node_and_undo_goes_back(stage: WindowStage) -> None:
@@ -68,7 +68,7 @@ def test_arrows_walk_the_tree_and_return_picks(stage: WindowStage) -> None:
     assert tree._cursor == TreeNode(0, 2)
     QTest.keyClick(tree, Qt.Key.Key_Down)
     assert tree._cursor == TreeNode(1, 1)
-    assert "Branch B, step 1: t20" in line_of(tree)
+    assert "Branch B, token 2: t20" in line_of(tree)
     QTest.keyClick(tree, Qt.Key.Key_Up)
     QTest.keyClick(tree, Qt.Key.Key_Return)
     assert stage.state.branches.current == 1
@@ -77,7 +77,7 @@ def test_arrows_walk_the_tree_and_return_picks(stage: WindowStage) -> None:
 def test_two_branches_are_compared_from_their_fork(stage: WindowStage) -> None:
     shown = forked(stage)
     said = words(shown)
-    assert "They share 1 token. From there B: 1 token, " in said
+    assert "Shared: 1 token. After that, B: 1 token, " in said
     assert "A: 2 tokens, 1.386 nats (p = 25.0 %)" in said
     table = shown.views()["Comparison"].table
     assert table is not None
@@ -107,10 +107,10 @@ def test_forgetting_the_other_and_themes(stage: WindowStage) -> None:
     assert [b.name for b in stage.state.tree] == ["B"]
     assert [row.number for row in shown.tree._rows] == [2]
     assert "1 branch kept" in words(shown)
-    assert "1 forgotten: undo brings them back" in words(shown)
+    assert "1 deleted (Undo restores)" in words(shown)
     stage.session.undo()
     assert [row.number for row in shown.tree._rows] == [1, 2]
-    assert "forgotten" not in words(shown)
+    assert "deleted" not in words(shown)
 
 
 def test_a_name_shows_everywhere_and_undo_takes_it_back(stage: WindowStage) -> None:
@@ -126,4 +126,4 @@ def test_a_name_shows_everywhere_and_undo_takes_it_back(stage: WindowStage) -> N
 def test_what_only_undo_holds_is_shown(stage: WindowStage) -> None:
     shown = forked(stage)
     stage.session._store.set(undo_bytes=3 << 20)
-    assert "undo holds 3 MiB more (at most 256 MiB)" in words(shown)
+    assert "undo: 3 MiB (limit 256 MiB)" in words(shown)

@@ -41,7 +41,7 @@ def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowS
     stage.loaded().ran(2)
     shown = panel_of(stage)
     assert not shown._draw.isEnabled()
-    assert "Greedy gives the same tokens" in words(shown)
+    assert "Greedy always gives the same" in words(shown)
     sampling = Sampling(greedy=False, temperature=0.5)
     stage.session.set_sampling(sampling)
     shown._count.setValue(10)
@@ -54,14 +54,14 @@ def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowS
     assert stage.state.status.fraction == 0.5
     stage.say(m.Facts(run=asked.run, facts=DRAWN))
     assert stage.state.status.activity == "idle"
-    assert "10 draws, 1 token each, in 1 pass: 2 different continuations." in words(shown)
-    assert "off by 5.0 %" in words(shown)
+    assert "10 samples of 1 token each (1 pass): 2 different continuations." in words(shown)
+    assert "differ by 5.0 percentage points" in words(shown)
     bars = shown._bars._rows
     assert [(r.label, r.first, r.second) for r in bars] == [("␣a", 0.75, 0.7), ("↵", 0.25, 0.3)]
     stage.session.select(step=0)  # another prefix
-    assert "10 draws" not in words(shown)
+    assert "10 samples" not in words(shown)
     stage.session.select(step=1)
-    assert "10 draws" in words(shown)
+    assert "10 samples" in words(shown)
 
 
 def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
@@ -73,23 +73,23 @@ def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
     shown._draw.click()
     run = stage.engine.last(m.DrawMany).run
     wait_until(lambda: stage.window.docks.settled)
-    assert "The first draw is being made" in words(shown)
+    assert "Sampling…" in words(shown)
     first = [{**FIRST[0], "drawn": 3}, {**FIRST[1], "drawn": 1}]
     part = {**DRAWN, "count": 4, "asked": 50, "first": first}
     stage.say(m.PartFacts(run=run, facts=part), m.Progress(run=run, text="…", fraction=0.1))
     wait_until(lambda: stage.window.docks.settled)
-    assert "4 of 50 draws so far" in words(shown)
+    assert "4 of 50 samples so far" in words(shown)
     assert [row.second for row in shown._bars._rows] == [0.75, 0.25]
     assert not shown._draw.isEnabled()
     assert shown._stop_draws.isEnabled()
     shown._stop_draws.click()
     assert stage.engine.last(m.Cancel).run == run
     stage.say(m.PartFacts(run=run, facts={**part, "count": 5}))  # stale
-    assert "Stopped after 4 of 50 draws" in words(shown)
+    assert "Stopped after 4 of 50 samples" in words(shown)
     assert not shown._stop_draws.isEnabled()
     shown._draw.click()
     wait_until(lambda: stage.window.docks.settled)
-    assert "50 draws" not in words(shown)  # those of before are not the first of the new ones
+    assert "50 samples" not in words(shown)  # those of before are not the first of the new ones
 
 
 def test_pause_and_step_end_an_experiment(stage: WindowStage) -> None:
@@ -116,13 +116,13 @@ def found(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, "2 times as probable as the greedy one. Proven in 9 passes."),
+        ({}, "2 times as likely as the greedy one. Proved in 9 passes."),
         ({"beats_greedy": False, "best": found()["greedy"]}, "There is none: greedy is the most"),
         (
             {"beats_greedy": False, "best": found()["greedy"], "proven": False, "bound": 0.25},
-            "None found within these bounds. 9 passes did not settle it: something of up to 25.0 %",
+            "within these limits. Not settled in 9 passes: a sequence of up to 25.0 %",
         ),
-        ({"proven": False}, "2 times as probable as the greedy one. 9 passes did not settle"),
+        ({"proven": False}, "2 times as likely as the greedy one. Not settled in 9 passes"),
     ],
 )
 def test_the_search_says_what_is_proven_and_no_more(

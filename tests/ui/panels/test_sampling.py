@@ -79,7 +79,7 @@ def test_the_stages_follow_the_controls_without_the_model(stage: WindowStage) ->
     assert table["Raw logits"][1] == "40"
     assert table["Top-k"][:2] == ["3", "3"]
     assert table["Top-p"][:2] == ["off", "3"]
-    assert "Preview: step 1" in words(shown)
+    assert "Preview: token 2" in words(shown)
     assert "u = " in words(shown)
     assert len(stage.engine.asked) == asked
 
@@ -87,8 +87,8 @@ def test_the_stages_follow_the_controls_without_the_model(stage: WindowStage) ->
 @pytest.mark.parametrize(
     ("settings", "kept", "told"),
     [
-        ({"top_k": 3}, "5 (ties)", "2 more than k: tied with the last"),
-        ({"top_p": 0.55}, "3 (ties)", "2 tied with the last are cut: lower ids go first"),
+        ({"top_k": 3}, "5 (ties)", "2 more than k (ties"),
+        ({"top_p": 0.55}, "3 (ties)", "2 ties with the last are cut"),
     ],
 )
 def test_ties_are_told_in_the_table_and_in_the_chart(
@@ -101,7 +101,7 @@ def test_ties_are_told_in_the_table_and_in_the_chart(
     stage.session.set_sampling(Sampling(greedy=False, **settings))  # type: ignore[arg-type]
     assert kept in [row[2] for row in cells(shown)]
     assert told in [shown.chain_view.table.item(row, 2).toolTip() for row in range(6)]  # type: ignore[union-attr]
-    assert "tied with the last" in chart._line.text()  # type: ignore[attr-defined]
+    assert "ties with the last" in chart._line.text()  # type: ignore[attr-defined]
 
 
 def test_three_logits_show_both_orders_and_why_they_differ(stage: WindowStage) -> None:
@@ -110,11 +110,11 @@ def test_three_logits_show_both_orders_and_why_they_differ(stage: WindowStage) -
     shown = panel_of(stage)
     stage.session.set_sampling(Sampling(greedy=False, temperature=0.5, top_p=0.8))
     said = words(shown)
-    assert "before the cuts: 1 left, the best has 100 %; after the cuts: 2 left" in said
+    assert "before the cuts: 1 tokens kept, the top one has 100 %. After the cuts: 2 kept" in said
     assert "the best has 88.1 %" in said
     assert "Temperature 0.5 sharpens the distribution, so Top-p keeps 1, not 2." in said
     stage.session.set_sampling(Sampling(greedy=False, temperature=0.5))
-    assert "Order matters" not in words(shown)
+    assert "order matters" not in words(shown)
 
 
 def test_the_number_drawn_is_on_the_curve_once_nothing_changes_any_more(
@@ -142,10 +142,10 @@ def test_a_step_of_the_past_is_shown_as_it_was_picked(stage: WindowStage) -> Non
     stage.session.set_sampling(Sampling(greedy=False, top_k=2))
     assert "Preview" in words(shown)
     stage.session.select(step=0)
-    assert "Step 0, with the settings its token was picked with" in words(shown)
+    assert "Token 1, with the settings that chose it" in words(shown)
     assert cells(shown)[-1][0].startswith("Greedy")
     stage.session.set_sampling(Sampling(greedy=False, top_k=4))
-    assert "Preview: step 0" in words(shown)
+    assert "Preview: token 1" in words(shown)
 
 
 def test_the_order_can_be_changed_and_put_back(stage: WindowStage) -> None:
@@ -205,7 +205,7 @@ def test_where_is_a_token_by_text_or_id(stage: WindowStage) -> None:
     line.setText("␣↵")
     assert "(id 7)" in words(shown)
     line.setText("nowhere")
-    assert "No token is spelled like that" in words(shown)
+    assert "No token has this text" in words(shown)
     stage.session.set_sampling(Sampling(greedy=False, top_k=1))
     line.setText(str(shown.token_view.model.token_id(5)))
     assert "Top-k: cut" in words(shown)
@@ -228,13 +228,13 @@ def test_without_the_model_unknown_tokens_say_so(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     shown = panel_of(stage)
     shown._tabs.setCurrentIndex(1)
-    assert "open its model for the rest" in words(shown)
+    assert "Open its model to see the rest" in words(shown)
     model = shown.token_view.model
     texts = {model.token_id(r): model.index(r, TEXT).data() for r in range(VOCABULARY)}
     assert texts[12] == "t12"  # travels with the step
-    assert texts[35] == "not known without the model"
+    assert texts[35] == "needs the model"
     spell(stage)
-    assert "open its model for the rest" not in words(shown)
+    assert "Open its model to see the rest" not in words(shown)
     assert model.index(model.row_of(35) or 0, TEXT).data() == "w35"
 
 

@@ -10,6 +10,8 @@ from PySide6.QtGui import QColor, QPainter
 from explorer.ui.canvases.maps.atlas_layout import AtlasLayout, Head, stride
 from explorer.ui.look.theme import Theme
 
+translate = QCoreApplication.translate
+
 
 @dataclass(frozen=True, slots=True)
 class AtlasLabels:
@@ -27,7 +29,11 @@ class AtlasLabels:
         rows, columns = place.shape
         down = stride(self.line, place.cell.height())
         painter.setPen(QColor(self.theme.muted))
-        axes = _tr("layers ↓   heads →") if place.order is None else _tr("rank ↓")
+        axes = (
+            translate("AtlasView", "layers ↓   heads →")
+            if place.order is None
+            else translate("AtlasView", "rank ↓")
+        )
         painter.drawText(QPointF(2, self.line * 0.85), corner or axes)
         if place.order is not None:
             for row in range(0, rows, down):
@@ -62,7 +68,3 @@ class AtlasLabels:
             painter.fillRect(box, QColor(self.theme.selection))
             painter.setPen(QColor(self.theme.on_selection))
         painter.drawText(rect, align, str(number))
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("AtlasView", text)

@@ -19,9 +19,11 @@ from explorer.ui.canvases.maps.lut_image import (
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 
+translate = QCoreApplication.translate
+
 _WORDS = (
     ("masked", QT_TRANSLATE_NOOP("ColourKey", "masked")),
-    ("absent", QT_TRANSLATE_NOOP("ColourKey", "not seen")),
+    ("absent", QT_TRANSLATE_NOOP("ColourKey", "not computed")),
     ("padding", QT_TRANSLATE_NOOP("ColourKey", "padding")),
 )
 
@@ -38,7 +40,7 @@ class ColourKey:
 
 def key_width(metrics: QFontMetricsF, key: ColourKey) -> float:
     """Room that the key takes, with this font."""
-    beside = (*(_tr(text) for _, text in _WORDS), key.low, key.high, "0.0001 %")
+    beside = (*(translate("ColourKey", text) for _, text in _WORDS), key.low, key.high, "0.0001 %")
     wide = metrics.height() * 1.3 + max(metrics.horizontalAdvance(word) for word in beside)
     return max(wide, metrics.horizontalAdvance(key.name) + 2)
 
@@ -90,8 +92,8 @@ def swatches(theme: Theme, ratio: float, padding: bool) -> list[tuple[QBrush, st
         "absent": absent_brush(theme, ratio),
         "padding": padding_brush(theme),
     }
-    return [(brushes[kind], _tr(text)) for kind, text in _WORDS if padding or kind != "padding"]
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("ColourKey", text)
+    return [
+        (brushes[kind], translate("ColourKey", text))
+        for kind, text in _WORDS
+        if padding or kind != "padding"
+    ]

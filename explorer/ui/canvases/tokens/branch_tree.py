@@ -201,9 +201,9 @@ class BranchTree(QWidget):
             return ""
         offset = place.step - row.fork
         nats = row.nats[offset]
-        cost = self.tr("impossible") if math.isinf(nats) else information(nats)
-        return self.tr("Branch {0}, step {1}: {2}, surprisal {3}").format(
-            self._names[place.row], place.step, tokens.written(row.tokens[offset]), cost
+        cost = self.tr("infinite") if math.isinf(nats) else information(nats)
+        return self.tr("Branch {0}, token {1}: {2}, surprisal {3}").format(
+            self._names[place.row], place.step + 1, tokens.written(row.tokens[offset]), cost
         )
 
     def summary(self) -> str:

@@ -12,6 +12,8 @@ from explorer.trace.chat import Part
 from explorer.trace.step import Token
 from explorer.ui.look.theme import Ink, Theme, contrast
 
+translate = QCoreApplication.translate
+
 
 def paint_box(
     painter: QPainter,
@@ -104,29 +106,29 @@ def in_words(
 ) -> str:
     """One slot in words: its text, id, bytes and origin, and what it spells with others; `more`."""
     origins = {
-        "prompt": _tr("from the prompt"),
-        "generated": _tr("generated"),
-        "forced": _tr("chosen by you"),
-        "padding": _tr("padding"),
+        "prompt": translate("TokenStrip", "from the prompt"),
+        "generated": translate("TokenStrip", "generated"),
+        "forced": translate("TokenStrip", "chosen by you"),
+        "padding": translate("TokenStrip", "padding"),
     }
     parts = {
-        "template": _tr("put there by the chat template"),
-        "message": _tr("of your message"),
-        "opening": _tr("with which the chat template opens the answer"),
+        "template": translate("TokenStrip", "added by the chat template"),
+        "message": translate("TokenStrip", "from your message"),
+        "opening": translate("TokenStrip", "chat template: start of the answer"),
     }
-    spells = _tr("tokens {0} to {1} spell {2}").format(label.first, label.last, label.whole)
+    spells = translate("TokenStrip", "positions {0} to {1} together spell {2}").format(
+        label.first, label.last, label.whole
+    )
     said = [
-        _tr("token {0} {1}").format(slot, label.quoted),
-        _tr("special token") if token.special else "",
-        _tr("id {0}").format(token.id),
-        _tr("bytes {0}").format(token.raw.hex(" ").upper()) if token.raw else "",
+        translate("TokenStrip", "position {0}: {1}").format(slot, label.quoted),
+        translate("TokenStrip", "special token") if token.special else "",
+        translate("TokenStrip", "id {0}").format(token.id),
+        translate("TokenStrip", "bytes {0}").format(token.raw.hex(" ").upper())
+        if token.raw
+        else "",
         origins[token.origin],
         parts[part] if part else "",
         spells if label.whole else "",
-        "" if read else _tr("not read yet at this step"),
+        "" if read else translate("TokenStrip", "not read yet when this token was generated"),
     ]
     return fitting("; ".join(filter(None, (", ".join(filter(None, said)), more))))
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("TokenStrip", text)

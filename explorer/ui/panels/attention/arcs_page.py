@@ -53,7 +53,7 @@ class ArcsPage(QWidget):
                 row.patient = place > 0
         for row, found in zip(self.rows, drawn.maps, strict=False):
             if found is None:
-                row.set_note(self.tr("not there yet"))
+                row.set_note(self.tr("not computed yet"))
             elif found.arcs is not None:
                 top = found.top if found.row_tops is None else found.row_tops
                 row.set_arcs(
@@ -63,9 +63,14 @@ class ArcsPage(QWidget):
 
     def _say(self) -> None:
         left = max(row.left_out for row in self.rows[: self._count])
-        ahead = self.tr("arcs above look back, below ahead; hover a token for its own")
+        ahead = self.tr(
+            "Arcs above point to earlier tokens, below to later ones. Hover over a token "
+            "to isolate it."
+        )
         if left:
-            words = self.tr("the 2,000 strongest, {0} weaker left out").format(f"{left:,}")
+            words = self.tr("The 2,000 strongest arcs; {0} weaker ones are hidden.").format(
+                f"{left:,}"
+            )
             ahead = f"{words}; {ahead}"
         self._line.setText(ahead[:1].upper() + ahead[1:])
 

@@ -20,18 +20,18 @@ class CompareBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.choice = ComboBox()
-        self.choice.setAccessibleName(self.tr("What stands beside the masked run"))
+        self.choice.setAccessibleName(self.tr("What the masked run is compared with"))
         for place, (name, value, tip) in enumerate(
             (
                 (
                     self.tr("Real run"),
                     "run",
-                    self.tr("A real run without the mask: the model runs once more"),
+                    self.tr("Runs the model again without the mask"),
                 ),
                 (
                     self.tr("Same scores"),
                     "scores",
-                    self.tr("The masked run's own scores, the mask dropped: nothing runs again"),
+                    self.tr("Removes the mask from the scores of this run. Nothing runs again."),
                 ),
             )
         ):

@@ -81,10 +81,12 @@ class Comparing(QObject):
         if refused:
             return refused
         if state.card is None:
-            return self.tr("The other run needs the model: open it, then it starts by itself.")
+            return self.tr(
+                "The unmasked run needs the model. Open it, and the run starts automatically."
+            )
         if state.status.text:
             return state.status.text
-        return self.tr("The other run has not been made yet; press Step.")
+        return self.tr("There is no unmasked run yet. Press Step.")
 
     def show_state(self, new: State) -> None:
         """The line, both next-token distributions and the experiment's figures."""

@@ -52,8 +52,8 @@ class NextTokenBox(QWidget):
         self.bars.setAccessibleName(self.tr("Next token with and without the mask"))
         self.bars.capacityChanged.connect(self._redraw)
         tip = self.tr(
-            "The most probable next token of both real runs, and the total variation distance of "
-            "their distributions: 0 = the same, 1 = nothing in common"
+            "The most likely next token of each run, and the total variation distance "
+            "of the two distributions (0: identical, 1: disjoint)"
         )
         self.line = ElidedLabel(tip=tip)  # stands in the strip above
         self.line.setProperty("look", "small")
@@ -138,11 +138,11 @@ class NextTokenBox(QWidget):
     def _words(self, figure: NextTokens) -> str:
         top, other = _label(figure.masked_top), _label(figure.unmasked_top)
         if figure.top_changes:
-            change = self.tr("{0} becomes {1}").format(top, other)
+            change = self.tr("{0} → {1}").format(top, other)
         else:
-            change = self.tr("{0} on both sides").format(top)
+            change = self.tr("{0} in both").format(top)
         distance = f"{figure.total_variation:.3g}"
-        return self.tr("Next token {0} · total variation {1}").format(change, distance)
+        return self.tr("Next token: {0} · total variation {1}").format(change, distance)
 
     def table(self) -> Iterator[Sequence[object]]:
         """Both distributions, as far as they have rows."""
@@ -163,17 +163,19 @@ class PrefixBox(QWidget):
         super().__init__()
         self._found: Mapping[str, Any] | None = None
         self._shown: tuple[int, bool] | None = None
-        self.button = QPushButton(self.tr("Drop the last token"))
+        self.button = QPushButton(self.tr("Test: remove the last token"))
         self.button.setToolTip(
-            self.tr("Prefix experiment: run with and without the last token, masked and unmasked")
+            self.tr("Runs the prefix with and without its last token, masked and unmasked")
         )
         self.button.clicked.connect(self.asked)
         self.line = ElidedLabel()
         self.line.setProperty("look", "small")
         self.plot = Chart(theme, self._tip)
-        self.plot.setAccessibleName(self.tr("What moves when the last token is dropped"))
+        self.plot.setAccessibleName(self.tr("Change when the last token is removed"))
         self._hint = QLabel(
-            self.tr("How far do the earlier tokens' outputs move when the last token is dropped?")
+            self.tr(
+                "How much do the outputs of earlier tokens change when the last token is removed?"
+            )
         )
         self._hint.setWordWrap(True)
         self._hint.setProperty("look", "small")
@@ -227,22 +229,28 @@ class PrefixBox(QWidget):
         masked, unmasked = found["masked"], found["unmasked"]
         most = max(*masked["layers"], masked["logits"])
         if most == 0:
-            said = self.tr("With the mask nothing moves: exactly 0")
+            said = self.tr("With the mask, earlier outputs do not change at all (exactly 0)")
         elif most < _ROUNDING:
-            said = self.tr("With the mask nothing moves: 0 to rounding ({0} of a layer's RMS)")
+            said = self.tr(
+                "With the mask, earlier outputs do not change beyond rounding ({0} of a "
+                "layer's RMS)"
+            )
         else:
-            said = self.tr("With the mask: up to {0} of a layer's RMS, more than rounding")
+            said = self.tr(
+                "With the mask, earlier outputs change by up to {0} of a layer's RMS, more "
+                "than rounding"
+            )
         parts = [said.format(f"{most:.1g}")]
         if unmasked is None:
             parts.append(found["why"])
         else:
             parts.append(
-                self.tr("without it: up to {0}; logits move by {1}").format(
+                self.tr("without it: by up to {0} (logits: {1})").format(
                     f"{max(unmasked['layers']):.2g}", f"{unmasked['logits_abs']:.3g}"
                 )
             )
         if not current:
-            parts.insert(0, self.tr("Of an earlier step ({0} tokens)").format(found["tokens"]))
+            parts.insert(0, self.tr("Measured on {0} tokens").format(found["tokens"]))
         return " · ".join([*parts, *filter(None, [found["note"]])])
 
     def _tip(self, column: int) -> str:
@@ -257,7 +265,7 @@ class PrefixBox(QWidget):
                 value = [*figures["layers"], figures["logits"]][column]
                 parts.append(f"{self.tr(words)} {value:.2e}" if value else f"{self.tr(words)} 0")
         place = self.tr("layer {0}").format(column) if column < count else self.tr("logits")
-        return self.tr("{0}: largest change, by its RMS: {1}").format(place, ", ".join(parts))
+        return self.tr("{0}: largest change ÷ RMS: {1}").format(place, ", ".join(parts))
 
     def table(self) -> Iterator[Sequence[object]]:
         """The figures themselves."""

@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.figures.attention import maps as figures
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.look.theme import unit
+from explorer.ui.panels.attention import words
 from explorer.wording import exact_percent
 
 _ROWS = 6  # of the list that are seen at once
@@ -39,7 +39,7 @@ class GoTo(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.ranking: Ranking | None = None
-        self.query = self._field(self.tr("Go to token, or query"))
+        self.query = self._field(self.tr("Go to token, or to query"))
         self.key = self._field(self.tr("Key"))
         self.key.setPlaceholderText(self.tr("optional"))
         self.key.setToolTip(
@@ -102,7 +102,7 @@ class GoTo(QWidget):
 
     def show_ranking(self, found: Ranking, labels: Sequence[Label]) -> None:
         """List the heads, or say why none may read that key."""
-        pair = figures.token(found.query, labels), figures.token(found.key, labels)
+        pair = words.token(found.query, labels), words.token(found.key, labels)
         if not found.heads:
             self.say(self.tr("No head attends from {0} to {1}: {2}.").format(*pair, found.why))
             return
@@ -111,9 +111,9 @@ class GoTo(QWidget):
         for one in found.heads:
             share = exact_percent(one.weight)
             item = QListWidgetItem(self.tr("L{0} H{1}   {2}").format(one.layer, one.head, share))
-            words = self.tr("layer {0} head {1}: {2}").format(one.layer, one.head, share)
-            item.setToolTip(words)
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, words)
+            said = self.tr("Layer {0}, head {1}: {2}").format(one.layer, one.head, share)
+            item.setToolTip(said)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, said)
             item.setData(_AT, (one.layer, one.head))
             self.heads.addItem(item)
         row = self.heads.sizeHintForRow(0)

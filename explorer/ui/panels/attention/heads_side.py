@@ -58,26 +58,28 @@ class HeadsSide(QWidget):
 
     def _orders(self) -> list[tuple[str, Kind | None, str]]:
         return [
-            (self.tr("By layer"), None, self.tr("Layers down, heads across")),
+            (self.tr("Sort: layer"), None, self.tr("One row per layer, one column per head")),
             (
-                self.tr("By first token"),
+                self.tr("Sort: first token"),
                 "first",
-                self.tr("Heads that look at the first token most"),
+                self.tr("Heads that attend most to the first token"),
             ),
             (
-                self.tr("By previous"),
+                self.tr("Sort: previous token"),
                 "previous",
-                self.tr("Heads that look at the token just before most"),
+                self.tr("Heads that attend most to the previous token"),
             ),
             (
-                self.tr("By induction"),
+                self.tr("Sort: induction"),
                 "induction",
-                self.tr("Heads that look at what followed the last copy of the token most"),
+                self.tr(
+                    "Induction heads: attend to the token that followed the previous occurrence"
+                ),
             ),
             (
-                self.tr("By entropy"),
+                self.tr("Sort: most focused"),
                 "entropy",
-                self.tr("Heads whose rows are spread least (entropy)"),
+                self.tr("Heads with the lowest attention entropy"),
             ),
         ]
 
@@ -103,7 +105,7 @@ class HeadsSide(QWidget):
         """Show thumbnails, of which `sheet` is a picture; None = their pass has not run."""
         self.shown = atlas
         if atlas is None:
-            self.atlas.set_note(self.tr("not there yet"))
+            self.atlas.set_note(self.tr("not computed yet"))
             return
         self.atlas.set_order(None if scores is None else scores.order())
         self.atlas.set_atlas(atlas, sheet)

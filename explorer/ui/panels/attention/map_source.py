@@ -133,7 +133,9 @@ class AttentionSource(QObject):
     def _no_map(self, error: Exception) -> None:
         self._map_of = None
         if isinstance(error, MemoryError):
-            sentence = self.tr("There is not enough memory for this map; try a shorter prompt.")
+            sentence = self.tr(
+                "Not enough memory for this map. Your run is still here. Try a shorter prompt."
+            )
         elif isinstance(error, ValueError):
             sentence = str(error)
         else:

@@ -143,7 +143,7 @@ class MapsPage(QWidget):
         scale: Scale,
     ) -> None:
         if found is None:
-            one.set_note(self.tr("not there yet"))
+            one.set_note(self.tr("not computed yet"))
             return
         key = scales.key(scale, found.top, found.signed)
         one.set_map(found.levels, labels, padding, key, found.pooled, found.signed)

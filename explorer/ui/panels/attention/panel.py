@@ -44,11 +44,12 @@ class AttentionPanel(Panel):
     ID = "attention"
     TITLE = QT_TRANSLATE_NOOP("AttentionPanel", "Attention")
     EXPLANATION = QT_TRANSLATE_NOOP(
-        "AttentionPanel", "Each row shows what one token reads: brighter is more"
+        "AttentionPanel",
+        "Each row: how much one token attends to each earlier token (brighter = more)",
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "AttentionPanel",
-        "Type a prompt and press Step (Space): what every head of every layer reads shows here.",
+        "Type a prompt and press Step (Space) to see the attention of every head in every layer.",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -159,7 +160,7 @@ class AttentionPanel(Panel):
         self._mark(new)
         self.comparing.show_state(new)
         if self.comparing.on(new):
-            self.pages.set_note(self.comparing.missing(new) or self.tr("being worked out"))
+            self.pages.set_note(self.comparing.missing(new) or self.tr("being computed"))
         if self.empty:
             self.show_content()
 
@@ -180,7 +181,9 @@ class AttentionPanel(Panel):
         if self.tools.compare.isChecked() != on:
             self.tools.compare.setChecked(on)
         self.heads.set_comparing(on)
-        beside = self.tr("With the mask beside without it; orange: more without, blue: less")
+        beside = self.tr(
+            "Left: with the mask. Right: without. Orange: more attention without it; blue: less."
+        )
         self.set_explanation(beside if on else self.tr(self.EXPLANATION))
 
     def _forget(self) -> None:
@@ -241,7 +244,7 @@ class AttentionPanel(Panel):
             self._show_caveat(self.tr("Computing: {0}").format(progress_percent(share)))
 
     def _show_ordering(self, share: float) -> None:
-        self.heads.atlas.set_doing(self.tr("ordering: {0}").format(progress_percent(share)))
+        self.heads.atlas.set_doing(self.tr("sorting: {0}").format(progress_percent(share)))
 
     def _show_atlas(self, atlas: Atlas | None, sheet: Sheet | None) -> None:
         scores = self._scores
@@ -362,9 +365,9 @@ class AttentionPanel(Panel):
         column = find(key, slots) if column is None and key else column
         if row is None or column is None:
             self.heads.go_to.say(
-                self.tr("No token '{0}' here: give a number from 0 to {1}, or some text.").format(
-                    query if row is None else key, look.slots - 1
-                )
+                self.tr(
+                    "No token matches '{0}'. Enter a position from 0 to {1}, or some text."
+                ).format(query if row is None else key, look.slots - 1)
             )
             return
         self._on_picked(row, column)

@@ -35,9 +35,11 @@ class RowPage(QWidget):
         axes = [Axis(name, self._label, whole=True) for name in (*names, self.tr("keys"))]
         *self.charts, self.alone = (ColumnChart(theme, axis, weight, read) for axis in axes)
         self.bars = TokenBars(theme, (self.tr("weight"), ""))
-        self.bars.setAccessibleName(self.tr("Most read keys"))
+        self.bars.setAccessibleName(self.tr("Keys with the most attention"))
         self.beside = TokenBars(theme, (self.tr("with mask"), self.tr("without")))
-        self.beside.setAccessibleName(self.tr("Most read keys, with and without the mask"))
+        self.beside.setAccessibleName(
+            self.tr("Keys with the most attention, with and without the mask")
+        )
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)

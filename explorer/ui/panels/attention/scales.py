@@ -9,27 +9,36 @@ from explorer.figures.drawing.colour_scale import DECADES, FLOOR, Scale
 from explorer.ui.canvases.maps.colour_key import ColourKey
 from explorer.wording import exact_percent, round_percent
 
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("AttentionScales", text)
+translate = QCoreApplication.translate
 
 
 def choices() -> list[tuple[str, str, str]]:
     """(name, scale, what it means) of each; names as short as the row of lists needs them."""
     return [
-        (_tr("0–100 %"), "fixed", _tr("Brightest is 100 %: the colours of all maps compare")),
-        (_tr("Max"), "max", _tr("Brightest is the largest weight of the map")),
         (
-            _tr("By row"),
-            "row",
-            _tr("Brightest is the largest weight of each row: rows do not compare"),
+            translate("AttentionScales", "0–100 %"),
+            "fixed",
+            translate("AttentionScales", "Brightest = 100 %. Colours are comparable between maps."),
         ),
         (
-            _tr("Log"),
-            "log",
-            _tr("From {0} to 100 %: each factor of ten is a fifth of the scale").format(
-                round_percent(FLOOR)
+            translate("AttentionScales", "Max"),
+            "max",
+            translate("AttentionScales", "Brightest = the largest weight in this map"),
+        ),
+        (
+            translate("AttentionScales", "By row"),
+            "row",
+            translate(
+                "AttentionScales",
+                "Brightest is the largest weight of each row: rows do not compare",
             ),
+        ),
+        (
+            translate("AttentionScales", "Log"),
+            "log",
+            translate(
+                "AttentionScales", "From {0} to 100 %: each factor of ten is a fifth of the scale"
+            ).format(round_percent(FLOOR)),
         ),
     ]
 
@@ -41,12 +50,15 @@ def name(scale: Scale) -> str:
 
 def key(scale: Scale, top: float, signed: bool = False) -> ColourKey:
     """What the key of a map says; `signed`: of a difference."""
-    low, high = _tr("0 %"), exact_percent(top)
+    low, high = translate("AttentionScales", "0 %"), exact_percent(top)
     ticks: tuple[tuple[float, str], ...] = ()
     if scale == "row":
-        high = _tr("row max")
+        high = translate("AttentionScales", "row max")
     elif scale == "log":
-        low, high = _tr("≤ {0}").format(round_percent(FLOOR)), round_percent(1)
+        low, high = (
+            translate("AttentionScales", "≤ {0}").format(round_percent(FLOOR)),
+            round_percent(1),
+        )
         ticks = tuple(
             (1 - place / DECADES, round_percent(10.0**-place)) for place in range(1, DECADES)
         )
@@ -61,11 +73,11 @@ def reading(drawn: DrawnMaps, query: int) -> str:
     if scale == "fixed" or one is None or query >= len(one.map.weights):
         return ""
     if scale == "log":
-        return _tr("colours: logarithmic")
+        return translate("AttentionScales", "colours: logarithmic")
     if scale == "max":
-        return _tr("colours: up to {0}").format(exact_percent(one.top))
+        return translate("AttentionScales", "colours: up to {0}").format(exact_percent(one.top))
     tops = [_row_top(found, query) for found in drawn.maps[:2] if found is not None]
-    return _tr("colours: by row, up to {0}").format(" / ".join(tops))
+    return translate("AttentionScales", "colours: by row, up to {0}").format(" / ".join(tops))
 
 
 def _row_top(one: DrawnMap, query: int) -> str:

@@ -15,9 +15,7 @@ from explorer.figures.text.table_text import exact
 from explorer.figures.text.tokens import Label
 from explorer.ui.panels.attention import words
 
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("AttentionTables", text)
+translate = QCoreApplication.translate
 
 
 def maps(drawn: DrawnMaps, labels: Sequence[Label]) -> Iterator[Sequence[object]]:
@@ -34,7 +32,11 @@ def maps(drawn: DrawnMaps, labels: Sequence[Label]) -> Iterator[Sequence[object]
 def _sides(drawn: DrawnMaps) -> list[tuple[str, DrawnMap | None]]:
     if len(drawn.maps) == 1:
         return [("", drawn.maps[0])]
-    names = (_tr("with mask"), _tr("without mask"), _tr("difference"))
+    names = (
+        translate("AttentionTables", "with mask"),
+        translate("AttentionTables", "without mask"),
+        translate("AttentionTables", "difference"),
+    )
     return list(zip(names, drawn.maps, strict=True))
 
 
@@ -51,8 +53,12 @@ def _block(
 def _name(drawn: DrawnMaps) -> str:
     look, figure = drawn.request.look, drawn.request.figure
     if figure in ("head", "sinkless"):
-        name = _tr("layer {0} head {1}").format(look.layer, look.head)
-        return name if figure == "head" else _tr("{0} without its first token").format(name)
+        name = translate("AttentionTables", "layer {0} head {1}").format(look.layer, look.head)
+        return (
+            name
+            if figure == "head"
+            else translate("AttentionTables", "{0} without its first token").format(name)
+        )
     return words.title(figure, look.layer, look.head)
 
 
@@ -79,7 +85,11 @@ def heads(atlas: Atlas | None, scores: HeadScores | None) -> Iterator[Sequence[o
 
 def row(drawn: DrawnMaps, labels: Sequence[Label], query: int) -> Iterator[Sequence[object]]:
     """One query's row: a line per key."""
-    sides = [(name or _tr("weight"), one) for name, one in _sides(drawn) if one is not None]
+    sides = [
+        (name or translate("AttentionTables", "weight"), one)
+        for name, one in _sides(drawn)
+        if one is not None
+    ]
     yield ["key", "text", *(name for name, _ in sides)]
     cells = [_cells(one.map.weights[query], one.map.kinds[query]) for _, one in sides]
     for key, figures in enumerate(zip(*cells, strict=True)):

@@ -53,9 +53,9 @@ class Tools(QWidget):
         self.view = self._chooser(
             self.tr("View"),
             [
-                (self.tr("Map"), "maps", self.tr("A row per query, a column per key")),
-                (self.tr("Arcs"), "arcs", self.tr("From token to token")),
-                (self.tr("Row"), "row", self.tr("What the selected token reads, as bars")),
+                (self.tr("Map"), "maps", self.tr("One row per query, one column per key")),
+                (self.tr("Arcs"), "arcs", self.tr("Arcs from token to token")),
+                (self.tr("Row"), "row", self.tr("Attention of the selected token, as bars")),
             ],
         )
         self.figure = self._chooser(self.tr("What is shown"), self._figures())
@@ -85,11 +85,11 @@ class Tools(QWidget):
 
     def _figures(self) -> list[tuple[str, str, str]]:
         return [
-            (self.tr("One head"), "head", self.tr("The model's own weights")),
+            (self.tr("One head"), "head", self.tr("Attention weights of one head")),
             (
                 self.tr("No first token"),
                 "sinkless",
-                self.tr("The head's weights but those on the first token, made 100 % again"),
+                self.tr("One head without its attention to the first token, rescaled to 100 %"),
             ),
             (self.tr("Mean of heads"), "mean_heads", self.tr("Mean over this layer's heads")),
             (self.tr("Max of heads"), "max_heads", self.tr("Maximum over this layer's heads")),
@@ -98,7 +98,7 @@ class Tools(QWidget):
             (
                 self.tr("Rollout"),
                 "rollout",
-                self.tr("Head means multiplied from the first layer through this one"),
+                self.tr("Head means multiplied from layer 0 up to this layer"),
             ),
         ]
 
@@ -123,9 +123,9 @@ class Tools(QWidget):
         menu = QMenu(self)
         self._acts: list[tuple[QAction, str]] = []
         for name, words, factor in (
-            ("zoom-in", self.tr("Larger cells\t+"), 1.5),
-            ("zoom-out", self.tr("Smaller cells\t-"), 1 / 1.5),
-            ("fit", self.tr("The whole map\t0"), 0.0),
+            ("zoom-in", self.tr("Zoom in\t+"), 1.5),
+            ("zoom-out", self.tr("Zoom out\t-"), 1 / 1.5),
+            ("fit", self.tr("Show the whole map\t0"), 0.0),
         ):
             act = menu.addAction(words, partial(self.zoomed.emit, factor))
             self._acts.append((act, name))

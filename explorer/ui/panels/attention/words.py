@@ -11,28 +11,63 @@ from explorer.figures.attention import map_blocks
 from explorer.figures.attention import maps as figures
 from explorer.figures.attention.head_means import Figure
 from explorer.figures.attention.head_scores import HeadScores
+from explorer.figures.attention.map_blocks import MASKED, READ
 from explorer.figures.attention.map_request import Beside, DrawnMap, DrawnMaps, HeadInStep
 from explorer.figures.attention.maps import Map, QueryRow
 from explorer.figures.attention.mask_pair import window_of, windows
+from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import Label
 from explorer.trace.trace import Trace
 from explorer.wording import exact_percent, information, percent
 
+translate = QCoreApplication.translate
 
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("AttentionWords", text)
+
+def token(slot: int, labels: Sequence[Label]) -> str:
+    """A token and its position: "'␣capital' (3)", elided."""
+    if slot >= len(labels):
+        return translate("AttentionWords", "position {0}").format(slot)
+    return f"'\u2068{elide(labels[slot].text, 24)}\u2069' ({slot})"
+
+
+def shares(read: Row, labels: Sequence[Label], count: int = 1) -> str:
+    """Where a query's attention goes: "82.3 % to 'The' (0), 4.0 % to itself"."""
+    keys = read.top_keys(count)
+    if not keys:
+        return translate("AttentionWords", "no attention")
+    itself = translate("AttentionWords", "{0} to itself")
+    other = translate("AttentionWords", "{0} to {1}")
+    said = [
+        (itself if key == read.query else other).format(percent(weight), token(key, labels))
+        for key, weight in keys
+    ]
+    if read.sink:
+        sink = translate("AttentionWords", "{0} to the attention sink")
+        said.append(sink.format(percent(read.sink)))
+    return ", ".join(said)
+
+
+def cell_words(kind: int, weight: float, query: int, key: int) -> str:
+    """What one cell is: its share, or why it has none."""
+    if kind == READ:
+        return exact_percent(weight)
+    if kind == MASKED:
+        return translate("AttentionWords", "masked")
+    if key > query:
+        return translate("AttentionWords", "not computed (the token did not exist yet)")
+    return translate("AttentionWords", "no longer in this layer's cache")
 
 
 def title(figure: Figure, layer: int, head: int) -> str:
     """What the map is of."""
     return {
-        "head": _tr("Layer {0} · head {1}"),
-        "sinkless": _tr("Layer {0} · head {1}"),
-        "mean_heads": _tr("Layer {0} · mean"),
-        "max_heads": _tr("Layer {0} · max"),
-        "mean_layers": _tr("All layers · mean"),
-        "max_layers": _tr("All layers · max"),
-        "rollout": _tr("Rollout to layer {0}"),
+        "head": translate("AttentionWords", "Layer {0} · head {1}"),
+        "sinkless": translate("AttentionWords", "Layer {0} · head {1}"),
+        "mean_heads": translate("AttentionWords", "Layer {0} · mean"),
+        "max_heads": translate("AttentionWords", "Layer {0} · max"),
+        "mean_layers": translate("AttentionWords", "All layers · mean"),
+        "max_layers": translate("AttentionWords", "All layers · max"),
+        "rollout": translate("AttentionWords", "Rollout to layer {0}"),
     }[figure].format(layer, head)
 
 
@@ -41,32 +76,42 @@ def shown(drawn: DrawnMaps, query: int | None, *, step: bool = True) -> str:
     request = drawn.request
     parts = [title(request.figure, request.look.layer, request.look.head)]
     if request.figure == "sinkless":
-        parts.append(_tr("no first token"))
+        parts.append(translate("AttentionWords", "no first token"))
     if step and request.look.step:
-        parts.append(_tr("step {0}").format(request.look.step))
+        parts.append(translate("AttentionWords", "token {0}").format(request.look.step + 1))
     if query is not None:
-        parts.append(_tr("token {0}").format(query))
+        parts.append(translate("AttentionWords", "position {0}").format(query))
     if request.beside is not None:
-        other = {"run": _tr("real run"), "scores": _tr("same scores")}[request.beside]
-        parts.append(_tr("with and without mask, {0}").format(other))
+        other = {
+            "run": translate("AttentionWords", "real run"),
+            "scores": translate("AttentionWords", "same scores"),
+        }[request.beside]
+        parts.append(translate("AttentionWords", "with and without mask, {0}").format(other))
     return " · ".join(parts)
 
 
 def caveat(figure: Figure) -> str:
     """What must be known of a figure that the model itself never computes; empty for its own."""
     return {
-        "sinkless": _tr(
-            "Without the first token, each row scaled up to 100 % again: not the model's own "
-            "weights."
+        "sinkless": translate(
+            "AttentionWords",
+            "Attention to the first token is removed and each row rescaled to 100 %. "
+            "These are not the model's own weights.",
         ),
-        "rollout": _tr(
-            "Rollout: head means multiplied layer by layer, half of each the residual stream, as "
-            "if nothing else happened. An estimate of where things flow, not the model's own."
+        "rollout": translate(
+            "AttentionWords",
+            "Rollout: head means multiplied layer by layer, each mixed half with the "
+            "residual stream. This is an estimate of information flow, not a model "
+            "output.",
         ),
-        "mean_heads": _tr("A mean over heads hides what single ones do."),
-        "max_heads": _tr("The largest weight of any head: rows add up to more than 100 %."),
-        "mean_layers": _tr("A mean over heads hides what single ones do."),
-        "max_layers": _tr("The largest weight of any head: rows add up to more than 100 %."),
+        "mean_heads": translate("AttentionWords", "A mean over heads hides what single heads do."),
+        "max_heads": translate(
+            "AttentionWords", "The largest weight of any head. Rows can sum to more than 100 %."
+        ),
+        "mean_layers": translate("AttentionWords", "A mean over heads hides what single heads do."),
+        "max_layers": translate(
+            "AttentionWords", "The largest weight of any head. Rows can sum to more than 100 %."
+        ),
     }.get(figure, "")
 
 
@@ -74,21 +119,30 @@ def comparison(beside: Beside, trace: Trace, layer: int) -> str:
     """Which comparison is shown, and what stays the same on both sides."""
     sizes, size = windows(trace), window_of(trace, layer)
     if beside == "scores":
-        words = _tr(
-            "Beside it the masked run's own scores, the mask dropped: only the first layer equals "
-            "a real run without the mask."
+        words = translate(
+            "AttentionWords",
+            "Right: the same scores with the mask removed. Only layer 0 matches a real "
+            "unmasked run.",
         )
     elif size:
-        words = _tr("Beside it a real run without the mask: tokens read ahead, too.")
+        words = translate(
+            "AttentionWords",
+            "Right: a second run with the mask removed. Tokens also attend to later tokens.",
+        )
     else:
-        words = _tr("Beside it a real run without the mask: every token reads all others.")
+        words = translate(
+            "AttentionWords",
+            "Right: a second run with the mask removed. Every token attends to all others.",
+        )
     sentences = [words]
     if size:
-        kept = _tr("Layer {0} keeps its window of {1}, on both sides of a token.")
+        kept = translate("AttentionWords", "Layer {0} keeps its window of {1} tokens on each side.")
         sentences.append(kept.format(layer, size))
     elif sizes:
         named = ", ".join(map(str, sizes))
-        others = _tr("Layer {0} has no window, others keep theirs (tokens: {1}).")
+        others = translate(
+            "AttentionWords", "Layer {0} has no window; other layers keep theirs ({1} tokens)."
+        )
         sentences.append(others.format(layer, named))
     return " ".join(sentences)
 
@@ -98,16 +152,20 @@ def cell(drawn: DrawnMaps, labels: Sequence[Label], query: int, key: int) -> str
     maps = [one for one in drawn.maps if one is not None]
     if not maps or max(query, key) >= len(maps[0].map.weights):
         return ""
-    who = _tr("{0} reads {1}").format(figures.token(query, labels), figures.token(key, labels))
+    who = translate("AttentionWords", "{0} → {1}").format(token(query, labels), token(key, labels))
     if len(drawn.maps) == 1:
         return f"{who}: {_share(maps[0].map, query, key)}{_where(drawn)}"
     parts = [
-        _tr("{0} with the mask").format(_side(drawn.maps[0], query, key)),
-        _tr("{0} without").format(_side(drawn.maps[1], query, key)),
+        translate("AttentionWords", "with the mask {0}").format(_side(drawn.maps[0], query, key)),
+        translate("AttentionWords", "without {0}").format(_side(drawn.maps[1], query, key)),
     ]
     change = drawn.maps[2]
     if change is not None:
-        parts.append(_tr("change {0}").format(signed(float(change.map.weights[query, key]))))
+        parts.append(
+            translate("AttentionWords", "change {0}").format(
+                signed(float(change.map.weights[query, key]))
+            )
+        )
     return f"{who}: {', '.join(parts)}{_where(drawn)}"
 
 
@@ -120,17 +178,19 @@ def cell_in_row(drawn: DrawnMaps, labels: Sequence[Label], query: int, key: int)
     said = cell(drawn, labels, query, key)
     reads = [row_of(drawn, place, query) for place in range(len(drawn.maps[:2]))]
     count = 3 if len(reads) == 1 else 1
-    most = ["…" if read is None else figures.shares(read, labels, count) for read in reads]
+    most = ["…" if read is None else shares(read, labels, count) for read in reads]
     if not said:
         return ""
     if len(most) == 1:
-        return _tr("{0}; most: {1}").format(said, most[0])
-    return _tr("{0}; most: with the mask {1}, without {2}").format(said, *most)
+        return translate("AttentionWords", "{0}; most attention: {1}").format(said, most[0])
+    return translate(
+        "AttentionWords", "{0}; most attention: with the mask {1}, without {2}"
+    ).format(said, *most)
 
 
 def _share(whole: Map, query: int, key: int) -> str:
     kind, weight = int(whole.kinds[query, key]), float(whole.weights[query, key])
-    return figures.cell_words(kind, weight, query, key)
+    return cell_words(kind, weight, query, key)
 
 
 def signed(change: float) -> str:
@@ -141,22 +201,24 @@ def signed(change: float) -> str:
 def _where(drawn: DrawnMaps) -> str:
     look, figure = drawn.request.look, drawn.request.figure
     if figure in ("head", "sinkless"):
-        return " " + _tr("(layer {0} head {1})").format(look.layer, look.head)
+        return " " + translate("AttentionWords", "(layer {0}, head {1})").format(
+            look.layer, look.head
+        )
     return ""
 
 
 def row(drawn: DrawnMaps, labels: Sequence[Label], query: int, count: int = 4) -> str:
     """What one query reads most, on every side."""
-    who = _tr("{0} reads").format(figures.token(query, labels))
+    who = translate("AttentionWords", "{0} attends").format(token(query, labels))
     sides = drawn.maps[:2]
     said = [
         "…" if (read := row_of(drawn, place, query)) is None
-        else figures.shares(read, labels, count if len(sides) == 1 else 2)
+        else shares(read, labels, count if len(sides) == 1 else 2)
         for place in range(len(sides))
     ]  # fmt: skip
     if len(sides) == 1:
         return f"{who} {said[0]}"
-    return _tr("{0} with the mask {1} · without {2}").format(who, *said)
+    return translate("AttentionWords", "{0} with the mask {1} · without {2}").format(who, *said)
 
 
 def row_of(drawn: DrawnMaps, place: int, query: int) -> QueryRow | None:
@@ -182,26 +244,32 @@ def head(
     """What one head of the atlas does."""
     why = map_blocks.reason(look.trace, look.step, layer)
     if why:
-        return _tr("layer {0} has no attention map: {1}").format(layer, why)
+        return translate("AttentionWords", "Layer {0} has no attention map: {1}").format(layer, why)
     if at >= map_blocks.record_of(look.trace, look.step, layer).heads:
-        return _tr("layer {0} has no head {1}").format(layer, at)
+        return translate("AttentionWords", "Layer {0} has no head {1}").format(layer, at)
     if scores is not None:
         return _score(scores, layer, at)
     read = figures.row(look.trace, look.step, layer, at, query)
-    return _tr("{0}, read by {1}").format(
-        figures.sentence(layer, at, read, labels, 3), figures.token(query, labels)
+    return translate("AttentionWords", "Layer {0}, head {1}: {2} attends {3}").format(
+        layer, at, token(query, labels), shares(read, labels, 3)
     )
 
 
 def _score(scores: HeadScores, layer: int, at: int) -> str:
     mean = float(scores.means[layer, at])
     if np.isnan(mean):
-        return _tr("layer {0} head {1}: no token here to ask about").format(layer, at)
+        return translate("AttentionWords", "Layer {0}, head {1}: no token here qualifies").format(
+            layer, at
+        )
     words = {
-        "first": _tr("{0} on the first token, on average"),
-        "previous": _tr("{0} on the token just before, on average"),
-        "induction": _tr("{0} on what followed the last copy of the token, on average"),
-        "entropy": _tr("rows spread over {0}, on average"),
+        "first": translate("AttentionWords", "{0} to the first token on average"),
+        "previous": translate("AttentionWords", "{0} to the previous token on average"),
+        "induction": translate(
+            "AttentionWords", "{0} to the token after the previous occurrence, on average"
+        ),
+        "entropy": translate("AttentionWords", "attention entropy {0} on average"),
     }[scores.kind]
     figure = information(mean) if scores.kind == "entropy" else percent(mean)
-    return _tr("layer {0} head {1}: {2}").format(layer, at, words.format(figure))
+    return translate("AttentionWords", "Layer {0}, head {1}: {2}").format(
+        layer, at, words.format(figure)
+    )

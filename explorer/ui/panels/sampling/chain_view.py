@@ -59,7 +59,8 @@ class ChainView(QWidget):
     def _build_table(self) -> QTableWidget:
         table = QTableWidget(0, 5)
         table.setHorizontalHeaderLabels(
-            [self.tr("stage"), self.tr("setting"), self.tr("tokens kept"), self.tr("mass kept"),
+            [self.tr("stage"), self.tr("setting"), self.tr("tokens kept"),
+             self.tr("probability kept"),
              self.tr("entropy")]
         )  # fmt: skip
         table.verticalHeader().hide()
@@ -79,21 +80,23 @@ class ChainView(QWidget):
 
     def _build_settings(self) -> QHBoxLayout:
         self._min_p = self._spin(
-            self.tr("Min-p"), 1.0, self.tr("Keep tokens with at least this share of the best "
-            "one's probability; 0 = off")
+            self.tr("Min-p"), 1.0,
+            self.tr("Keep tokens with at least this fraction of the top probability. 0: off."),
         )  # fmt: skip
         self._min_p.valueChanged.connect(lambda value: self._request(min_p=value))
         self._penalty = self._spin(
-            self.tr("Repetition penalty"), 10.0, self.tr("Above 1: tokens that are already in the "
-            "text become less probable; 1 = off")
+            self.tr("Repetition penalty"), 10.0,
+            self.tr("Above 1: tokens already in the text become less likely. 1: off."),
         )  # fmt: skip
         self._penalty.setMinimum(0.05)
         self._penalty.valueChanged.connect(lambda value: self._request(repetition_penalty=value))
-        self._up = self._button("▲", self.tr("Let the selected stage work earlier"))
+        self._up = self._button("▲", self.tr("Move the selected stage up"))
         self._up.clicked.connect(lambda: self._move(-1))
-        self._down = self._button("▼", self.tr("Let the selected stage work later"))
+        self._down = self._button("▼", self.tr("Move the selected stage down"))
         self._down.clicked.connect(lambda: self._move(1))
-        self._usual = self._button(self.tr("Usual order"), self.tr("The order of transformers"))
+        self._usual = self._button(
+            self.tr("Default order"), self.tr("The order used by transformers")
+        )
         self._usual.clicked.connect(lambda: self._request(order=ORDER))
         row = QHBoxLayout()
         row.setSpacing(4)
@@ -190,7 +193,7 @@ class ChainView(QWidget):
         widest = (
             self.tr("setting"),
             self.tr("tokens kept"),
-            self.tr("mass kept") + " ",
+            self.tr("probability kept") + " ",
             information(0.0001),
         )
         for column, text in enumerate(widest, 1):
@@ -236,7 +239,7 @@ class ChainView(QWidget):
             u=chain.u if last else None,
             landed=chain.landed if last else None,
         )
-        line = self.tr("{0}: {1} of {2} tokens kept, {3} of the mass, entropy {4}").format(
+        line = self.tr("{0}: {1} of {2} tokens kept, {3} of the probability, entropy {4}").format(
             words.name(self.tr, stage.name), f"{stage.kept:,}", f"{before.kept:,}",
             exact_percent(stage.mass_kept), information(stage.entropy_nats),
         )  # fmt: skip

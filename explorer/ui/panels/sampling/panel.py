@@ -32,10 +32,12 @@ class SamplingPanel(Panel):
     ID = "sampling"
     BESIDE = "attention"
     TITLE = QT_TRANSLATE_NOOP("SamplingPanel", "Sampling")
-    EXPLANATION = QT_TRANSLATE_NOOP("SamplingPanel", "From logits to a token, stage by stage")
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "SamplingPanel", "From logits to the chosen token, stage by stage"
+    )
     EMPTY = QT_TRANSLATE_NOOP(
         "SamplingPanel",
-        "Type a prompt and press Step (Space): how a token is picked from its logits shows here.",
+        "Type a prompt and press Step (Space) to see how a token is chosen from the logits.",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -142,8 +144,8 @@ class SamplingPanel(Panel):
         other = state.trace.steps[index].sampling != state.sampling
         self._switch.setVisible(other)
         self._switch.setText(
-            self.tr("Show the controls' settings") if self._as_picked
-            else self.tr("Show as it was picked")
+            self.tr("Show current settings") if self._as_picked
+            else self.tr("Show settings used")
         )  # fmt: skip
         self._whose.setText(words.whose(self.tr, self._chain))
         self._draw(state, self._chain)

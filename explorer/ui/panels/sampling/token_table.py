@@ -25,7 +25,7 @@ class TokenTable(QAbstractTableModel):
         super().__init__(parent)
         self._heads = (
             self.tr("rank"), self.tr("id"), self.tr("text"), self.tr("bytes"),
-            self.tr("raw"), self.tr("final"),
+            self.tr("model"), self.tr("final"),
         )  # fmt: skip
         self._listing: Listing | None = None
         self._order = np.zeros(0, np.int64)  # row -> id
@@ -81,7 +81,7 @@ class TokenTable(QAbstractTableModel):
     def label(self, token_id: int) -> str:
         """The visible text of an id, or that it is not known."""
         token = self.token(token_id)
-        return self.tr("not known without the model") if token is None else tokens.written(token)
+        return self.tr("needs the model") if token is None else tokens.written(token)
 
     def table(self) -> Iterator[Sequence[object]]:
         """Every row as plain values, for a file."""

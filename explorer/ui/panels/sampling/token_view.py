@@ -40,18 +40,18 @@ class TokenView(QWidget):
         self._names: Vocabulary | None = None
         self.model = TokenTable(self)
         self.line = QLineEdit()
-        self.line.setPlaceholderText(self.tr("Where is token … (its text, or its id)"))
-        self.line.setAccessibleName(self.tr("Where is this token? Text or id"))
+        self.line.setPlaceholderText(self.tr("Find a token (text or id)"))
+        self.line.setAccessibleName(self.tr("Find a token by its text or id"))
         self.line.setClearButtonEnabled(True)
         self.line.textChanged.connect(self._find)
         self._force = QPushButton(self.tr("Force"))
-        self._force.setToolTip(self.tr("Make the selected token the one this step picks"))
+        self._force.setToolTip(self.tr("Choose the selected token instead in this step"))
         self._force.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._force.clicked.connect(self._force_selected)
         self._answer = SentenceLabel(look="small")
         self._answer.hide()
         self._note = QLabel(
-            self.tr("Only the tokens this file names have a text; open its model for the rest.")
+            self.tr("This file has text only for some tokens. Open its model to see the rest.")
         )
         self._note.setProperty("look", "small")
         self._note.setWordWrap(True)
@@ -129,7 +129,7 @@ class TokenView(QWidget):
         ids = self._ids(text)
         lines = [self._standing(i) for i in ids[:_MOST_FOUND]]
         if not ids:
-            lines = [self.tr("No token is spelled like that; a word may take several tokens.")]
+            lines = [self.tr("No token has this text. A word can take several tokens.")]
         elif len(ids) > _MOST_FOUND:
             lines.append(self.tr("… and {0} more").format(len(ids) - _MOST_FOUND))
         self._answer.setText("\n".join(lines))

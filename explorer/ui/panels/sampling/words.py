@@ -25,7 +25,7 @@ def name(tr: Translate, stage: str) -> str:
         "top_k": tr("Top-k"),
         "top_p": tr("Top-p"),
         "min_p": tr("Min-p"),
-        "greedy": tr("Greedy: the best one"),
+        "greedy": tr("Greedy"),
     }[stage]
 
 
@@ -47,9 +47,9 @@ def setting(tr: Translate, stage: Stage, sampling: Sampling) -> str:
 def whose(tr: Translate, chain: Chain) -> str:
     """Which settings are shown, and what the number drawn gives under them."""
     if not chain.preview:
-        text = tr("Step {0}, with the settings its token was picked with").format(chain.step.index)
+        text = tr("Token {0}, with the settings that chose it").format(chain.step.index + 1)
     else:
-        text = tr("Preview: step {0} with the settings of the controls").format(chain.step.index)
+        text = tr("Preview: token {0} with the current settings").format(chain.step.index + 1)
     return text
 
 
@@ -57,9 +57,9 @@ def ties(tr: Translate, before: Stage, stage: Stage, sampling: Sampling) -> str:
     """What a stage does with tokens that are exactly as likely as the last one; empty if none."""
     more, out = figures.beyond_k(stage, sampling), figures.tied_out(before, stage)
     if more:
-        return tr("{0} more than k: tied with the last").format(f"{more:,}")
+        return tr("{0} more than k (ties with the last)").format(f"{more:,}")
     if out:
-        return tr("{0} tied with the last are cut: lower ids go first").format(f"{out:,}")
+        return tr("{0} ties with the last are cut (lower ids win)").format(f"{out:,}")
     return ""
 
 
@@ -67,12 +67,10 @@ def outcome(tr: Translate, chain: Chain, label: Callable[[int], str]) -> str:
     """The number drawn, where it fell, and what was picked in the run."""
     last = chain.stages[-1]
     if chain.u is None or chain.landed is None:
-        text = tr("Greedy draws no number: the best token, {0}, has it all.").format(
-            label(chain.picked)
-        )
+        text = tr("Greedy: nothing is sampled; {0} is chosen.").format(label(chain.picked))
     else:
         below = float(last.p[: chain.landed].sum())
-        text = tr("u = {0} falls between {1} and {2} of the cumulative curve: {3}").format(
+        text = tr("u = {0} falls between {1} and {2} of the cumulative probability: {3}").format(
             f"{chain.u:.4f}",
             exact_percent(below),
             exact_percent(below + float(last.p[chain.landed])),
@@ -80,9 +78,9 @@ def outcome(tr: Translate, chain: Chain, label: Callable[[int], str]) -> str:
         )
     parts = [text]
     if chain.step.draw.how == "forced":
-        parts.append(tr("in the run you forced {0}").format(label(chain.chosen)))
+        parts.append(tr("in the run, you forced {0}").format(label(chain.chosen)))
     elif chain.chosen != chain.picked:
-        parts.append(tr("in the run {0} was picked").format(label(chain.chosen)))
+        parts.append(tr("in the run, {0} was chosen").format(label(chain.chosen)))
     return " · ".join(parts)
 
 
@@ -92,8 +90,8 @@ def why_orders_differ(tr: Translate, orders: Orders, sampling: Sampling) -> str:
         return ""
     one, other = orders.first[-1], orders.last[-1]
     text = tr(
-        "Order matters here. Temperature before the cuts: {0} left, the best has {1}; after the "
-        "cuts: {2} left, the best has {3}."
+        "The order matters here. Temperature before the cuts: {0} tokens kept, the top "
+        "one has {1}. After the cuts: {2} kept, the top one has {3}."
     ).format(f"{one.kept:,}", exact_percent(float(one.p[0])), f"{other.kept:,}",
              exact_percent(float(other.p[0])))  # fmt: skip
     cut = orders.cut

@@ -98,7 +98,7 @@ def test_three_maps_of_two_real_runs(board: Board, compared: State) -> None:
     np.testing.assert_allclose(unmasked.map.weights, real, atol=1e-6)
     np.testing.assert_allclose(change.map.weights, real - masked.map.weights, atol=1e-6)
     assert masked.top == unmasked.top
-    assert "real run" in board.panel.compare_bar.line
+    assert "second run" in board.panel.compare_bar.line
     maps = board.panel.pages.maps.maps
     assert all(one.isVisible() for one in maps)
     assert len({(one._plot.width(), one._plot.height()) for one in maps}) == 1
@@ -118,7 +118,7 @@ def test_the_same_scores_are_named_and_equal_in_the_first_layer_only(
         assert dropped is not None
         apart = float(np.abs(real.map.weights - dropped.map.weights).max())
         assert (apart <= 1e-5) is same
-    assert "only the first layer equals" in board.panel.compare_bar.line
+    assert "Only layer 0 matches" in board.panel.compare_bar.line
 
 
 def test_zoom_and_cursor_are_shared(board: Board, compared: State) -> None:
@@ -164,7 +164,7 @@ def test_while_the_other_run_is_missing_the_panel_says_so(board: Board, compared
     assert "Step" in board.panel.compare_bar.line
     _show(board, compared)
     assert all(_drawn(board).maps)
-    assert "real run" in board.panel.compare_bar.line
+    assert "second run" in board.panel.compare_bar.line
 
 
 def test_next_tokens_of_both_runs(board: Board, compared: State) -> None:
@@ -189,8 +189,8 @@ def test_the_prefix_experiment_is_shown_and_says_when_it_is_old(
     assert board.panel.tray.details.isChecked()
     board.show(prefix=compared.prefix)
     line = board.panel.tray.prefix.line.text()
-    assert line.startswith("With the mask nothing moves")
-    assert "without it: up to" in line
+    assert line.startswith("With the mask, earlier outputs do not change")
+    assert "without it: by up to" in line
     plot = board.panel.tray.prefix.plot
     drawn = plot.drawn
     assert drawn is not None
@@ -207,7 +207,7 @@ def test_the_prefix_experiment_is_shown_and_says_when_it_is_old(
     QTest.keyClick(plot, Qt.Key.Key_End)
     assert "logits" in line_of(plot)
     board.select(step=0)
-    assert board.panel.tray.prefix.line.text().startswith("Of an earlier step")
+    assert board.panel.tray.prefix.line.text().startswith("Measured on")
 
 
 def test_a_model_that_refuses_is_told_in_its_own_words(board: Board, compared: State) -> None:
@@ -224,7 +224,7 @@ def test_a_model_that_refuses_is_told_in_its_own_words(board: Board, compared: S
     assert len(_drawn(board).maps) == 1
     _choose(board, "scores")
     assert len(_drawn(board).maps) == 3
-    assert "only the first layer" in board.panel.compare_bar.line
+    assert "Only layer 0" in board.panel.compare_bar.line
 
 
 def _windowed() -> tuple[Trace, Comparison]:
@@ -252,8 +252,11 @@ def test_a_layer_without_the_others_window_is_told_apart(board: Board) -> None:
     trace = replace(trace, card=card, steps=(replace(step, layers=layers),))
     board.show(trace=trace, comparing=True, comparison=other)
     board.select(layer=1)
-    assert "Layer 1 has no window, others keep theirs (tokens: 4)." in board.panel.compare_bar.line
-    assert "every token reads all others" in board.panel.compare_bar.line
+    assert (
+        "Layer 1 has no window; other layers keep theirs (4 tokens)."
+        in board.panel.compare_bar.line
+    )
+    assert "Every token attends to all others" in board.panel.compare_bar.line
     board.select(layer=0)
     assert "Layer 0 keeps its window of 4" in board.panel.compare_bar.line
     assert "every token" not in board.panel.compare_bar.line
@@ -302,9 +305,9 @@ def test_a_run_without_the_mask_has_the_masked_one_beside_it(board: Board) -> No
 
 def test_the_line_on_top_says_what_the_colours_mean(board: Board, compared: State) -> None:
     _show(board, compared)
-    assert "orange: more without" in board.panel._explanation.text()
+    assert "Orange: more" in board.panel._explanation.text()
     board.show(comparing=False)
-    assert "brighter is more" in board.panel._explanation.text()
+    assert "brighter = more" in board.panel._explanation.text()
 
 
 def test_a_finished_atlas_is_kept_and_a_check_of_the_trace_works_nothing_out_again(

@@ -364,6 +364,6 @@ def test_the_cursor_reads_its_cell_and_what_its_row_reads_most(board: Board) -> 
         assert board.panel._readout.text() == read[-1]
     most = figures.row(trace, 0, 0, 0, 7).top_keys(1)[0]
     assert len(set(read)) == 3
-    assert read[1].startswith("token 7 ")
+    assert "(7) attends" in read[1]
     assert "masked" in read[1]
     assert f"most: {percent(most[1])} on token {most[0]} " in read[1]

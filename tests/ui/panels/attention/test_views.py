@@ -11,7 +11,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures.attention import maps as figures
-from explorer.figures.attention.maps import full_map, percent
+from explorer.figures.attention.maps import full_map
+from explorer.wording import percent
 from tests.figures.runs import Run
 from tests.ui.board import Board, shown_board
 
@@ -43,7 +44,7 @@ def test_arcs_isolate_the_token_under_the_cursor(board: Board) -> None:
     whole = row.grab().toImage()
     row.setFocus()
     row.go_to(4, 4)
-    assert board.panel._readout.text().startswith("token 4 ")
+    assert board.panel._readout.text().split(" → ")[0].endswith("(4)")
     assert board.state.selection.key == 4
     assert row.grab().toImage() != whole
     QTest.keyClick(row, Qt.Key.Key_Right)
@@ -64,8 +65,8 @@ def test_a_row_as_bars_reads_what_the_row_reads(board: Board) -> None:
         -1, 0, 1, 2, 3
     }  # fmt: skip
     bars.hovered.emit(2)
-    assert "token 3" in board.panel._readout.text()
-    assert "token 2" in board.panel._readout.text()
+    assert "(3)" in board.panel._readout.text()
+    assert "(2)" in board.panel._readout.text()
 
 
 @pytest.mark.parametrize(
@@ -106,12 +107,12 @@ def test_two_heads_of_a_prompt_are_saved_under_two_names(board: Board) -> None:
         board.select(**changes)
         board.settle()
         of.append(board.panel.views()["Attention map"].of)
-    assert of == ["Layer 0 · head 1 · step 1", "Layer 1 · head 2 · step 1", "Layer 1 · head 2"]
+    assert of == ["Layer 0 · head 1 · token 2", "Layer 1 · head 2 · token 2", "Layer 1 · head 2"]
     _figure(board, "sinkless")
     assert board.panel.views()["Attention map"].of == "Layer 1 · head 2 · no first token"
     _figure(board, "max_heads")
     _view(board, "row")
-    assert board.panel.views()["Row"].of == "Layer 1 · max · token 7"
+    assert board.panel.views()["Row"].of == "Layer 1 · max · position 7"
 
 
 WORDS = [b" the", b" cat", b" saw", b" the", b" dog"]
@@ -138,7 +139,7 @@ def test_go_to_a_token_by_number_or_text(board: Board) -> None:
     box.wanted.emit("the", "")
     assert board.state.selection.query == 0
     box.wanted.emit("zebra", "")
-    assert "No token 'zebra' here" in _said(board)
+    assert "No token matches 'zebra'" in _said(board)
 
 
 def test_a_query_and_a_key_tell_the_heads_with_most_weight(board: Board) -> None:
@@ -166,7 +167,7 @@ def test_a_query_and_a_key_tell_the_heads_with_most_weight(board: Board) -> None
     assert [row[:2] for row in rows] == ranked[: len(rows)]
     first = box.heads.item(0)
     assert first.text() == f"L{ranked[0][0]} H{ranked[0][1]}   {percent(weights[ranked[0]])}"
-    assert "token 4 '\u2068␣dog\u2069' to token 2" in _said(board)
+    assert "'\u2068␣dog\u2069' (4) to '" in _said(board)
     last = box.heads.count() - 1
     board.select(layer=ranked[last][0], head=ranked[last][1])
     box.wanted.emit("4", "2")
@@ -192,7 +193,7 @@ def test_a_key_that_no_head_may_read_is_said(board: Board) -> None:
     board.settle()
     assert "the causal mask hides it" in _said(board)
     board.panel.heads.go_to.wanted.emit("1", "zebra")
-    assert "No token 'zebra' here" in _said(board)
+    assert "No token matches 'zebra'" in _said(board)
     board.show(trace=None)
     assert _said(board) == ""
 
