@@ -158,24 +158,6 @@ def formula_words(card: ModelCard) -> str:
     return f"2·{layers}·{heads}·{card.head_dim}·{size} bytes"
 
 
-def verdict(figure: CacheFigure) -> str:
-    """Whether measured and formula agree, in one line."""
-    state = figure.state_bytes
-    if state and not figure.formula_bytes_per_token:
-        return "all of it recurrent state of fixed size"
-    beside = f" beside {short_bytes(state)} of fixed state" if state else ""
-    if figure.agrees:
-        return f"exactly as the formula says{beside}"
-    difference = figure.measured_bytes - state - figure.formula_bytes
-    side = "above" if difference > 0 else "below"
-    text = f"{short_bytes(abs(difference))} {side} the formula{beside}"
-    windowed = sum(kind in WINDOWED for kind in figure.layer_kinds)
-    if difference < 0 and windowed:
-        layers = "1 layer keeps" if windowed == 1 else f"{windowed} layers keep"
-        text += f": {layers} only a window"
-    return text
-
-
 def bytes_text(count: int) -> str:
     """Bytes in full and, from 1 KiB on, in the nearest binary unit: "552,960 bytes (540 KiB)"."""
     whole = f"{count:,} {'byte' if count == 1 else 'bytes'}"

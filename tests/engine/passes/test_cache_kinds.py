@@ -17,6 +17,7 @@ from explorer.figures.cost import cache
 from explorer.figures.cost.cache_estimate import what_if
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
+from explorer.ui.panels.kv_cache.words import verdict
 from tests.engine.architectures import tiny
 from tests.engine.tiny import runner_on, tiny_model
 
@@ -94,7 +95,7 @@ def test_sliding_layers_stay_below_it_past_the_window() -> None:
     expected = what_if(trace.card, "float32", 1, figure.tokens)
     assert expected is not None
     assert expected.total == figure.measured_bytes
-    assert "2 layers keep only a window" in cache.verdict(figure)
+    assert "2 layers keep only a window" in verdict(figure)
 
 
 @pytest.mark.parametrize("kind", ["jamba", "mamba"])

@@ -12,6 +12,7 @@ from explorer.figures.cost import cache
 from explorer.figures.cost.cache import bytes_text, short_bytes
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
+from explorer.ui.panels.kv_cache.words import verdict
 from tests.session.scripted import PROMPT, card, stepped
 
 PER_TOKEN = 2 * 2 * 1 * 4 * 4  # 2 · layers · KV heads · width · bytes, of the scripted model
@@ -35,7 +36,7 @@ def test_measured_bytes_equal_the_formula() -> None:
     assert figure.layer_bytes.tolist() == [5 * 32, 5 * 32]
     assert figure.measured_bytes == figure.formula_bytes == 5 * PER_TOKEN
     assert figure.agrees
-    assert cache.verdict(figure) == "exactly as the formula says"
+    assert verdict(figure).endswith("measured = formula")
 
 
 def test_growth_is_one_value_a_step() -> None:
@@ -51,7 +52,7 @@ def test_a_window_keeps_less_than_the_formula_and_says_so() -> None:
     kinds = msgspec.structs.replace(made.card, layer_kinds=("sliding", "full"))
     figure = cache.chart(replace(made, steps=(*made.steps[:-1], last), card=kinds), 2)
     assert not figure.agrees
-    assert cache.verdict(figure) == "96 bytes below the formula: 1 layer keeps only a window"
+    assert verdict(figure).endswith("96 bytes below the formula: 1 layer keeps only a window")
 
 
 def test_growth_is_told_by_kind_and_taken_over_from_the_figure_before() -> None:
@@ -75,7 +76,7 @@ def test_recurrent_layers_are_told_apart_from_keys_and_values() -> None:
     figure = cache.chart(replace(made, steps=(*made.steps[:-1], last), card=kinds), 2)
     assert figure.state_bytes == 2048
     assert figure.agrees
-    assert cache.verdict(figure) == "exactly as the formula says beside 2 KiB of fixed state"
+    assert verdict(figure).endswith("= formula + 2 KiB of fixed state")
     assert figure.formula == "2·1 layer·1 KV head·4·4 bytes"
     assert np.isnan(figure.layer_formula[0])
     assert figure.layer_formula[1] == 5 * 32
@@ -102,7 +103,7 @@ def test_more_than_the_formula_is_told_too() -> None:
     made = trace()
     last = replace(made.steps[-1], cache_bytes_per_layer=(6 * 32, 5 * 32))
     figure = cache.chart(replace(made, steps=(*made.steps[:-1], last)), 2)
-    assert cache.verdict(figure) == "32 bytes above the formula"
+    assert verdict(figure).endswith("32 bytes above the formula")
 
 
 def test_an_unmasked_run_has_no_cache_and_a_reason() -> None:

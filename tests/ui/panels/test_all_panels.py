@@ -135,7 +135,7 @@ def test_kv_cache_sets_measured_beside_the_formula(stage: WindowStage) -> None:
     stage.answer_load(kv_bytes_per_token=64)
     stage.ran(2)
     shown = panel(stage, "kv-cache")
-    assert "256 bytes, exactly as the formula says" in words(shown)
+    assert "256 bytes measured = formula" in words(shown)
     assert "1 KV head·4·4 bytes = 64 × 4 tokens" in words(shown)
     assert rows(shown, "Cache by layer") == [
         ("layer", "kind", "bytes", "formula_bytes"),
@@ -157,23 +157,23 @@ def test_kv_cache_says_why_there_is_none(stage: WindowStage) -> None:
 def test_nothing_is_saved_by_a_cache_before_the_second_pass(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     shown = words(panel(stage, "timings"))
-    assert "3 positions processed" in shown
+    assert "3 positions computed" in shown
     assert "without a cache" not in shown
 
 
 def test_timings_tell_prefill_from_decode(stage: WindowStage) -> None:
     stage.loaded().ran(3)
     shown = panel(stage, "timings")
-    assert "Prefill of 3 tokens 10 ms, then 10 ms each (100/s)" in words(shown)
-    assert "5 positions processed; without a cache it would be 12" in words(shown)
-    table = rows(shown, "Time by step")
+    assert "Prefill of 3 tokens: 10 ms, then 10 ms per token (100/s)" in words(shown)
+    assert "5 positions computed; without a cache: 12" in words(shown)
+    table = rows(shown, "Time by token")
     assert [row[1] for row in table[1:]] == ["prefill", "decode", "decode"]
     assert rows(shown, "Time by layer")[-1][:2] == ("rest", 8.0)
 
 
 def test_a_click_on_a_pass_selects_its_step(stage: WindowStage) -> None:
     stage.loaded().ran(4)
-    chart = panel(stage, "timings").views()["Time by step"].widget
+    chart = panel(stage, "timings").views()["Time by token"].widget
     place = QPoint(round(chart.width() * 0.4), chart.height() // 2)
     QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
     assert stage.state.selection.step == 1

@@ -82,22 +82,22 @@ def test_what_if_is_computed_without_a_run_and_called_computed(stage: WindowStag
     panel.turn_to(EstimatePage)
     page = panel.page
     assert isinstance(page, EstimatePage)
-    assert "Computed: 4,096 bytes (4 KiB)" in words(panel)  # 64 bytes × its context of 64
-    assert "MHA, keys for all 2 heads: 8 KiB" in words(panel)
+    assert "By formula: 4,096 bytes (4 KiB)" in words(panel)  # 64 bytes × its context of 64
+    assert "with keys for all 2 heads (MHA): 8 KiB" in words(panel)
     page._dtype.setCurrentText("bfloat16")
     page._batch.setValue(3)
     page._length.setValue(10)
-    assert "Computed: 960 bytes" in words(panel)
-    assert rows(panel, "Cache by length, computed")[-1] == ("bfloat16", 3, 10, 960)
+    assert "By formula: 960 bytes" in words(panel)
+    assert rows(panel, "Cache by length, by formula")[-1] == ("bfloat16", 3, 10, 960)
     page._length.setValue(100)
-    assert "beyond the context of 64" in words(panel)
+    assert "longer than the context (64 tokens)" in words(panel)
     assert len(stage.engine.asked) == asked
     drawn = page.chart.drawn
     assert drawn is not None
     assert drawn.series["computed"][0].tolist() == [12, 25, 37, 50, 62, 75, 87, 100]
     assert drawn.series["computed"][1].tolist() == [96 * n for n in drawn.series["computed"][0]]
     pointer.move(page.chart, page.chart.point_of(0).toPoint())
-    assert line_of(page.chart) == "12 tokens: 1,152 bytes (1.12 KiB), computed"
+    assert line_of(page.chart) == "12 tokens: 1,152 bytes (1.12 KiB) by formula"
 
 
 def test_what_if_begins_anew_with_another_model(stage: WindowStage) -> None:
@@ -122,7 +122,7 @@ def test_without_a_model_it_says_what_to_do(stage: WindowStage) -> None:
 
 def values(count: int) -> list[dict[str, object]]:
     part = {"heads": 1, "width": 4, "numbers": np.arange(4, dtype="<f4").tobytes()}
-    return [{"key": part, "value": part}] * (count - 1) + [{"reason": "a state of fixed size"}]
+    return [{"key": part, "value": part}] * (count - 1) + [{"reason": "fixed size"}]
 
 
 def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStage) -> None:
@@ -138,7 +138,7 @@ def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStag
     assert recorded is not None
     table = rows(panel, "Keys and values")
     assert [row[4] for row in table[1:] if row[:3] == ("key", 1, 0)] == recorded[0, 0].tolist()
-    assert "values are not recorded" in words(panel)
+    assert "values are not stored" in words(panel)
     wait_until(page._read.isEnabled)
     page._read.click()
     asked = stage.engine.last(m.ReadSlot)
@@ -160,4 +160,4 @@ def test_the_position_follows_the_key_under_the_cursor(stage: WindowStage) -> No
     assert isinstance(page, PositionPage)
     stage.session.select(key=2)
     assert page._slot.value() == 2
-    assert "position 2 p2" in words(panel)
+    assert "Position 2 p2" in words(panel)

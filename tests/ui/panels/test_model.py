@@ -87,8 +87,8 @@ def test_what_the_self_test_found_has_a_mark_and_a_word(stage: WindowStage) -> N
     assert "3 tensors are not used." in shown
     assert "from Q4_1 (dequantised)" in shown
     assert "&lt;s&gt; is added in front of the text." in shown
-    assert "2 byte values that the vocabulary cannot spell: 0x04, 0xFF." in shown
-    assert "Ids that end a run: 2, 7." in shown
+    assert "2 byte values are missing from the vocabulary: 0x04, 0xFF." in shown
+    assert "End tokens: 2, 7." in shown
 
 
 def test_an_earlier_test_says_its_day(stage: WindowStage) -> None:
@@ -101,7 +101,7 @@ def test_an_earlier_test_says_its_day(stage: WindowStage) -> None:
     assert "(tested when it was opened)" in words(panel)
     stage.session.open_model("other")
     stage.answer_load(name="other", capabilities=found, tested="2026-11-29")
-    assert "(tested on 2026-11-29; nothing has changed since)" in words(panel)
+    assert "(tested on 2026-11-29; unchanged since)" in words(panel)
 
 
 def test_another_model_takes_the_recipe_away(stage: WindowStage) -> None:

@@ -84,7 +84,7 @@ def ran(stage: WindowStage, count: int) -> None:
 def test_a_pass_is_shown_in_its_parts_and_they_add_up(stage: WindowStage) -> None:
     stage.loaded()
     ran(stage, 2)
-    one = rows(timings(stage), "Time by step")[1]
+    one = rows(timings(stage), "Time by token")[1]
     parts = {name: one[f"{name.replace(' ', '_')}_ms"] for name in PIECES}
     assert parts == {
         "embedding": 0.5, "attention": 3, "mlp": 2.5, "layer rest": 1.5, "norm": 0.25, "head": 2,
@@ -101,9 +101,9 @@ def test_the_column_under_the_mouse_reads_out_its_split(stage: WindowStage) -> N
     ran(stage, 2)
     panel = timings(stage)
     line = words(panel)
-    over = chart(panel, "Time by step")
+    over = chart(panel, "Time by token")
     pointer.move(over, over.point_of(1).toPoint())
-    assert "Step 1, decode of 1 position: 10 ms" in words(panel)
+    assert "Token 2, decode of 1 position: 10 ms" in words(panel)
     assert "attention 3 ms, MLP 2.5 ms, norms and adds 1.5 ms" in words(panel)
     pointer.move(over, QPoint(-5, -5))
     assert words(panel) == line
@@ -120,7 +120,7 @@ def test_the_keys_read_out_the_layers_from_embedding_to_head(stage: WindowStage)
         told.append(line_of(over))
     assert told[0] == "embedding: 0.5 ms"
     assert told[2] == "Layer 1: 4 ms (attention 1 ms, MLP 2 ms, norms and adds 1 ms)"
-    assert told[3:] == ["final norm: 0.25 ms", "head: 2 ms", "the rest: 0.25 ms"]
+    assert told[3:] == ["final norm: 0.25 ms", "head: 2 ms", "other: 0.25 ms"]
 
 
 def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None:
@@ -129,7 +129,7 @@ def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None
     panel = timings(stage)
     page = panel.page
     assert isinstance(page, PassesPage)
-    assert drawn(page.charts.first).notes == ("no memory bound yet",)
+    assert drawn(page.charts.first).notes == ("memory limit not measured yet",)
     asked = stage.engine.last(m.MeasureTraffic)
     facts = {"bytes_per_second": 1e9, "step_bytes": 4_000_000, "threads": 1}
     stage.say(m.Facts(run=asked.run, facts=facts))
@@ -138,7 +138,7 @@ def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None
     x, y = drawn(page.charts.first).series[words]
     assert y.tolist() == [4, 4]
     assert x[0] < 0 < 5 < x[1]
-    assert page.charts.words[2] == "memory bound 4 ms: decode takes 2.5 times that"
+    assert page.charts.words[2] == "memory limit 4 ms; decode takes 2.5 times as long"
 
 
 def test_a_step_that_was_painted_has_its_display_time(stage: WindowStage) -> None:
@@ -147,11 +147,11 @@ def test_a_step_that_was_painted_has_its_display_time(stage: WindowStage) -> Non
     stage.until_settled()
     panel = timings(stage)
     panel.turn_to(StepsPage)
-    one = rows(panel, "Whole steps")[0]
+    one = rows(panel, "Per step")[0]
     assert float(one["display_ms"]) > 0  # type: ignore[arg-type]
     parts = ("pass_ms", "capture_ms", "pick_ms", "hand_over_ms", "display_ms")
     assert one["step_ms"] != ""
-    assert "from the wish to the picture" in words(panel)
+    assert "from command to display" in words(panel)
     assert rows(panel, "Parts of the step")[-1] == {"part": "display", "ms": one["display_ms"]}
     assert all(one[name] != "" for name in parts)
 
@@ -166,7 +166,7 @@ def test_a_step_from_a_file_says_that_its_display_is_not_known(stage: WindowStag
     stage.session._store.set(trace=replace(trace, steps=(copied,)))
     panel = timings(stage)
     panel.turn_to(StepsPage)
-    assert rows(panel, "Whole steps")[0]["display_ms"] == ""
+    assert rows(panel, "Per step")[0]["display_ms"] == ""
     assert "did not run in this window" in words(panel)
 
 
@@ -174,11 +174,11 @@ def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStag
     stage.loaded()
     ran(stage, 1)
     panel = timings(stage)
-    assert panel._chooser.text() == "Passes"
-    steps = next(a for a in panel._menu.actions() if a.text() == "Whole steps")
+    assert panel._chooser.text() == "Per pass"
+    steps = next(a for a in panel._menu.actions() if a.text() == "Per step")
     steps.trigger()
     assert isinstance(panel.page, StepsPage)
-    assert panel._chooser.accessibleName() == "Timings shows: Whole steps"
+    assert panel._chooser.accessibleName() == "Timings shows: Per step"
     passes = panel.findChild(PassesPage)
     assert passes is not None
     before = drawn(passes.charts.first).series["MLP"][1].tolist()
@@ -221,12 +221,12 @@ def test_the_cache_experiment_runs_on_request_with_progress_and_gives_its_totals
     assert not page._run.isEnabled()
     assert not page._run.geometry().intersects(page._cancel.geometry())
     stage.say(m.Facts(run=asked.run, facts=facts([10, *[1] * 19], list(range(10, 30)))))
-    assert "390 positions without a cache, 29 with it; 60 ms against 40 ms; the same tokens" in (
+    assert "390 without a cache, 29 with it. Time: 60 ms without, 40 ms with; the same tokens" in (
         words(timings(stage))
     )
     assert page._run.isVisible()
-    table = rows(timings(stage), "Positions, cache on and off")
-    assert rows(timings(stage), "Time, cache on and off") == table
+    table = rows(timings(stage), "Positions, with and without cache")
+    assert rows(timings(stage), "Time, with and without cache") == table
     assert sum(row["positions_uncached"] for row in table) == 390  # type: ignore[misc]
     assert sum(row["positions_cached"] for row in table) == 29  # type: ignore[misc]
 
@@ -238,12 +238,12 @@ def test_a_step_of_the_experiment_is_read_out(stage: WindowStage) -> None:
     page.run()
     asked = stage.engine.last(m.CacheExperiment)
     stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11], same=False)))
-    assert "chose different tokens" in words(timings(stage))
+    assert "different tokens" in words(timings(stage))
     first = page.charts.first
     first.setFocus()
     for _ in range(2):
         QTest.keyClick(first, Qt.Key.Key_Right)
-    line = "Step 1: 11 positions in 3 ms without a cache, 1 in 2 ms with it"
+    line = "Token 2: 11 positions in 3 ms without a cache, 1 in 2 ms with it"
     assert line_of(first) == line
     assert line in words(timings(stage))
 
@@ -295,7 +295,7 @@ def test_both_ways_are_drawn_as_they_were_measured(stage: WindowStage) -> None:
     positions = drawn(page.charts.first)
     assert positions.series["no cache"][1].tolist() == [10, 11, 12]
     assert positions.series["cache"][1].tolist() == [10, 1, 1]
-    assert positions.axes == ("step", "positions")
+    assert positions.axes == ("token", "positions")
     assert set(positions.notes) == {"no cache", "cache"}
     assert drawn(page.charts.second).series["cache"][1].tolist() == [2, 2, 2]
 

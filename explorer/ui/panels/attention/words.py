@@ -30,7 +30,7 @@ def token(slot: int, labels: Sequence[Label]) -> str:
     return f"'\u2068{elide(labels[slot].text, 24)}\u2069' ({slot})"
 
 
-def shares(read: Row, labels: Sequence[Label], count: int = 1) -> str:
+def shares(read: QueryRow, labels: Sequence[Label], count: int = 1) -> str:
     """Where a query's attention goes: "82.3 % to 'The' (0), 4.0 % to itself"."""
     keys = read.top_keys(count)
     if not keys:

@@ -55,7 +55,7 @@ class EstimatePage(Page):
         along = Axis(self.tr("tokens"), whole=True)
         up = Axis(self.tr("cache, computed"), short_bytes, binary=True)
         self.chart = ColumnChart(theme, along, up, self._tip)
-        self.chart.setAccessibleName(self.tr("Cache bytes by length, computed"))
+        self.chart.setAccessibleName(self.tr("Cache bytes by length, by formula"))
         rows = QVBoxLayout(self)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(1)
@@ -70,7 +70,7 @@ class EstimatePage(Page):
         card = new.card if new.trace is None else new.trace.card
         if card is None:
             self._card = None
-            return self.tr("Open a model: what its cache would take is worked out here.")
+            return self.tr("Open a model to compute the size of its cache.")
         index = new.step_index
         steps = () if new.trace is None or index is None else new.trace.steps[index : index + 1]
         self._layer_bytes = steps[0].cache_bytes_per_layer if steps else ()
@@ -107,9 +107,9 @@ class EstimatePage(Page):
         found = self._worked_out(self._length.value())
         self.chart.setVisible(found is not None)
         if found is None:
-            self._words.setText(self.tr("No formula gives this model's bytes: its layers differ."))
+            self._words.setText(self.tr("There is no formula for this model: its layers differ."))
             return
-        computed = self.tr("Computed: {0}").format(bytes_text(found.total))
+        computed = self.tr("By formula: {0}").format(bytes_text(found.total))
         self._words.setText(" · ".join([computed, *self._beside(found)]))
         lengths = self._lengths()
         found_of = (self._worked_out(length) for length in lengths)
@@ -123,7 +123,7 @@ class EstimatePage(Page):
         parts = []
         if found.as_mha is not None:
             parts.append(
-                self.tr("MHA, keys for all {0} heads: {1}").format(
+                self.tr("with keys for all {0} heads (MHA): {1}").format(
                     self._card.heads, short_bytes(found.as_mha)
                 )
             )
@@ -131,17 +131,21 @@ class EstimatePage(Page):
             parts.append(self.tr("recurrent states not measured yet: press Step"))
         elif found.states:
             parts.append(
-                self.tr("of it {0} recurrent states, as measured").format(short_bytes(found.states))
+                self.tr("includes {0} of recurrent states (measured)").format(
+                    short_bytes(found.states)
+                )
             )
         if self._card.context and self._length.value() > self._card.context:
-            parts.append(self.tr("beyond the context of {0}").format(f"{self._card.context:,}"))
+            parts.append(
+                self.tr("longer than the context ({0} tokens)").format(f"{self._card.context:,}")
+            )
         return parts
 
     def _tip(self, place: int) -> str:
         length = self._lengths()[place]
         found = self._worked_out(length)
         assert found is not None
-        return self.tr("{0} tokens: {1}, computed").format(f"{length:,}", bytes_text(found.total))
+        return self.tr("{0} tokens: {1} by formula").format(f"{length:,}", bytes_text(found.total))
 
     def _narrow(self) -> None:
         """All in one line beside the maps."""
@@ -153,7 +157,7 @@ class EstimatePage(Page):
         self.chart.set_theme(theme)
 
     def views(self) -> Mapping[str, View]:
-        return {self.tr("Cache by length, computed"): View(self.chart, self._table)}
+        return {self.tr("Cache by length, by formula"): View(self.chart, self._table)}
 
     def _table(self) -> Iterator[Sequence[object]]:
         yield "dtype", "batch", "tokens", "computed_bytes"

@@ -17,7 +17,7 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
-from explorer.ui.panels.kv_cache.words import FORMULA, KIND_COLOURS, tr
+from explorer.ui.panels.kv_cache.words import FORMULA, KIND_COLOURS, tr, verdict
 
 
 class LayersPage(ChartPairPage):
@@ -30,15 +30,15 @@ class LayersPage(ChartPairPage):
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
         self._figure: CacheFigure | None = None
-        along = Axis(self.tr("layer"), whole=True), Axis(self.tr("step"), whole=True)
+        along = Axis(self.tr("layer"), whole=True), Axis(self.tr("token"), whole=True)
         up = Axis(self.tr("cache"), short_bytes, binary=True)
         self._layers = layers = ColumnChart(theme, along[0], up, self._layer_tip)
         layers.setAccessibleName(self.tr("Cache bytes by layer"))
         layers.picked.connect(lambda layer: session.select(layer=layer))
         self._growth = growth = ColumnChart(theme, along[1], up, self._growth_tip)
-        growth.setAccessibleName(self.tr("Cache bytes after each step"))
+        growth.setAccessibleName(self.tr("Cache bytes after each token"))
         growth.picked.connect(lambda step: session.select(step=step))
-        names = self.tr("Memory by layer"), self.tr("Memory over steps")
+        names = self.tr("Memory by layer"), self.tr("Memory by token")
         self.set_charts(ChartPair(layers, growth, names))
 
     def needs(self, old: State, new: State) -> bool:
@@ -52,7 +52,7 @@ class LayersPage(ChartPairPage):
         known = () if self._figure is None else self._figure.growth
         figure = self._figure = figures.chart(new.trace, index, known)
         if figure.off_reason:
-            return self.tr("The cache is {0}.").format(figure.off_reason)
+            return self.tr("KV cache: {0}.").format(figure.off_reason)
         layer = min(new.selection.layer, len(figure.layer_bytes) - 1)
         legend = _legend(figure)
         self._layers.set_columns(_layer_columns(figure, legend), selected=layer)
@@ -71,13 +71,11 @@ class LayersPage(ChartPairPage):
     # -- words
 
     def _headline(self, figure: CacheFigure) -> str:
-        return self.tr("{0} bytes, {1}").format(
-            f"{figure.measured_bytes:,}", figures.verdict(figure)
-        )
+        return verdict(figure)
 
     def _formula(self, figure: CacheFigure) -> str:
         if not figure.formula_bytes_per_token:
-            return self.tr("no keys and values: nothing grows with the tokens")
+            return self.tr("no keys or values: nothing grows with the tokens")
         per_token = f"{figure.formula_bytes_per_token:,}"
         start = f"{figure.formula} = {per_token}" if figure.formula else per_token
         return self.tr("{0} × {1} tokens").format(start, f"{figure.tokens:,}")
@@ -87,7 +85,7 @@ class LayersPage(ChartPairPage):
         parts = []
         if figure.mha_factor > 1:
             parts.append(
-                self.tr("keys shared by groups of heads (GQA): {0}, not {1}").format(
+                self.tr("groups of heads share keys (GQA): {0} instead of {1}").format(
                     short_bytes(figure.formula_bytes),
                     short_bytes(figure.formula_bytes * figure.mha_factor),
                 )
@@ -108,20 +106,16 @@ class LayersPage(ChartPairPage):
         text = self.tr("Layer {0} ({1}): {2}").format(layer, tr(kind), bytes_text(size))
         full = figure.layer_formula[layer] if layer < len(figure.layer_formula) else np.nan
         if kind in figures.STATES:
-            return text + "\n" + self.tr("a state of fixed size, however many tokens were read")
+            return text + "\n" + self.tr("fixed size, however many tokens were read")
         if np.isnan(full) or size == full:
             return text
-        return (
-            text
-            + "\n"
-            + self.tr("with every token kept it would be {0}").format(bytes_text(int(full)))
-        )
+        return text + "\n" + self.tr("with every token kept: {0}").format(bytes_text(int(full)))
 
     def _growth_tip(self, step: int) -> str:
         assert self._figure is not None
         held = self._figure.growth[step]
-        text = self.tr("After step {0}: {1} for {2} tokens").format(
-            step, bytes_text(held.total), f"{held.tokens:,}"
+        text = self.tr("After token {0}: {1} for {2} positions").format(
+            step + 1, bytes_text(held.total), f"{held.tokens:,}"
         )
         if len(self._figure.kinds) == 1:
             return text
@@ -167,6 +161,7 @@ def _growth_columns(figure: CacheFigure, legend: Sequence[LegendEntry]) -> Colum
     return Columns(
         table.sum(axis=1),
         ("prefill",),
+        first=1,
         parts=[
             Part(tr(kind), table[:, i], KIND_COLOURS.get(kind, "rest"))
             for i, kind in enumerate(figure.kinds)

@@ -19,11 +19,11 @@ class KvCachePanel(PagedPanel):
     ID = "kv-cache"
     TITLE = QT_TRANSLATE_NOOP("KvCachePanel", "KV cache")
     EXPLANATION = QT_TRANSLATE_NOOP(
-        "KvCachePanel", "Bytes of saved keys and values, measured, beside the formula"
+        "KvCachePanel", "Memory of the stored keys and values: measured and by formula"
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "KvCachePanel",
-        "Type a prompt and press Step (Space): the keys and values that the model saves show here.",
+        "Type a prompt and press Step (Space) to see the keys and values that the model stores.",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:

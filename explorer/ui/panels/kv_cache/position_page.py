@@ -36,8 +36,9 @@ class PositionPage(Page):
         self._slot = forms.spin(self.tr("Position"), 0, 0, 0)
         self._slot.valueChanged.connect(self._show)
         self._read = QPushButton(self.tr("Read values"))
-        self._read.setToolTip(self.tr("Keys are recorded in every pass; values are not: they are "
-                                      "read off the engine's cache"))  # fmt: skip
+        self._read.setToolTip(
+            self.tr("Keys are recorded in every pass. Values are read from the cache on request.")
+        )
         self._read.clicked.connect(lambda: session.read_slot(self._slot.value()))
         self._words = ElidedLabel()
         self.view = StripsView(theme, self._tip)
@@ -101,11 +102,13 @@ class PositionPage(Page):
         assert state.trace is not None
         slot = self._slot.value()
         if len(self._rows) > 1:
-            text = self.tr("position {0} {1}")
+            text = self.tr("Position {0} {1}")
         elif not state.trace.request.uses_cache:
-            text = self.tr("position {0} {1}: without a cache values are not kept")
+            text = self.tr("Position {0} {1}: values are not stored without a cache")
         else:
-            text = self.tr("position {0} {1}: values are not recorded, Read values asks the engine")
+            text = self.tr(
+                "Position {0} {1}: values are not stored. Click “Read values” to compute them."
+            )
         return text.format(slot, tokens.visible(state.trace.tokens[slot].raw))
 
     def _tip(self, row: int, layer: int, head: int) -> str:
@@ -114,7 +117,7 @@ class PositionPage(Page):
         if part is None:
             return self.tr("Layer {0}: {1}").format(layer, strips.reasons[layer])
         numbers = part[head]
-        return self.tr("Layer {0}, KV head {1}: {2} numbers from {3} to {4}, length {5}").format(
+        return self.tr("Layer {0}, KV head {1}: {2} numbers from {3} to {4}, norm {5}").format(
             layer, head, len(numbers), f"{numbers.min():.3g}", f"{numbers.max():.3g}",
             f"{np.linalg.norm(numbers):.3g}",
         )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
+from explorer.figures.cost.cache import WINDOWED, CacheFigure, short_bytes
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 
 KIND_COLOURS = {
@@ -26,5 +27,33 @@ _NAMES = (
 )
 
 
+translate = QCoreApplication.translate
+
+
 def tr(text: str) -> str:
     return QCoreApplication.translate("cache", text)
+
+
+def verdict(figure: CacheFigure) -> str:
+    """The bytes measured, and whether the formula agrees, in one line."""
+    measured = translate("cache", "{0} bytes measured").format(f"{figure.measured_bytes:,}")
+    state = figure.state_bytes
+    if state and not figure.formula_bytes_per_token:
+        return translate("cache", "{0}: recurrent state of fixed size").format(measured)
+    if figure.agrees and state:
+        text = translate("cache", "{0} = formula + {1} of fixed state")
+        return text.format(measured, short_bytes(state))
+    if figure.agrees:
+        return translate("cache", "{0} = formula").format(measured)
+    difference = figure.measured_bytes - state - figure.formula_bytes
+    if difference > 0:
+        said = translate("cache", "{0}, {1} above the formula")
+    else:
+        said = translate("cache", "{0}, {1} below the formula")
+    said = said.format(measured, short_bytes(abs(difference)))
+    windowed = sum(kind in WINDOWED for kind in figure.layer_kinds)
+    if difference < 0 and windowed == 1:
+        said += translate("cache", ": 1 layer keeps only a window")
+    elif difference < 0 and windowed:
+        said += translate("cache", ": {0} layers keep only a window").format(windowed)
+    return said

@@ -46,7 +46,7 @@ def cache_rows(recipe: Recipe, tr: Tr) -> Iterator[Sequence[str]]:
     """KV bytes per token by dtype, and for a thousand tokens."""
     if not any(recipe.kv_bytes_per_token.values()):
         return
-    yield tr("kept as"), tr("bytes a token"), tr("1,000 tokens")
+    yield tr("stored as"), tr("bytes per token"), tr("1,000 tokens")
     for dtype, size in recipe.kv_bytes_per_token.items():
         yield dtype, f"{size:,}", bytes_text(size * 1000)
 
@@ -93,10 +93,10 @@ def capabilities(found: Sequence[Capability], theme: Theme, tr: Tr) -> str:
 def tested(card: ModelCard, tr: Tr) -> str:
     """The head of what the self-test found: when that was."""
     if card.tested:
-        return tr("What works on this model (tested on {0}; nothing has changed since)").format(
+        return tr("Features that work on this model (tested on {0}; unchanged since)").format(
             sentences.name(card.tested)
         )
-    return tr("What works on this model (tested when it was opened)")
+    return tr("Features that work on this model (tested when it was opened)")
 
 
 def _marked(good: bool, words: str, theme: Theme, tr: Tr) -> str:
@@ -127,11 +127,11 @@ def token_lines(card: ModelCard, tr: Tr) -> list[str]:
     return [
         line
         for line in (
-            tr("The start of a text: {0}").format(card.bos_policy) if card.bos_policy else "",
+            tr("Start token: {0}").format(card.bos_policy) if card.bos_policy else "",
             tr("Padding: {0}").format(_sentence(card.pad_note)) if card.pad_note else "",
-            tr("Ids that end a run: {0}.").format(ends)
+            tr("End tokens: {0}.").format(ends)
             if ends
-            else tr("No id ends a run: it goes on until you pause it."),
+            else tr("This model has no end token. A run continues until you pause it."),
             _missing(card, tr),
         )
         if line
@@ -143,6 +143,6 @@ def _missing(card: ModelCard, tr: Tr) -> str:
         return ""
     names = ", ".join(f"0x{byte:02X}" for byte in card.missing_bytes[:24])
     more = ", …" if len(card.missing_bytes) > 24 else ""
-    return tr("{0} byte values that the vocabulary cannot spell: {1}{2}.").format(
+    return tr("{0} byte values are missing from the vocabulary: {1}{2}.").format(
         len(card.missing_bytes), names, more
     )

@@ -26,12 +26,12 @@ class ModelPanel(Panel):
     BESIDE = "attention"
     TITLE = QT_TRANSLATE_NOOP("ModelPanel", "Model")
     EXPLANATION = QT_TRANSLATE_NOOP(
-        "ModelPanel", "How this model is built, counted from its config, and what works on it"
+        "ModelPanel", "The model's architecture, from its config, and the features that work on it"
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "ModelPanel",
-        "Choose a model at the top left: how it is built and what works on it shows here. "
-        "Then type a prompt and press Step (Space).",
+        "Choose a model at the top left to see its architecture and features. Then "
+        "type a prompt and press Step (Space).",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -54,12 +54,12 @@ class ModelPanel(Panel):
         for key, title in (
             ("source", ""),
             ("warnings", self.tr("Worth knowing")),
-            ("recipe", self.tr("How it is built")),
-            ("compare", self.tr("The same design, scaled")),
-            ("cache", self.tr("What the KV cache takes")),
+            ("recipe", self.tr("Architecture")),
+            ("compare", self.tr("Other sizes of the same design")),
+            ("cache", self.tr("KV cache size")),
             ("works", ""),
             ("modes", self.tr("Engine modes (menu Run)")),
-            ("tokens", self.tr("How it reads text")),
+            ("tokens", self.tr("Tokenizer")),
         ):
             self._bodies[key] = self._section(title)
         self._column.addStretch(1)
@@ -134,7 +134,8 @@ class ModelPanel(Panel):
         if recipe is None:
             words = self._problem or (
                 self.tr("Reading the config…") if self._open
-                else self.tr("A saved session holds no recipe; open its model to read it.")
+                else self.tr("A saved session does not contain the architecture. Open its model to "
+                "see it.")
             )  # fmt: skip
             self._put("recipe", card_text.paragraphs([words]))
             self._put("compare", "")

@@ -62,11 +62,11 @@ class Mistakes(QScrollArea):
         column = QVBoxLayout(page)
         column.setContentsMargins(4, 6, 4, 4)
         column.setSpacing(2)
-        column.addWidget(_heading(self.tr("In the run: open the Batch tab to see it happen")))
+        column.addWidget(_heading(self.tr("Mistakes in the run (see the Batch tab)")))
         for switch in self.fed.values():
             switch.box.toggled.connect(self.fedChanged)
             column.addWidget(switch)
-        column.addWidget(_heading(self.tr("In the loss: open the Loss tab")))
+        column.addWidget(_heading(self.tr("Mistakes in the loss (see the Loss tab)")))
         for switch in self.loss.values():
             switch.box.toggled.connect(self.lossChanged)
             column.addWidget(switch)

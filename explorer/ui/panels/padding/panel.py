@@ -48,12 +48,13 @@ class PaddingPanel(Panel):
     TITLE = QT_TRANSLATE_NOOP("PaddingPanel", "Padding")
     BESIDE = "attention"
     EXPLANATION = QT_TRANSLATE_NOOP(
-        "PaddingPanel", "Prompts of different lengths in one batch, beside each run alone"
+        "PaddingPanel",
+        "Prompts of different lengths in one batch, compared with each one run alone",
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "PaddingPanel",
-        "Open a model at the top left: then run a few prompts here as one padded batch. "
-        "Step (Space) and Run above are for the single prompt.",
+        "Open a model at the top left. Then run several prompts here as one padded "
+        "batch. Step (Space) and Run apply to the single prompt above.",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -107,9 +108,11 @@ class PaddingPanel(Panel):
         self._sides.button(1).setChecked(True)
         self._sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
         self._extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)
-        self._extra.setToolTip(self.tr("Padding slots beyond what the longest prompt needs"))
+        self._extra.setToolTip(self.tr("Extra padding positions beyond the longest prompt"))
         self._steps = self._spin(row, self.tr("steps"), 1, _MOST_STEPS)
-        self._steps.setToolTip(self.tr("Passes: the first is the prefill, each picks a token"))
+        self._steps.setToolTip(
+            self.tr("Number of passes. The first is the prefill; each chooses one token.")
+        )
         self._progress = QProgressBar()
         self._progress.setTextVisible(False)
         self._progress.setFixedWidth(60)
@@ -122,7 +125,7 @@ class PaddingPanel(Panel):
         self._run.clicked.connect(self._on_run)
         # In a place of its own: a second click on "Run batch" must not end what the first began.
         self._cancel = QPushButton(self.tr("Cancel"))
-        self._cancel.setToolTip(self.tr("Stop the batch; the results shown stay"))
+        self._cancel.setToolTip(self.tr("Stop the batch. The results shown are kept."))
         self._cancel.setEnabled(False)
         self._cancel.clicked.connect(self.session.cancel)
         row.addWidget(self._run)
@@ -155,16 +158,16 @@ class PaddingPanel(Panel):
         page = GridPage(
             self.theme,
             self.tr("What this batch shows"),
-            self.tr("The padded batch, a block a prompt"),
+            self.tr("The padded batch, one block per prompt"),
         )
         page.picked.connect(self._select)
         self._look = QPushButton()
         self._look.clicked.connect(self._look_at_attention)
         self._look.setToolTip(
             self.tr(
-                "Put this prompt, with its padding, in place of the main run's prompt and read it: "
-                "the Attention panel shows its maps, padding hatched. Undo brings the earlier run "
-                "back."
+                "Make this prompt, with its padding, the main run. The Attention panel "
+                "then shows its maps, with padding hatched. Undo restores the earlier "
+                "run."
             )
         )
         return page
@@ -206,9 +209,9 @@ class PaddingPanel(Panel):
         count = self.mistakes.count
         self.tabs.setTabText(
             2,
-            self.tr("Wrong on purpose ({0})").format(count)
+            self.tr("Deliberate mistakes ({0})").format(count)
             if count
-            else self.tr("Wrong on purpose"),
+            else self.tr("Deliberate mistakes"),
         )
 
     @property
@@ -229,7 +232,7 @@ class PaddingPanel(Panel):
         if self.stale and self._running:
             text = self.tr("Running. Earlier results: {0}.")
         elif self.stale:
-            text = self.tr("Out of date, press Run batch. Results: {0}.")
+            text = self.tr("Settings have changed. Press Run batch. Results: {0}.")
         self._made.setText(text.format(figures.made_with(self._result)))
         look = "warning" if self.stale else "muted"
         if self._made.property("look") != look:
@@ -273,7 +276,7 @@ class PaddingPanel(Panel):
         if pads or not shifted:
             wrong = losses.mean(result, pads=pads, shifted=shifted)
             words.append(
-                self.tr("Wrong on purpose: {0} nats over {1} targets.").format(
+                self.tr("With the mistake: {0} nats over {1} targets.").format(
                     f"{wrong.nats:.4f}", wrong.targets
                 )
             )
@@ -282,8 +285,8 @@ class PaddingPanel(Panel):
             losses.blocks(result, result.vocabulary, pads=pads, shifted=shifted)
         )
         note = self.tr(
-            "A target counts if it and the slot it is predicted from are both real. Colours go "
-            "from 0 (dark) to a blind guess among {0} tokens (bright)."
+            "A target counts if it and the token before it are both real (not "
+            "padding). Colours: 0 (dark) to a uniform guess among {0} tokens (bright)."
         ).format(f"{result.vocabulary:,}")
         self._loss.show_result(result, note, pads=pads, shifted=shifted)
 

@@ -39,14 +39,14 @@ class PromptList(QWidget):
         super().__init__(parent)
         intro = QLabel(
             self.tr(
-                "One prompt a line, of different lengths: a batch is a rectangle, so the shorter "
-                "ones are filled up with padding."
+                "One prompt per line, of different lengths. A batch is a rectangle, so "
+                "padding fills up the shorter prompts."
             )
         )
         intro.setWordWrap(True)
         intro.setProperty("look", "muted")
         self.edit = QPlainTextEdit("\n".join(EXAMPLES))
-        self.edit.setAccessibleName(self.tr("Prompts of the batch, one a line"))
+        self.edit.setAccessibleName(self.tr("Prompts of the batch, one per line"))
         self.edit.setTabChangesFocus(True)
         FilesGoBy(self.edit)
         self.setAcceptDrops(True)
@@ -58,7 +58,7 @@ class PromptList(QWidget):
         self._chat.toggled.connect(self.chatChanged)
         self.offer_chat(False)
         load = QPushButton(self.tr("From a file…"))
-        load.setToolTip(self.tr("A text file with a prompt a line, or a JSON list of strings"))
+        load.setToolTip(self.tr("A text file with one prompt per line, or a JSON list of strings"))
         load.clicked.connect(self._ask_file)
         below = Flow(first_grows=True)
         for part in (self._count, self._chat, load):
@@ -91,7 +91,7 @@ class PromptList(QWidget):
             self._chat.setChecked(False)
         self._chat.setEnabled(offered)
         self._chat.setToolTip(
-            self.tr("Put each prompt through the model's chat template, as one user message")
+            self.tr("Send each prompt as one user message in the chat template")
             if offered
             else self.tr("This model has no chat template")
         )
@@ -104,8 +104,8 @@ class PromptList(QWidget):
             if broken is not None:
                 raise PromptListError(
                     self.tr(
-                        "Prompt {0} holds a line break, which this list can't show; the batch "
-                        "command runs such a file."
+                        "Prompt {0} contains a line break, which this list can't show. "
+                        "Use the batch command for such a file."
                     ).format(broken)
                 )
         except PromptListError as error:
@@ -123,7 +123,7 @@ class PromptList(QWidget):
 
     def _ask_file(self) -> None:
         name, _ = QFileDialog.getOpenFileName(
-            self, self.tr("Prompts, one a line"), "", self.tr("Prompts (*.txt *.json);;All (*)")
+            self, self.tr("Prompts, one per line"), "", self.tr("Prompts (*.txt *.json);;All (*)")
         )
         if name:
             self.open_file(name)
@@ -132,6 +132,6 @@ class PromptList(QWidget):
         count = len(self.prompts())
         words = self.tr("1 prompt") if count == 1 else self.tr("{0} prompts").format(count)
         if count > MOST_ROWS:
-            words = self.tr("{0} prompts: {1} at most").format(count, MOST_ROWS)
+            words = self.tr("{0} prompts (at most {1})").format(count, MOST_ROWS)
         self._count.setText(words)
         self.changed.emit()

@@ -27,7 +27,7 @@ class CacheComparisonPage(ChartPairPage):
 
     ID = "cache-comparison"
     FORMER_ID = "BothWaysPage"
-    TITLE = QT_TRANSLATE_NOOP("CacheComparisonPage", "Cache on and off")
+    TITLE = QT_TRANSLATE_NOOP("CacheComparisonPage", "With and without cache")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -36,9 +36,9 @@ class CacheComparisonPage(ChartPairPage):
         self._asked = False
         self._tokens = forms.spin(self.tr("New tokens"), 1, _MOST_TOKENS, 20)
         self._tokens.setFixedWidth(round(62 * unit(self)))
-        self._run = QPushButton(self.tr("Run both ways"))
+        self._run = QPushButton(self.tr("Compare"))
         self._run.setToolTip(
-            self.tr("Generate from the prompt with the cache and without it, pass by pass in turn")
+            self.tr("Generate from the prompt with and without the cache, alternating pass by pass")
         )
         self._run.clicked.connect(self.run)
         self._progress = QProgressBar()
@@ -58,10 +58,10 @@ class CacheComparisonPage(ChartPairPage):
         self.charts = ChartPair(
             Chart(theme, self._tip),
             Chart(theme, self._tip),
-            (self.tr("Positions by step"), self.tr("Time by step")),
+            (self.tr("Positions by token"), self.tr("Time by token")),
         )
-        self.charts.first.setAccessibleName(self.tr("Positions per step, both ways"))
-        self.charts.second.setAccessibleName(self.tr("Time per step, both ways"))
+        self.charts.first.setAccessibleName(self.tr("Positions per token, with and without cache"))
+        self.charts.second.setAccessibleName(self.tr("Time per token, with and without cache"))
         rows = QVBoxLayout(self)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(1)
@@ -95,7 +95,9 @@ class CacheComparisonPage(ChartPairPage):
     def show_state(self, new: State) -> str | None:
         if new.card is None and new.trace is None:
             self._runs = None
-            return self.tr("Open a model and type a prompt: the cache can be tried out here.")
+            return self.tr(
+                "Open a model and type a prompt to compare runs with and without the cache."
+            )
         self._asked = self._asked and new.status.activity == "running"
         self._show_progress(self._asked)
         if new.status.fraction is not None:
@@ -131,7 +133,7 @@ class CacheComparisonPage(ChartPairPage):
         uncached: Sequence[float], cached: Sequence[float],
     ) -> Figure:  # fmt: skip
         """Both ways of one generation: squares and dots, never told apart by colour alone."""
-        steps = np.arange(len(cached), dtype=np.float64)
+        steps = np.arange(1, len(cached) + 1, dtype=np.float64)
         top = max(*uncached, *cached, 0.0) or 1.0
         ways: tuple[tuple[str, Sequence[float], str, Dots], ...] = (
             (self.tr("no cache"), uncached, "recompute", "square"),
@@ -142,10 +144,10 @@ class CacheComparisonPage(ChartPairPage):
             for way, values, colour, dots in ways
         ]
         return Figure(
-            x=Axis(self.tr("step"), whole=True),
+            x=Axis(self.tr("token"), whole=True),
             y=Axis(name, words, switch=True, least=min(*filter(None, (*uncached, *cached)), top)),
             places=steps,
-            x_range=(-0.5, len(steps) - 0.5),
+            x_range=(0.5, len(steps) + 0.5),
             y_range=(0.0, top * 1.08),
             lines=lines,
             notes=[
@@ -158,30 +160,37 @@ class CacheComparisonPage(ChartPairPage):
     def _summary(self) -> str:
         runs = self._runs
         if runs is None:
-            return self.tr("The prompt on screen, continued both ways: the tokens are the same, "
-                           "the work is not.")  # fmt: skip
-        text = self.tr("{0} positions without a cache, {1} with it; {2} against {3}").format(
-            f"{sum(runs.uncached_positions):,}", f"{sum(runs.cached_positions):,}",
-            ms_text(sum(runs.uncached_ms)), ms_text(sum(runs.cached_ms)),
-        )  # fmt: skip
-        if runs.same_tokens:
-            return f"{text}; {self.tr('the same tokens')}"
-        return f"{text}; {self.tr('the two ways chose different tokens')}"
+            return self.tr(
+                "Generates the same tokens with and without the cache, and compares the work."
+            )
+        text = self.tr(
+            "Positions: {0} without a cache, {1} with it. Time: {2} without, {3} with"
+        ).format(
+            f"{sum(runs.uncached_positions):,}",
+            f"{sum(runs.cached_positions):,}",
+            ms_text(sum(runs.uncached_ms)),
+            ms_text(sum(runs.cached_ms)),
+        )
+        same = self.tr("the same tokens") if runs.same_tokens else self.tr("different tokens")
+        return f"{text}; {same}"
 
     def _tip(self, step: int) -> str:
         assert self._runs is not None
-        return self.tr("Step {0}: {1} positions in {2} without a cache, {3} in {4} with it").format(
-            step,
-            f"{self._runs.uncached_positions[step]:,}", ms_text(self._runs.uncached_ms[step]),
-            f"{self._runs.cached_positions[step]:,}", ms_text(self._runs.cached_ms[step]),
-        )  # fmt: skip
+        text = self.tr("Token {0}: {1} positions in {2} without a cache, {3} in {4} with it")
+        return text.format(
+            step + 1,
+            f"{self._runs.uncached_positions[step]:,}",
+            ms_text(self._runs.uncached_ms[step]),
+            f"{self._runs.cached_positions[step]:,}",
+            ms_text(self._runs.cached_ms[step]),
+        )
 
     def views(self) -> Mapping[str, View]:
         if self._runs is None:
             return {}
         return {
-            self.tr("Positions, cache on and off"): View(self.charts.first, self._table),
-            self.tr("Time, cache on and off"): View(self.charts.second, self._table),
+            self.tr("Positions, with and without cache"): View(self.charts.first, self._table),
+            self.tr("Time, with and without cache"): View(self.charts.second, self._table),
         }
 
     def _table(self) -> Iterator[Sequence[object]]:

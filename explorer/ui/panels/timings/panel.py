@@ -18,9 +18,9 @@ class TimingsPanel(PagedPanel):
 
     ID = "timings"
     TITLE = QT_TRANSLATE_NOOP("TimingsPanel", "Timings")
-    EXPLANATION = QT_TRANSLATE_NOOP("TimingsPanel", "Milliseconds of each pass, as measured")
+    EXPLANATION = QT_TRANSLATE_NOOP("TimingsPanel", "Measured time of each pass")
     EMPTY = QT_TRANSLATE_NOOP(
-        "TimingsPanel", "Type a prompt and press Step (Space): the time of each pass shows here."
+        "TimingsPanel", "Type a prompt and press Step (Space) to see the time of each pass."
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:

@@ -26,7 +26,7 @@ class PassesPage(ChartPairPage):
 
     ID = "passes"
     FORMER_ID = "PassesPage"
-    TITLE = QT_TRANSLATE_NOOP("PassesPage", "Passes")
+    TITLE = QT_TRANSLATE_NOOP("PassesPage", "Per pass")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class PassesPage(ChartPairPage):
         self._figure: TimingFigure | None = None
         up = Axis(self.tr("time"), ms_text)
         self._passes = passes = ColumnChart(
-            theme, Axis(self.tr("step"), whole=True), up, self._pass_tip
+            theme, Axis(self.tr("token"), whole=True), up, self._pass_tip
         )
         passes.setAccessibleName(self.tr("Time of each pass"))
         passes.picked.connect(lambda step: session.select(step=step))
@@ -43,9 +43,9 @@ class PassesPage(ChartPairPage):
         )
         layers.setAccessibleName(self.tr("Time of each layer in the selected pass"))
         layers.picked.connect(self._pick_layer)
-        tip = self.tr("Median of the passes after the prefill, warm-up left out; "
-                      "half of them lie between the two figures")  # fmt: skip
-        names = self.tr("Time by step"), self.tr("Time by layer")
+        tip = self.tr("Median of the passes after the prefill, without warm-up. Half of the passes "
+        "lie between the two times.")  # fmt: skip
+        names = self.tr("Time by token"), self.tr("Time by layer")
         self.set_charts(ChartPair(passes, layers, names, tip))
 
     def needs(self, old: State, new: State) -> bool:
@@ -70,7 +70,7 @@ class PassesPage(ChartPairPage):
 
     def views(self) -> Mapping[str, View]:
         return {
-            self.tr("Time by step"): View(self.charts.first, self._pass_table),
+            self.tr("Time by token"): View(self.charts.first, self._pass_table),
             self.tr("Time by layer"): View(self.charts.second, self._layer_table),
         }
 
@@ -145,6 +145,7 @@ def _pass_columns(
         hollow=frozenset(i for i, p in enumerate(passes) if p.warm_up),
         cap=cap(values),
         level=None if floor is None else floor.floor_ms,
+        first=1,
         level_words=words.level(floor),
         legend=legend,
     )

@@ -28,7 +28,7 @@ class StepsPage(TwinPage):
 
     ID = "steps"
     FORMER_ID = "StepsPage"
-    TITLE = QT_TRANSLATE_NOOP("StepsPage", "Whole steps")
+    TITLE = QT_TRANSLATE_NOOP("StepsPage", "Per step")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -36,15 +36,17 @@ class StepsPage(TwinPage):
         self._figure: TimingFigure | None = None
         self._index = 0
         self._names = (
-            self.tr("pass"), self.tr("capture"), self.tr("pick"), self.tr("hand over"),
+            self.tr("pass"), self.tr("capture"), self.tr("sampling"), self.tr("transfer"),
             self.tr("display"),
         )  # fmt: skip
-        steps = ColumnStrip(theme, self.tr("step"), ms_text, self._step_tip)
-        steps.setAccessibleName(self.tr("Time of each step from the wish to its picture"))
+        steps = ColumnStrip(theme, self.tr("token"), ms_text, self._step_tip)
+        steps.setAccessibleName(
+            self.tr("Time of each step, from your command to the finished display")
+        )
         steps.picked.connect(lambda step: session.select(step=step))
         parts = ColumnStrip(theme, self.tr("parts of the step"), ms_text, self._part_tip)
         parts.setAccessibleName(self.tr("Parts of the selected step"))
-        tip = self.tr("From the wish for the step until all of it was painted")
+        tip = self.tr("From your command until everything is displayed")
         self.set_charts(TwinCharts(theme, steps, parts, tip))
 
     def needs(self, old: State, new: State) -> bool:
@@ -66,28 +68,28 @@ class StepsPage(TwinPage):
 
     def views(self) -> Mapping[str, View]:
         return {
-            self.tr("Whole steps"): View(self.charts.first, self._table),
+            self.tr("Per step"): View(self.charts.first, self._table),
             self.tr("Parts of the step"): View(self.charts.second, self._part_table),
         }
 
     def _headline(self, one: TimedPass) -> str:
         if one.step_ms is None:
-            return self.tr("Step {0}: {1}").format(one.index, self._missing(one))
-        return self.tr("Step {0}: {1} from the wish to the picture").format(
-            one.index, ms_text(one.step_ms)
+            return self.tr("Token {0}: {1}").format(one.index + 1, self._missing(one))
+        return self.tr("Token {0}: {1} from command to display").format(
+            one.index + 1, ms_text(one.step_ms)
         )
 
     def _missing(self, one: TimedPass) -> str:
         """Why the whole of a step is not known."""
         if one.lap is None:
-            return self.tr("it did not run in this window, so its display was not measured")
-        return self.tr("its display is not measured: the next step came first")
+            return self.tr("display not measured (it did not run in this window)")
+        return self.tr("display not measured (the next token came first)")
 
     def _line(self, one: TimedPass) -> str:
         if one.step_ms is None:
             return self._words(one)
         share = one.whole_ms / one.step_ms
-        return self.tr("pass, capture and display are {0} of it").format(percent(share))
+        return self.tr("pass, capture and display: {0} of it").format(percent(share))
 
     def _words(self, one: TimedPass) -> str:
         """Its parts, with figures."""
@@ -135,6 +137,7 @@ def _step_columns(figure: TimingFigure) -> StripColumns:
         parts=tuple(StripPart(table[:, i], colour) for i, colour in enumerate(_PARTS)),
         hollow=frozenset(i for i, p in enumerate(passes) if p.warm_up),
         cap=cap(values),
+        names=[str(p.index + 1) for p in passes],
     )
 
 

@@ -16,7 +16,7 @@ PIECE_WORDS = {
     "layer rest": QT_TRANSLATE_NOOP("timings", "norms and adds"),
     "norm": QT_TRANSLATE_NOOP("timings", "final norm"),
     "head": QT_TRANSLATE_NOOP("timings", "head"),
-    "rest": QT_TRANSLATE_NOOP("timings", "the rest"),
+    "rest": QT_TRANSLATE_NOOP("timings", "other"),
 }
 PHASE_WORDS = {
     "prefill": QT_TRANSLATE_NOOP("timings", "prefill"),
@@ -36,54 +36,56 @@ def speed(figure: TimingFigure) -> str:
     if figure.prefill_ms is not None:
         read = figure.prefill_tokens
         tokens = tr("1 token") if read == 1 else tr("{0} tokens").format(f"{read:,}")
-        parts.append(tr("Prefill of {0} {1}").format(tokens, ms_text(figure.prefill_ms)))
+        parts.append(tr("Prefill of {0}: {1}").format(tokens, ms_text(figure.prefill_ms)))
     decode = figure.decode
     if decode is not None and figure.tokens_per_second is not None:
         parts.append(
-            tr("then {0} each ({1}/s)").format(
+            tr("then {0} per token ({1}/s)").format(
                 ms_text(decode.median), f"{figure.tokens_per_second:.3g}"
             )
         )
         if decode.count >= 4:
             parts.append(
-                tr("half of them {0}–{1}").format(f"{decode.low:.3g}", ms_text(decode.high))
+                tr("middle half: {0}–{1}").format(f"{decode.low:.3g}", ms_text(decode.high))
             )
     return ", ".join(parts)
 
 
 def positions(figure: TimingFigure) -> str:
     """What went through the model so far, and what it would be without a cache."""
-    so_far = tr("{0} processed").format(_read(figure.positions))
+    so_far = tr("{0} computed").format(_read(figure.positions))
     if len(figure.passes) == 1:
         return so_far  # the cache has saved nothing yet
-    without = tr("without a cache it would be {0}").format(f"{figure.positions_without_cache:,}")
+    without = tr("without a cache: {0}").format(f"{figure.positions_without_cache:,}")
     return f"{so_far}; {without}"
 
 
 def bound(figure: TimingFigure, floor: Traffic | None) -> str:
     """How near decode is to what reading the weights takes."""
     if floor is None:
-        return tr("no memory bound yet")
+        return tr("memory limit not measured yet")
     least = ms_text(floor.floor_ms)
     if figure.decode is None or figure.passes[-1].phase != "decode":
-        return tr("memory bound {0}").format(least)
+        return tr("memory limit {0}").format(least)
     times = f"{figure.decode.median / floor.floor_ms:.3g}"
-    return tr("memory bound {0}: decode takes {1} times that").format(least, times)
+    return tr("memory limit {0}; decode takes {1} times as long").format(least, times)
 
 
 def one_pass(one: TimedPass) -> str:
     """A pass and its pieces, a line each."""
     lines = [
-        tr("Step {0}, {1} of {2}: {3}").format(
-            one.index, tr(PHASE_WORDS[one.phase]), _read(one.positions), ms_text(one.forward_ms)
+        tr("Token {0}, {1} of {2}: {3}").format(
+            one.index + 1, tr(PHASE_WORDS[one.phase]), _read(one.positions), ms_text(one.forward_ms)
         ),
         pieces(one),
-        tr("copying queries and keys out: {0} on top").format(ms_text(one.capture_ms)),
+        tr("recording queries and keys: {0} extra").format(ms_text(one.capture_ms)),
     ]
     if one.warm_up:
-        lines.append(tr("First pass after loading: warm-up, not the model's own speed."))
+        lines.append(
+            tr("First pass after loading (warm-up): slower than the model's normal speed.")
+        )
     if one.rebuilt_tokens:
-        lines.append(tr("The cache was rebuilt first: {0} positions.").format(one.rebuilt_tokens))
+        lines.append(tr("The cache was rebuilt first ({0} positions).").format(one.rebuilt_tokens))
     return "\n".join(filter(None, lines))
 
 
@@ -100,7 +102,7 @@ def pieces(one: TimedPass) -> str:
 def level(floor: Traffic | None) -> str:
     """What stands above the chart for the line."""
     if floor is None:
-        return tr("no memory bound yet")
+        return tr("memory limit not measured yet")
     return tr("┄ memory {0}").format(ms_text(floor.floor_ms))
 
 
@@ -109,7 +111,7 @@ def legend(figure: TimingFigure, phase: str) -> list[LegendEntry]:
     entries = [
         LegendEntry(tr("attention"), phase, ATTENTION),
         LegendEntry(tr("MLP"), phase, MLP),
-        LegendEntry(tr("the rest of the pass"), phase, OTHER),
+        LegendEntry(tr("other"), phase, OTHER),
     ]
     if not figure.split.has_parts:
         entries = [LegendEntry(tr("layers"), phase, OTHER)]

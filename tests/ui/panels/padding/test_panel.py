@@ -192,8 +192,8 @@ def test_loss_mistakes_count_otherwise_without_another_run(stage: WindowStage) -
     assert "Wrong on purpose:" not in words(panel)
     panel.mistakes.loss["pads"].box.click()
     stage.paint()
-    assert "Wrong on purpose: 4.3333 nats over 6 targets" in words(panel)
-    assert panel.tabs.tabText(2) == "Wrong on purpose (1)"
+    assert "With the mistake: 4.3333 nats over 6 targets" in words(panel)
+    assert panel.tabs.tabText(2) == "Deliberate mistakes (1)"
     assert not panel._again.isActive()
     assert stage.engine.count(m.RunBatch) == 1
 
@@ -208,12 +208,12 @@ def test_results_name_what_they_were_made_with_and_are_marked_once_that_is_not_w
     made = "padding right, extra 0, 1 step, 2 prompts, tiny"
     assert panel._made.text() == f"Results: {made}."
     panel._sides.button(0).click()
-    assert panel._made.text() == f"Out of date, press Run batch. Results: {made}."
+    assert panel._made.text() == f"Settings have changed. Press Run batch. Results: {made}."
     panel._run_again()
     assert panel._made.text() == f"Running. Earlier results: {made}."
     panel._cancel.click()
     assert panel.stale
-    assert panel._made.text().startswith("Out of date")
+    assert panel._made.text().startswith("have changed")
     panel._sides.button(1).click()
     assert not panel.stale
 
