@@ -18,10 +18,10 @@ from explorer.trace.trace import Trace
 DEFAULT_BYTES = 1 << 30
 SAME = 1e-4  # logits this close are the same pass
 REASON = (
-    "the queries and keys of this older pass were let go to save memory; "
-    "select the step in the window and the pass is run again"
+    "its queries and keys were deleted to save memory; "
+    "select its token in the window to compute them again"
 )
-RERUN_NOTE = "run again on request: its queries and keys had been let go to save memory"
+RERUN_NOTE = "computed again on request: its queries and keys had been deleted to save memory"
 
 
 def layer_bytes(step: Step) -> int:
@@ -82,7 +82,7 @@ def with_records(trace: Trace, index: int, fresh: Step) -> Trace:
     """
     old = trace.steps[index]
     if fresh.token_ids != old.token_ids or fresh.logits.shape != old.logits.shape:
-        raise ValueError(f"Step {index}, run again, differs from the one on screen.")
+        raise ValueError(f"Token {index + 1}, computed again, differs from this run.")
     apart = float(np.abs(fresh.logits - old.logits).max())
     note = RERUN_NOTE if apart <= SAME else f"{RERUN_NOTE}; its logits differ by up to {apart:.2g}"
     step = replace(old, layers=fresh.layers, hidden=fresh.hidden, note=note)

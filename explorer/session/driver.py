@@ -37,24 +37,26 @@ from explorer.trace.wire import messages as m
 ENDLESS = 1_000_000  # passes; the engine stops earlier by itself
 CANCELLED: dict[str, str] = {
     "load": "Cancelled: the model was not opened.",
-    "advance": "Cancelled: the run keeps its finished steps.",
-    "recapture": "Cancelled: the attention of this step was not computed again.",
+    "advance": "Cancelled. The run keeps its finished tokens.",
+    "recapture": "Cancelled: the attention of this token was not recomputed.",
     "check": "Cancelled: the self-check did not finish.",
     "compare": "Cancelled: the comparison was not computed.",
     "prefix": "Cancelled: the test did not finish.",
     "batch": "Cancelled: the batch did not finish.",
-    "draws": "Cancelled: the samples drawn so far are kept.",
+    "draws": "Cancelled. The samples so far are kept.",
     "search": "Cancelled: the search did not finish.",
     "cache runs": "Cancelled: the cache comparison did not finish.",
     "slot": "Cancelled: the values were not read.",
     "scores": "Cancelled: the prompt was not scored.",
-    "proof": "Cancelled: the last step was not computed again, and nothing was run.",
+    "proof": "Cancelled: the last token was not recomputed, and nothing was run.",
 }
+RUN_KEPT = "Your run is still here."
+RESTART = "Restart the engine to continue."
 UNREAD = "Cancelled before the prompt was read."
-UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run is back on screen."
+UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run was restored."
 KEEP_CHANGING = (
-    "The model's files keep changing: it was reopened twice, and they changed again. Your run is "
-    "still here. Wait until nothing writes to the files, then press Step."
+    "The model's files keep changing, even after reopening the model twice. Your run is still "
+    "here. Wait until nothing writes to the files, then press Step."
 )
 _REOPENINGS = 2  # in a row, because files had changed
 _SLOTS = 2048  # of the longest pass that is not done in chunks
@@ -118,8 +120,8 @@ class Driver:
                 self.load(loading.request, overtaken=loading.overtaken)
             self._after_load = waiting
         self._lease.store.set(
-            error="The engine did not stop when it was told to, so it was restarted. Your run is "
-            "still here. A tokenizer or chat template of the model may never finish."
+            error="The engine did not stop on request, so it was restarted. Your run is still "
+            "here. The model's tokenizer or chat template may never finish."
         )
 
     @property
@@ -249,9 +251,7 @@ class Driver:
         state = self._lease.store.state
         problem = encoding_problem(state.request.prompt)
         if problem or not state.request.model:
-            self._lease.store.set(
-                error=problem or "Open a model first: there is nothing to run yet."
-            )
+            self._lease.store.set(error=problem or "There is no model to run. Open a model first.")
             return
         if not self.running:
             self.start()
@@ -462,9 +462,11 @@ class Driver:
 
     def _on_lost(self, event: m.Lost) -> None:
         self._forget_engine()
+        kept = RUN_KEPT if self._lease.store.state.trace is not None else ""
+        words = " ".join(filter(None, (event.sentence, kept, RESTART)))
         self._lease.store.set(
-            status=Status(activity="lost", text=event.sentence),
-            error=event.sentence,
+            status=Status(activity="lost", text=words),
+            error=words,
             error_details="",
         )
 
@@ -511,8 +513,8 @@ class Driver:
             if [t.id for t in event.tokens] != [t.id for t in state.trace.prompt]:
                 self.cancel()
                 self._lease.store.set(
-                    error="This model reads the prompt as other tokens than the trace on screen "
-                    "holds; press reset to begin a new run."
+                    error="This model splits the prompt into different tokens than this run. Press "
+                    "Reset to start a new run."
                 )
             elif not state.trace.steps:  # nothing in it yet is of another opening
                 self._lease.store.set(trace=replace(state.trace, card=state.card))
@@ -549,7 +551,8 @@ class Driver:
         elif job.kind == "advance":
             self.cancel()
             self._lease.store.set(
-                error="The engine answered with a step out of order; press step to go on from here."
+                error="The engine answered out of order. Your run is still here. Press Step to "
+                "continue."
             )
 
     def _note_longer(self, job: Job, steps: int) -> None:

@@ -127,7 +127,9 @@ class Session:
     def set_mode(self, mode: str) -> None:
         """Open the model once more, in this mode; not while the engine has something to do."""
         if self.state.busy:
-            self._store.set(error="Pause or cancel the run first: then the mode can be changed.")
+            self._store.set(
+                error="The mode can't be changed during a run. Pause or cancel the run first."
+            )
         elif mode != self.state.request.mode or self.state.card is None:
             self.open_model(self.state.request.model, mode=mode)
 
@@ -296,14 +298,14 @@ class Session:
         self._driver.stop()
         trace, index = self.state.trace, self.state.step_index
         if trace is None or index is None:
-            self._store.set(error="There is no step yet whose token could be replaced.")
+            self._store.set(error="There is no generated token to replace yet. Press Step first.")
             return
         step = trace.steps[index]
         token = transitions.known_token(token_id, self.state)
         if token is None:
             self._store.set(
-                error=f"Token {token_id} is not among the most probable tokens of this step; "
-                "open its model to force any other."
+                error=f"Token {token_id} is not among the most likely tokens of this step. "
+                "Open its model to force any other."
             )
             return
         try:
@@ -351,9 +353,7 @@ class Session:
         """Put a branch on screen, whole or its first `steps` steps, looking at step `select`."""
         branch = self.state.branches.get(number)
         if branch is None or number in self.state.forgotten:
-            self._store.set(
-                error="This branch is gone: it was forgotten, or let go to save memory."
-            )
+            self._store.set(error="This branch was deleted, by you or to save memory.")
             return
         self._driver.stop()
         trace = branch.trace if steps is None else branch.trace.truncated(max(1, steps))

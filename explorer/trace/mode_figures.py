@@ -30,10 +30,10 @@ class ModeFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 def sentence(figures: ModeFigures) -> str:
     """What was measured, in one line."""
-    slower = "" if figures.gain < 1 else ", so it gains nothing here"
+    slower = "" if figures.gain < 1 else " (no gain here)"
     return (
-        f"{figures.gain:.2f} of exact mode's time per token{slower}; logits differ by "
-        f"{figures.max_logit_difference:.2g} at most, the same token wins in "
-        f"{figures.same_winner_steps} of {figures.steps} passes; ready after "
-        f"{figures.warm_up_s:.1f} s (measured {figures.measured})"
+        f"time per token {figures.gain:.2f} × exact mode{slower}; logits differ by at most "
+        f"{figures.max_logit_difference:.2g}; same top token in {figures.same_winner_steps} of "
+        f"{figures.steps} passes; ready after {figures.warm_up_s:.1f} s "
+        f"(measured {figures.measured})"
     )

@@ -8,8 +8,8 @@ Mode = Literal["exact", "fast", "rounded"]
 
 MODES: dict[Mode, str] = {
     "exact": "the library's own kernels",
-    "fast": "float32 as before, but single tokens go through this program's own kernels",
-    "rounded": "the fast kernels on weights rounded to float16: this changes the model's numbers",
+    "fast": "float32 as in exact mode, but decode uses this program's own kernels",
+    "rounded": "fast kernels on weights rounded to float16; this changes the model's numbers",
 }
 """Each mode in a few words; the first is the default."""
 

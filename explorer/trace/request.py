@@ -60,8 +60,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     def cache_reason(self) -> str:
         """Why the cache is on or off, as one plain sentence."""
         if not self.causal_mask:
-            return "off: without the causal mask a new token changes all earlier keys and values"
-        return "on" if self.cache else "off: switched off for this run"
+            return (
+                "off (without the causal mask, each new token changes all earlier keys and values)"
+            )
+        return "on" if self.cache else "off (switched off for this run)"
 
 
 class Stops(msgspec.Struct, frozen=True, kw_only=True):

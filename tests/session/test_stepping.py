@@ -190,7 +190,7 @@ def test_force_on_an_earlier_step_cuts_what_came_after(stage: Stage) -> None:
 
 def test_force_of_an_unknown_token_is_refused_in_words(stage: Stage) -> None:
     stage.loaded().session.force(12)
-    assert "no step yet" in stage.state.error
+    assert "no generated token" in stage.state.error
     stage.ran(1).session.force(35)
     assert "Token 35" in stage.state.error
     assert ids(stage.state) == [10]

@@ -32,7 +32,7 @@ def difference(masked: Map, unmasked: Map) -> Map:
     ValueError if the two are not of the same slots.
     """
     if masked.weights.shape != unmasked.weights.shape:
-        raise ValueError("The two runs have read different numbers of tokens; press step again.")
+        raise ValueError("The two runs have read different numbers of tokens. Press Step again.")
     weights = unmasked.weights - masked.weights
     kinds = np.maximum(masked.kinds, unmasked.kinds)
     for array in (weights, kinds):

@@ -128,11 +128,11 @@ def _refusal(records: Sequence[LayerRecord]) -> str:
         if record.kind == "absent":
             return record.reason or parts.NOT_RECORDED
         if record.kind == "map":
-            return "the model recorded its weights itself, and the scores behind them are not kept"
+            return "only the model's finished weights are recorded, not the scores behind them"
         if record.mask is not None and record.mask.kind == "values":
-            return "its mask carries values of its own, which cannot be told from the causal part"
+            return "its mask adds values that cannot be separated from the causal part"
         if record.bias is not None and len(records) > 1:
-            return "its scores carry a bias that is known only for the keys that were read"
+            return "its scores include a bias that is known only for the visible keys"
     return ""
 
 

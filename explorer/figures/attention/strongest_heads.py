@@ -76,5 +76,5 @@ def _why(query: int, key: int, masked: bool, recorded: bool) -> str:
     if not recorded:
         return parts.NOT_RECORDED
     if key > query:
-        return "a later token: the causal mask hides it"
-    return "no layer's mask or window lets it be read" if masked else ""
+        return "it is a later token, hidden by the causal mask"
+    return "the mask or window of every layer hides it" if masked else ""

@@ -21,10 +21,10 @@ TITLES = {
     "shift": "Do not shift the labels",
 }
 BREAKS = {
-    "pads": "Predictions of padding, and from padding, are averaged in: they say nothing about "
-    "the text.",
-    "shift": "Each token is scored against the slot that has just read it. A model trained so "
-    "learns to copy its input; the figure means nothing.",
+    "pads": "The average then includes predictions of padding and from padding. They say nothing "
+    "about the text.",
+    "shift": "Each token is then scored at its own position, where the model has just read it. "
+    "A model trained this way learns to copy its input.",
 }
 
 
@@ -104,13 +104,13 @@ def summary(result: BatchResult) -> str:
     """The right loss, and that it equals the rows alone."""
     right, alone = mean(result), mean_alone(result)
     if not right.targets:
-        return "Every prompt is a single token: there is nothing to predict, so there is no loss."
+        return "There is no loss: every prompt is a single token, so there is nothing to predict."
     gap = abs(right.nats - alone.nats)
     words = (
-        f"Loss: {right.nats:.4f} nats ({right.bits:.4f} bits), the mean over {right.targets} real "
-        f"targets. The rows alone give {alone.nats:.4f}"
+        f"Loss: {right.nats:.4f} nats ({right.bits:.4f} bits), averaged over {right.targets} real "
+        f"targets. The prompts run alone give {alone.nats:.4f}"
     )
-    return f"{words} (difference {gap:.2g})." if gap else f"{words}, too."
+    return f"{words} (difference {gap:.2g})." if gap else f"{words} as well."
 
 
 def effect_words(result: BatchResult, mistake: str) -> str:
@@ -118,9 +118,9 @@ def effect_words(result: BatchResult, mistake: str) -> str:
     right = mean(result)
     wrong = mean(result, pads=mistake == "pads", shifted=mistake != "shift")
     if not right.targets or math.isnan(wrong.nats):
-        return "Not measured: there is no number to compare."
+        return "Not measured: there is nothing to compare."
     if mistake == "pads" and wrong.targets == right.targets:
-        return "Measured: nothing changes, for there is no padding."
+        return "Measured: no change, because there is no padding."
     return (
         f"Measured: {wrong.nats:.3f} nats over {wrong.targets} targets instead of "
         f"{right.nats:.3f} over {right.targets}."
@@ -159,11 +159,11 @@ def _block(number: int, row: BatchRow, blind: float, pads: bool, shifted: bool) 
         GridLine(
             "target",
             tuple(_token(row, slot + shifted) for slot in slots),
-            "What should come next after the input above it",
+            "The token that follows the input above it",
         ),
         GridLine("nats", tuple(nats for nats, _ in scores), "surprisal, -ln p"),
         GridLine("bits", tuple(bits for _, bits in scores), "surprisal, -log2 p"),
-        GridLine("rank", tuple(ranks), "1 = the model's first choice") if shifted else None,
+        GridLine("rank", tuple(ranks), "1: the most likely token") if shifted else None,
     )
     return GridBlock(
         title=f"Prompt {number}: {words}",
@@ -175,7 +175,7 @@ def _block(number: int, row: BatchRow, blind: float, pads: bool, shifted: bool) 
 def _token(row: BatchRow, slot: int) -> Cell:
     token = row.tokens[slot]
     what = "" if row.real[slot] else ", padding"
-    tip = f"slot {slot}: {written(token)}, id {token.id}{what}"
+    tip = f"position {slot}: {written(token)}, id {token.id}{what}"
     text = elide(written(token), _LONGEST) if row.real[slot] else PAD
     return Cell(text, tip, token)
 
@@ -185,7 +185,7 @@ def _score(row: BatchRow, slot: int, nats: float, blind: float, shifted: bool) -
     real = _counts(row, slot, shifted)
     tip = _tip(row.scored[slot], row) if shifted else f"{nats:.4f} nats for the token just read"
     if not real:
-        tip += "\nnot part of the text: padding is counted here by mistake"
+        tip += "\npadding, counted here by mistake"
     mood: Mood = "plain" if real and shifted else "bad"
     level = min(1.0, max(0.0, nats / blind)) if math.isfinite(nats) else None
     return (
@@ -201,10 +201,10 @@ def _tip(scored: Scored, row: BatchRow) -> str:
         f"{scored.nats / NATS_PER_BIT:.4f} bits, {exact_percent(math.exp(-scored.nats))}, "
         f"rank {scored.rank + 1:,}"
         if math.isfinite(scored.nats)
-        else f"{written(target)}: the model gave no number here"
+        else f"{written(target)}: the model gave NaN or infinity here"
     ]
     if scored.top:
-        lines.append("The model's own choices:")
+        lines.append("Most likely tokens:")
         lines += [f"{written(one.token)}  {exact_percent(one.probability)}" for one in scored.top]
     return "\n".join(lines)
 

@@ -17,16 +17,16 @@ LAST_SLOT = "[:, -1]"
 PAD = "pad"  # in place of the padding token's own text, which may be long
 
 TITLES: dict[Mistake, str] = {
-    "readout": "Read the last slot, logits[:, -1]",
+    "readout": "Read the last position, logits[:, -1]",
     "positions": "Pass no position ids",
     "mask": "Pass no attention mask (all ones)",
 }
 BREAKS: dict[Mistake, str] = {
-    "readout": "The answer is taken from the last slot, whatever it holds. With right padding that "
-    "is a padding slot in every shorter row.",
-    "positions": "The model then numbers the slots, padding included. With left padding a prompt "
-    "no longer starts at position 0.",
-    "mask": "Padding is then read like text by every token that comes after it.",
+    "readout": "The answer is read at the last position. With right padding that is a padding "
+    "token in every shorter row.",
+    "positions": "Padding is then numbered like text. With left padding a prompt no longer starts "
+    "at position 0.",
+    "mask": "Every later token then attends to the padding as if it were text.",
 }
 
 
@@ -38,7 +38,9 @@ def blocks(result: BatchResult) -> tuple[GridBlock, ...]:
 def _block(result: BatchResult, number: int, row: BatchRow) -> GridBlock:
     last = len(row.tokens) - 1
     charts = (
-        _chart("run alone", "alone", "plain", row.alone, "What the prompt gives by itself."),
+        _chart(
+            "run alone", "alone", "plain", row.alone, "The prompt run on its own, without padding."
+        ),
         _read("at its last token", "here", row.at_last_real, result.tolerance),
         _read(f"at {LAST_SLOT}", LAST_SLOT, row.at_last_slot, result.tolerance),
     )
@@ -51,12 +53,12 @@ def _block(result: BatchResult, number: int, row: BatchRow) -> GridBlock:
             GridLine(
                 "mask",
                 tuple(_bit(row, slot) for slot in range(last + 1)),
-                "1 = may be read by later tokens, 0 = hidden from them",
+                "1: later tokens may attend to it. 0: it is masked.",
             ),
             GridLine(
                 "position",
                 tuple(_position(row, slot) for slot in range(last + 1)),
-                "The number that tells the model how far along a token is",
+                "Position id: tells the model where the token is in the text",
             ),
             GridLine("read", tuple(_mark(row, slot) for slot in range(last + 1))),
         ),
@@ -68,7 +70,7 @@ def _block(result: BatchResult, number: int, row: BatchRow) -> GridBlock:
 def verdict_words(row: BatchRow) -> str:
     """The verdict; a mistake that does not show is named as such."""
     if row.immune:
-        return "correct, the mistake does not show"
+        return "correct (the mistake has no effect)"
     return "correct" if row.verdict == "right" else row.verdict
 
 
@@ -77,7 +79,7 @@ def _token(row: BatchRow, slot: int) -> Cell:
     kind = "a token of the prompt" if row.real[slot] else "padding"
     return Cell(
         text=elide(written(token), _LONGEST) if row.real[slot] else PAD,
-        tip=f"slot {slot}: {written(token)}, id {token.id}, {kind}",
+        tip=f"position {slot}: {written(token)}, id {token.id}, {kind}",
         token=token,
         mood="good" if slot == row.last_real else "bad",
         framed=slot == row.readout,
@@ -87,32 +89,32 @@ def _token(row: BatchRow, slot: int) -> Cell:
 def _bit(row: BatchRow, slot: int) -> Cell:
     bit = row.attention_mask[slot]
     wrong = bit != row.real[slot]
-    what = "may be read" if bit else "is hidden"
-    tip = f"slot {slot} {what}" + (": wrong, it is padding" if wrong else "")
+    what = "attended" if bit else "masked"
+    tip = f"position {slot}: {what}" + (" (wrong: it is padding)" if wrong else "")
     return Cell(str(bit), tip, mood="bad" if wrong else "plain" if bit else "muted")
 
 
 def _position(row: BatchRow, slot: int) -> Cell:
     position = row.position_ids[slot]
     if not row.real[slot]:
-        tip = f"slot {slot} is padding: position {position} only fills the place"
+        tip = f"padding: position id {position} has no effect"
         return Cell(str(position), tip, mood="muted")
     due = sum(row.real[:slot])
-    tip = f"slot {slot} is at position {position}"
+    tip = f"position id {position}"
     if position != due:
-        tip += f", but it is token {due} of its prompt"
+        tip += f" (should be {due})"
     return Cell(str(position), tip, mood="plain" if position == due else "bad")
 
 
 def _mark(row: BatchRow, slot: int) -> Cell | None:
     last = len(row.tokens) - 1
     if slot == row.last_real == last:
-        tip = "Its last token is in the last slot: both ways of reading agree."
+        tip = "The last token is in the last position: both readings agree."
         return Cell(f"▲ here = {LAST_SLOT}", tip, mood="good")
     if slot == row.last_real:
-        return Cell("▲ here", "Read here: the answer to this prompt.", mood="good")
+        return Cell("▲ here", "The answer to this prompt is read here.", mood="good")
     if slot == last:
-        tip = f"logits{LAST_SLOT} reads here: padding, not the end of this prompt."
+        tip = f"logits{LAST_SLOT} reads here: padding, not the end of the prompt."
         return Cell(f"▲ {LAST_SLOT}", tip, mood="bad")
     return None
 
@@ -120,7 +122,10 @@ def _mark(row: BatchRow, slot: int) -> Cell | None:
 def _read(title: str, short: str, reading: Reading, tolerance: float) -> GridChart:
     same = reading.max_abs_diff <= tolerance
     sign = "✓" if same else f"✕ Δ {reading.max_abs_diff:.2g}"
-    tip = f"slot {reading.slot}: max |Δ logit| {reading.max_abs_diff:.3g} against the row alone"
+    tip = (
+        f"position {reading.slot}: max |Δ logit| {reading.max_abs_diff:.3g} from the prompt "
+        "run alone"
+    )
     mood: Mood = "good" if same else "bad"
     return _chart(f"{title} {sign}", f"{short} {sign[0]}", mood, reading.top, tip)
 
@@ -138,29 +143,28 @@ def _notes(row: BatchRow) -> tuple[tuple[str, str], ...]:
         return ()
     goes_on = " ".join(map(written, row.generated))
     if row.generated == row.generated_alone:
-        return (("goes on", f"{goes_on}   (as it does alone)"),)
-    return (("goes on", goes_on), ("alone", " ".join(map(written, row.generated_alone))))
+        return (("continues", f"{goes_on}   (same as alone)"),)
+    return (("continues", goes_on), ("alone", " ".join(map(written, row.generated_alone))))
 
 
 def finding(result: BatchResult) -> str:
     """What this batch shows, in plain sentences with its figures."""
     if result.request.wrong:
         return _with_mistakes(result)
-    whole = f"every row equals itself alone (max |Δ logit| {_worst(result):.2g})"
+    whole = f"every row matches its prompt run alone (max |Δ logit| {_worst(result):.2g})"
     inside = [row for row in result.rows if row.last_real != len(row.tokens) - 1]
     if not any(0 in row.real for row in result.rows):
-        return f"All rows are equally long, so there is no padding, and {whole}."
+        return f"All prompts have the same length, so there is no padding. {_upper(whole)}."
     if not inside:
         return (
-            "Padding on the left: every row ends with its own last token, so "
-            f"logits{LAST_SLOT} reads the right slot in every row, and {whole}."
+            "Left padding: every row ends with its own last token, so "
+            f"logits{LAST_SLOT} reads the right position. {_upper(whole)}."
         )
     off = max(inside, key=_tells)
     ends = f"{len(inside)} of {len(result.rows)} rows {'ends' if len(inside) == 1 else 'end'}"
     return (
-        f"Padding on the right: {ends} in padding. logits{LAST_SLOT} reads the last slot, so there "
-        f"it gets what follows padding: {_instead(result, off, off.at_last_slot)} Read at its last "
-        f"token, {whole}."
+        f"Right padding: {ends} in padding. There logits{LAST_SLOT} reads a padding position: "
+        f"{_instead(result, off, off.at_last_slot)} Read at its last token, {whole}."
     )
 
 
@@ -175,8 +179,8 @@ def _instead(result: BatchResult, row: BatchRow, reading: Reading) -> str:
     wrong, right = reading.top[0], row.alone[0]
     if wrong.token.id == right.token.id:
         return (
-            f"prompt {number} is off by {reading.max_abs_diff:.3g} in the logits, though its first "
-            f"choice stays {_quoted(right.token)}."
+            f"the logits of prompt {number} are off by {reading.max_abs_diff:.3g}, but its top "
+            f"token is still {_quoted(right.token)}."
         )
     return (
         f"prompt {number} answers {_quoted(wrong.token)} ({percent(wrong.probability)}) instead of "
@@ -194,17 +198,25 @@ def _with_mistakes(result: BatchResult) -> str:
     broken = [row for row in result.rows if row.verdict != "right"]
     if not broken:
         return (
-            f"Wrong on purpose: {made}. No row shows it here: every one equals itself alone "
-            f"(max |Δ logit| {_worst(result):.2g})."
+            f"Deliberate mistake: {made}. It has no effect here: every row matches its prompt run "
+            f"alone (max |Δ logit| {_worst(result):.2g})."
         )
     worst = max(broken, key=lambda row: row.max_abs_diff_vs_alone)
     read = worst.at_last_real if worst.readout == worst.last_real else worst.at_last_slot
     later = read.max_abs_diff <= result.tolerance
-    words = "it shows from the second step on." if later else _instead(result, worst, read)
+    words = "the effect starts with the second token." if later else _instead(result, worst, read)
     return (
-        f"Wrong on purpose: {made}. {len(broken)} of {len(result.rows)} rows differ from "
-        f"themselves alone, by up to {worst.max_abs_diff_vs_alone:.3g} in the logits: {words}"
+        f"Deliberate mistake: {made}. {len(broken)} of {len(result.rows)} rows differ from their "
+        f"prompts run alone, by up to {worst.max_abs_diff_vs_alone:.3g} in the logits: {words}"
     )
+
+
+def _upper(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _upper(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _lower(title: str) -> str:
@@ -219,12 +231,12 @@ def effect_words(result: BatchResult, mistake: Mistake) -> str:
     """What one mistake by itself does to this batch, measured at the prefill."""
     gaps = [row.effects[mistake] for row in result.rows]
     moved = sum(gap > result.tolerance for gap in gaps)
-    start = f"Measured, padded on the {result.request.padding}: "
+    start = f"Measured with {result.request.padding} padding: "
     if moved:
-        return f"{start}{moved} of {len(gaps)} rows move, by up to {max(gaps):.3g} in the logits."
-    words = f"{start}no row moves (at most {max(gaps):.2g}), so it does no harm here."
+        return f"{start}{moved} of {len(gaps)} rows change, by up to {max(gaps):.3g} in the logits."
+    words = f"{start}no row changes (at most {max(gaps):.2g}), so it does no harm here."
     later = result.request.wrong == (mistake,) and any(r.verdict != "right" for r in result.rows)
-    return words + (" It does in the steps after the prefill." if later else "")
+    return words + (" It does after the first token." if later else "")
 
 
 def padding_words(result: BatchResult) -> str:
@@ -237,12 +249,12 @@ def made_with(result: BatchResult) -> str:
     asked = result.request
     prompts, steps = len(asked.prompts), asked.steps
     parts = [
-        f"padding {asked.padding}",
+        f"{asked.padding} padding",
         f"extra {asked.extra}",
-        "1 step" if steps == 1 else f"{steps} steps",
+        "1 token" if steps == 1 else f"{steps} tokens",
         "1 prompt" if prompts == 1 else f"{prompts} prompts",
         *(["chat"] if asked.chat else []),
-        *(f"wrong {mistake}" for mistake in asked.wrong),
+        *(f"mistake: {mistake}" for mistake in asked.wrong),
         result.model,
     ]
     return ", ".join(parts)

@@ -46,7 +46,9 @@ def next_tokens(masked: Step, unmasked: Step, rows: int) -> NextTokens:
     """
     a, b = softmax(masked.logits), softmax(unmasked.logits)
     if a.shape != b.shape:
-        raise ValueError("The two runs come from models with different vocabularies.")
+        raise ValueError(
+            "The two runs use models with different vocabularies. They cannot be compared."
+        )
     tops = int(np.argmax(masked.logits)), int(np.argmax(unmasked.logits))  # ties: the first id
     ids = [int(i) for i in leading(np.maximum(a, b), max(rows, 1))]
     for place, top in enumerate(dict.fromkeys(tops)):

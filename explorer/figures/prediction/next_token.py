@@ -112,7 +112,7 @@ def settings_words(sampling: Sampling) -> str:
     """How a token is picked with these settings, in a few words."""
     penalty = f"repetition penalty {sampling.repetition_penalty:g}"
     if sampling.takes_best:
-        words = "greedy: the most probable token"
+        words = "greedy: the most likely token"
         return words if sampling.repetition_penalty == 1 else f"{words} after {penalty}"
     words_of = {
         "penalty": penalty if sampling.repetition_penalty != 1 else "",

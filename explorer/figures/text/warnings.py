@@ -41,6 +41,6 @@ def _quantised(source: str) -> list[str]:
     if stored == source or names <= _EXACT:
         return []
     return [
-        f"The weights are quantised ({stored}): they were rounded when the file was made, so "
-        "results differ from the original model's."
+        f"The weights are quantised ({stored}): they were rounded when the file was made. "
+        "Results differ from the original model's."
     ]

@@ -57,7 +57,7 @@ class Link:
         try:
             engine = self._factory()
         except OSError as error:
-            self._receive(Lost(sentence=f"The engine could not be started: {error}"))
+            self._receive(Lost(sentence=f"The engine could not be started: {error}."))
             return
         self._engine = engine
 

@@ -41,6 +41,8 @@ from explorer.trace.wire.messages import (
 HELLO_SECONDS = 60.0  # a cold disk, or a connection to another machine
 SILENT_SECONDS = 60.0  # many times what passes between two signs of life
 CLOSE_SECONDS = 0.8
+ENDED = "The engine stopped unexpectedly"
+UNREADABLE = "The engine's answers could not be read"
 _LONGEST = 120  # letters of what a child said, in a sentence
 _LOGGING = 0  # place of the logging thread
 
@@ -144,10 +146,10 @@ class EngineProcess:
                 except UnicodeEncodeError:
                     self._say(Failed(run=request.run, sentence=_not_unicode(request)))
                 except framing.WireError as error:
-                    words = f"This is too large for the engine ({error}): shorten the prompt."
+                    words = f"This is too large for the engine ({error}). Shorten the prompt."
                     self._say(Failed(run=request.run, sentence=words))
                 except (OverflowError, msgspec.MsgspecError) as error:
-                    words = f"The engine can't be asked this: {error}. Give smaller values."
+                    words = f"The engine can't take this request: {error}. Use smaller values."
                     self._say(Failed(run=request.run, sentence=words))
 
     def _read(self) -> None:
@@ -157,7 +159,7 @@ class EngineProcess:
             try:
                 while (event := framing.read_event(watched)) is not None:
                     if not self._greeted.is_set() and not isinstance(event, Hello):
-                        raise framing.WireError("its first words are no greeting")
+                        raise framing.WireError("it did not start with a greeting")
                     self._greeted.set()
                     if not isinstance(event, Alive):
                         self._say(event)
@@ -166,22 +168,23 @@ class EngineProcess:
                 fault = elide(" ".join(str(error).split()), _LONGEST) or type(error).__name__
                 if start and not self._greeted.is_set():
                     said = _line(start + watched.peek(_LONGEST))
-                    fault = f'it printed "{said}" first, and must print nothing of its own'
+                    fault = f'it printed "{said}" before its greeting'
                 wrong = isinstance(error, framing.WireError) and not isinstance(
                     error, framing.CutShort
                 )
                 unreadable = wrong and self._greeted.is_set()
-                self._end(f"The engine's answers could not be read: {fault}", unreadable)
+                broke_off = isinstance(error, framing.CutShort)
+                self._end(ENDED if broke_off else f"{UNREADABLE}: {fault}", unreadable)
             else:
-                self._end("The engine's process ended")
+                self._end(ENDED)
 
     def _watch(self) -> None:
         """Give up a child that says nothing; then wait for its end, so that no zombie is left."""
         words = ""
         if not self._greeted.wait(self._hello):
-            words = f"The engine did not answer within {self._hello:.0f} s of its start."
+            words = f"The engine did not answer within {self._hello:.0f} s of starting."
         elif self._falls_silent():
-            words = f"The engine has sent nothing for {self._silence:.0f} s, so it was stopped."
+            words = f"The engine was stopped because it had sent nothing for {self._silence:.0f} s."
         if words:
             self._lose(words)  # before the reader finds that its pipe has ended
             self._kill()
@@ -226,7 +229,7 @@ class EngineProcess:
 
     def _lose(self, words: str, unreadable: bool = False) -> None:
         with self._speaking:
-            self._say(Lost(sentence=f"{words} Start it again to go on.", unreadable=unreadable))
+            self._say(Lost(sentence=words, unreadable=unreadable))
             self._over = True
         self._greeted.set()
         self._gone.set()
@@ -285,8 +288,8 @@ def _not_unicode(request: AnyRequest) -> str:
     try:
         model.encode()
     except UnicodeEncodeError:
-        return f"The path {model} is not UTF-8; rename the file or the folder, then open it again."
-    return "The text holds half of a character (a lone surrogate); delete it."
+        return f"The path {model} is not UTF-8. Rename the file or folder, then open it again."
+    return "The text contains half of a character (a lone surrogate). Delete it."
 
 
 def _with_this_program() -> dict[str, str]:
@@ -321,9 +324,9 @@ def _tied(child: subprocess.Popen[bytes]) -> Any:
 def _how(code: int) -> str:
     """How a child ended, in words that help."""
     if code in (-9, 137):
-        return " (killed; perhaps the machine ran out of memory)"
+        return " (killed, possibly because it ran out of memory)"
     if code == -getattr(signal, "SIGBUS", 0):
-        return " (a file of its model was cut short while it was open)"
+        return " (a model file was truncated while it was open)"
     if code < 0:
-        return f" (by signal {-code})"
+        return f" (signal {-code})"
     return f" (exit code {code})" if code else ""

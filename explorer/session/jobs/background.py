@@ -56,7 +56,7 @@ class Background:
         self._lease.job = Job("check", run, trace.request, asked=asked)
         self._lease.store.set(
             trace=replace(trace, self_check=SelfCheck()),
-            status=Status(activity="checking", text="Checking the trace…"),
+            status=Status(activity="checking", text="Checking the run…"),
         )
 
     def _unfit(self, trace: Trace | None) -> str:
@@ -65,10 +65,10 @@ class Background:
         model = self._lease.store.state.request.model
         if trace is not None and trace.request.model == model and trace.request.mode != opened:
             return (
-                f"The run on screen was made in mode {trace.request.mode}, and the model is open "
-                f"in mode {opened}: change the mode back, or step to start anew."
+                f"This run was made in mode {trace.request.mode}, but the model is open in mode "
+                f"{opened}. Change the mode back, or press Step to start a new run."
             )
-        return "The self-check needs a trace on screen and its model; press step first."
+        return "The self-check needs a run and its model. Press Step first."
 
     def look_at(self, step: int) -> None:
         """If this pass gave its records up, run it again as soon as nothing else runs."""
@@ -102,7 +102,7 @@ class Background:
             m.Recapture(request=trace.request, chosen=trace.chosen_ids[:step])
         )
         self._lease.job = Job("recapture", run, trace.request, step=step)
-        text = f"Running step {step} again for its attention…"
+        text = f"Computing token {step + 1} again for its attention…"
         self._lease.store.set(status=Status(activity="running", text=text))
 
     def _other_side_missing(self) -> bool:
@@ -120,7 +120,7 @@ class Background:
         run = self._lease.link.ask(m.Recapture(request=request, chosen=trace.chosen_ids[:index]))
         self._lease.job = Job("compare", run, request, step=index)
         side = "without" if trace.request.causal_mask else "with"
-        text = f"Running step {index} {side} the causal mask…"
+        text = f"Running token {index + 1} {side} the causal mask…"
         self._lease.store.set(status=Status(activity="running", text=text))
 
     def measure_prefix(self) -> None:
@@ -128,7 +128,7 @@ class Background:
         trace, index = self._lease.store.state.trace, self._lease.store.state.step_index
         if trace is None or index is None or not self._lease.can_continue(trace):
             self._lease.store.set(
-                error="The prefix experiment needs a trace on screen and its model; press step."
+                error="The prefix experiment needs a run and its model. Press Step first."
             )
             return
         self.give_way()
@@ -136,7 +136,7 @@ class Background:
         run = self._lease.link.ask(m.PrefixExperiment(request=trace.request, chosen=chosen))
         self._lease.job = Job("prefix", run, trace.request, step=index)
         self._lease.store.set(
-            status=Status(activity="running", text="Dropping the last token…"), prefix=None
+            status=Status(activity="running", text="Removing the last token…"), prefix=None
         )
 
     def on_stepped(self, step: Step, job: Job, trace: Trace) -> None:

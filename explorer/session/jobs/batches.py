@@ -23,11 +23,11 @@ class Batches:
         request = state.request
         problem = next(filter(None, map(encoding_problem, batch.prompts)), "")
         if not problem and model_key(request) not in self._lease.loaded:
-            problem = "A batch needs an open model: open one, then run the batch again."
+            problem = "A batch needs an open model. Open one, then run the batch again."
             if state.reopens:
                 problem = (
-                    "The run on screen was made with another model than the one that is open. "
-                    "Open its model or reset the run, then run the batch again."
+                    "This run was made with a different model. Open its model or reset the run, "
+                    "then run the batch again."
                 )
         if problem:
             self._lease.store.set(error=problem)

@@ -53,7 +53,9 @@ class Downloads:
         """The engine is gone, and with it a download under way."""
         if self._run:
             self._run = 0
-            words = "The engine ended, and the download with it; what has arrived is kept."
+            words = (
+                "The engine stopped, and the download with it. The part already downloaded is kept."
+            )
             stage = "offered" if self._now.offer else ""
             self._put(replace(self._now, stage=stage, problem=words))
 
@@ -61,7 +63,7 @@ class Downloads:
         self, request: m.SearchHub | m.LookOnHub | m.Download, beginning: DownloadState
     ) -> None:
         if not self._lease.link.alive:
-            words = "The engine is not running: start it to download a model."
+            words = "The engine is not running. Start it to download a model."
             self._put(replace(beginning, stage="", problem=words))
             return
         self._run = self._lease.link.ask(request)

@@ -50,13 +50,13 @@ class Experiments:
         request = state.request if trace is None else trace.request
         if model_key(request) not in self._lease.loaded or not (trace or request.prompt):
             self._lease.store.set(
-                error="The cache experiment needs a prompt and its model: open the model first."
+                error="The cache experiment needs a prompt and its model. Open the model first."
             )
             return
         self._lease.drop_job()
         run = self._lease.link.ask(m.CacheExperiment(request=request, tokens=tokens))
         self._lease.job = Job("cache runs", run, request)
-        text = "Generating with the cache and without…"
+        text = "Generating with and without the cache…"
         self._lease.store.set(status=Status(activity="running", text=text, fraction=0.0), error="")
 
     def score_prompt(self) -> None:
@@ -79,7 +79,7 @@ class Experiments:
         trace, index = state.trace, state.step_index
         if trace is None or index is None or not self._lease.can_continue(trace):
             self._lease.store.set(
-                error="This needs a step on screen and its model: open the model and press step."
+                error="This needs a run and its model. Open the model and press Step."
             )
             return
         self._lease.drop_job()

@@ -22,8 +22,8 @@ def encoding_problem(text: str) -> str:
     except UnicodeEncodeError as error:
         code = ord(text[error.start])
         return (
-            f"The prompt holds half of a character (lone surrogate U+{code:04X}, character "
-            f"{error.start + 1}), which no text file can hold; delete it and try again."
+            f"Character {error.start + 1} of the prompt is half of a character (lone surrogate "
+            f"U+{code:04X}). Delete it and try again."
         )
     return ""
 

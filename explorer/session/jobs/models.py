@@ -41,7 +41,7 @@ class Models:
         """Look for models; `wishes` are fields of `messages.FindModels`."""
         if not self._lease.link.alive:
             self._lease.store.set(
-                library_problem="The engine is not running: start it to look for models."
+                library_problem="The engine is not running. Start it to search for models."
             )
             return
         self._finding = self._lease.link.ask(m.FindModels(**wishes))

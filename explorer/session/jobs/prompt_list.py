@@ -30,7 +30,7 @@ def read_prompts(name: str | os.PathLike[str]) -> tuple[str, ...]:
         found = [] if found == [""] else found
     if not 1 <= len(found) <= MOST_ROWS:
         raise PromptListError(
-            f"{name} holds {len(found)} prompts, but a batch takes 1 to {MOST_ROWS}, one a line."
+            f"{name} has {len(found)} prompts, but a batch takes 1 to {MOST_ROWS}, one per line."
         )
     problem = next(filter(None, map(encoding_problem, found)), "")
     if problem:
@@ -47,8 +47,8 @@ def _json_list(name: str | os.PathLike[str], text: str) -> list[str] | None:
     except (ValueError, RecursionError) as error:
         if _BEGUN.match(text):  # no prompt begins so, a list of strings does
             raise PromptListError(
-                f"{name} begins as a JSON list of strings and is not whole ({error}); complete it, "
-                "or write one prompt a line."
+                f"{name} starts as a JSON list of strings but is incomplete ({error}). Complete "
+                "it, or write one prompt per line."
             ) from error
         return None
     if isinstance(found, list) and all(isinstance(entry, str) for entry in found):

@@ -64,7 +64,7 @@ class Proof:
         )
         self._then = then
         self._lease.job = Job("proof", run, trace.request, step=last)
-        text = "Computing the last step again, to see that the model is the same…"
+        text = "Computing the last token again, to check that the model is the same…"
         self._lease.store.set(status=Status(activity="running", text=text), drift=None, error="")
 
     def on_stepped(self, fresh: Step, trace: Trace) -> None:

@@ -121,8 +121,8 @@ class Autosave:
             if tell is not None:
                 reason = disk.why(error).rstrip(".")
                 tell(
-                    f"The session is not being kept for the case of a crash ({reason}): make room "
-                    f"in {self._folder}, or save it yourself."
+                    f"Automatic saving failed ({reason}). Your run is still here. Free some space "
+                    f"in {self._folder}, or save the session yourself."
                 )
         else:
             self._drop_adopted()

@@ -91,7 +91,7 @@ class Saving:
         """Write what is on screen; `then` is called once it is written."""
         whole = contents(self._store.state, self.look())
         if whole is None:
-            self._store.set(error="There is nothing to save yet: press step first.")
+            self._store.set(error="There is nothing to save yet. Press Step first.")
             return
 
         def saved(what: Saved) -> None:

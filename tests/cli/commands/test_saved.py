@@ -183,7 +183,7 @@ def test_a_layer_without_a_map_says_why(command: Command, tmp_path: Path) -> Non
     out = tmp_path / "a.npy"
     done = command("attention", tmp_path / "a.dxt", "--layer", 0, "--head", 0, "--out", out)
     assert done.code == 2
-    assert "let go to save memory" in done.err
+    assert "deleted to save memory" in done.err
     assert not out.exists()
 
 

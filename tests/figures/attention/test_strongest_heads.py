@@ -50,7 +50,7 @@ def test_the_list_is_short() -> None:
 
 def test_what_no_head_may_read_is_said() -> None:
     later = _ranked(Run().prefill(6), 0, 2, 4)
-    assert (later.heads, later.why) == ((), "a later token: the causal mask hides it")
+    assert (later.heads, later.why) == ((), "it is a later token, hidden by the causal mask")
     far = _ranked(Run(window=3).prefill(9), 0, 8, 1)
     assert not far.heads
     assert "window" in far.why

@@ -40,7 +40,7 @@ def test_the_mistakes_change_the_mean() -> None:
 
 
 def test_words_on_the_mean_and_on_the_mistakes() -> None:
-    assert "2.0000 nats (2.8854 bits), the mean over 4 real targets" in figures.summary(BATCH)
+    assert "2.0000 nats (2.8854 bits), averaged over 4 real targets" in figures.summary(BATCH)
     assert "too" in figures.summary(BATCH)
     odd = result(row(2, alone_nats=(2.5,)), row(4))
     assert "(difference 0.12)" in figures.summary(odd)
@@ -49,7 +49,7 @@ def test_words_on_the_mean_and_on_the_mistakes() -> None:
     )
     assert "0.500 nats over 6 targets" in figures.effect_words(BATCH, "shift")
     assert "nothing changes" in figures.effect_words(result(row(4)), "pads")
-    assert "there is no loss" in figures.summary(result(row(1)))
+    assert "There is no loss" in figures.summary(result(row(1)))
     assert "Not measured" in figures.effect_words(result(row(1)), "pads")
 
 
@@ -63,7 +63,7 @@ def test_inputs_stand_above_the_targets_they_predict() -> None:
     level = line(block, "nats")[0]
     assert level is not None
     assert level.level == pytest.approx(2 / math.log(50))
-    assert "The model's own choices:" in level.tip
+    assert "Most likely tokens:" in level.tip
     assert "mean 2.000 nats over 1 target" in block.title
 
 

@@ -61,7 +61,7 @@ def test_mask_and_positions_that_are_wrong_stand_out() -> None:
     moods = [cell.mood for cell in line(block, "mask") if cell]
     assert moods == ["bad", "bad", "plain", "plain"]
     assert [cell.mood for cell in line(block, "position") if cell][2:] == ["bad", "bad"]
-    assert "but it is token 1 of its prompt" in line(block, "position")[3].tip  # type: ignore[union-attr]
+    assert "should be 1" in line(block, "position")[3].tip  # type: ignore[union-attr]
     assert block.mood == "bad"
     assert "wrong mask" in block.title
     assert "3.5" in block.title
@@ -70,22 +70,22 @@ def test_mask_and_positions_that_are_wrong_stand_out() -> None:
 def test_the_finding_on_the_right_names_the_cause_and_the_answers() -> None:
     words = figures.finding(result(row(2), row(4)))
     assert "1 of 2 rows ends in padding" in words
-    assert "it gets what follows padding: " in words
+    assert "reads a padding position: " in words
     assert (
         "prompt 1 answers '\u2068↵\u2069' (50.0 %) instead of '\u2068␣Paris\u2069' (75.0 %)"
         in words
     )
-    assert "every row equals itself alone (max |Δ logit| 1e-05)" in words
+    assert "very row matches its prompt run alone (max |Δ logit| 1e-05)" in words
 
 
 def test_the_finding_where_the_first_choice_stays() -> None:
     same = Reading(slot=3, top=RIGHT, max_abs_diff=2.0)
     words = figures.finding(result(row(2, at_last_slot=same), row(4)))
-    assert "off by 2 in the logits, though its first choice stays" in words
+    assert "are off by 2, but its top token is still" in words
 
 
 def test_the_finding_on_the_left_and_without_padding() -> None:
-    assert "reads the right slot in every row" in figures.finding(left(2, 4))
+    assert "reads the right position" in figures.finding(left(2, 4))
     assert "no padding" in figures.finding(result(row(4), row(4)))
 
 
@@ -95,27 +95,27 @@ def test_the_finding_with_mistakes() -> None:
         at_last_slot=Reading(slot=3, top=WRONG, max_abs_diff=12.5),
     )  # fmt: skip
     words = figures.finding(mistaken(broken, row(4, immune=True), wrong=("readout",)))
-    assert words.startswith("Wrong on purpose: read the last slot")
-    assert "1 of 2 rows differ from themselves alone, by up to 12.5" in words
+    assert words.startswith("Deliberate mistake: read the last position")
+    assert "1 of 2 rows differ from their prompts run alone, by up to 12.5" in words
     assert "↵" in words
     immune = figures.finding(mistaken(row(2, immune=True), wrong=("positions",)))
-    assert "No row shows it here" in immune
+    assert "It has no effect here" in immune
     late = row(2, verdict="wrong mask", max_abs_diff_vs_alone=4.0, step_diffs=(1e-5, 4.0))
-    assert "from the second step on" in figures.finding(mistaken(late, wrong=("mask",)))
+    assert "with the second token" in figures.finding(mistaken(late, wrong=("mask",)))
 
 
 def test_an_immune_row_says_that_the_mistake_does_not_show() -> None:
     block = figures.blocks(mistaken(row(4, immune=True), wrong=("mask",)))[0]
-    assert "the mistake does not show" in block.title
+    assert "the mistake has no effect" in block.title
     assert block.mood == "good"
 
 
 @pytest.mark.parametrize(
     ("mistake", "words"),
     [
-        ("readout", "1 of 2 rows move, by up to 12.5"),
-        ("positions", "no row moves (at most 1e-05)"),
-        ("mask", "2 of 2 rows move, by up to 3.25"),
+        ("readout", "1 of 2 rows change, by up to 12.5"),
+        ("positions", "no row changes (at most 1e-05)"),
+        ("mask", "2 of 2 rows change, by up to 3.25"),
     ],
 )
 def test_the_effect_of_each_mistake_is_the_measured_one(mistake: Any, words: str) -> None:
@@ -125,8 +125,8 @@ def test_the_effect_of_each_mistake_is_the_measured_one(mistake: Any, words: str
 def test_an_effect_that_comes_with_decoding_is_said() -> None:
     late = row(2, verdict="wrong positions", max_abs_diff_vs_alone=4.0)
     shown = mistaken(late, wrong=("positions",))
-    assert "in the steps after the prefill" in figures.effect_words(shown, "positions")
-    assert "in the steps" not in figures.effect_words(result(row(2)), "positions")
+    assert "after the first token" in figures.effect_words(shown, "positions")
+    assert "after the first" not in figures.effect_words(result(row(2)), "positions")
 
 
 def test_how_the_batch_goes_on_beside_the_row_alone() -> None:

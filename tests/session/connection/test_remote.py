@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import pytest
 
-from explorer.session.connection.remote import EngineProcess
+from explorer.session.connection.remote import ENDED, UNREADABLE, EngineProcess
 from explorer.trace.request import RunRequest
 from explorer.trace.wire import framing
 from explorer.trace.wire import messages as m
@@ -93,7 +93,7 @@ def test_a_child_that_dies_is_lost_once_with_a_sentence(line: Callable[..., Line
     one.next(m.Hello)
     one.engine.send(m.Load(run=1, model="x"))
     lost = one.next(m.Lost)
-    assert lost.sentence == "The engine's process ended (exit code 7). Start it again to go on."
+    assert lost.sentence == f"{ENDED} (exit code 7)."
     assert not one.engine.alive
     one.engine.send(m.Load(run=2, model="x"))
     one.engine.close()
@@ -105,7 +105,7 @@ def test_killed_from_outside(line: Callable[..., Line]) -> None:
     one.next(m.Hello)
     assert one.engine.pid is not None
     os.kill(one.engine.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-    assert "process ended (" in one.next(m.Lost).sentence
+    assert f"{ENDED} (" in one.next(m.Lost).sentence
 
 
 @pytest.mark.parametrize("behaviour", ["garbage", "no greeting"])
@@ -113,7 +113,7 @@ def test_what_is_no_engine_is_lost_and_killed(line: Callable[..., Line], behavio
     one = line(behaviour)
     lost = one.next(m.Lost)
     assert "could not be read" in lost.sentence
-    assert "perhaps the machine ran out of memory" not in lost.sentence
+    assert "ran out of memory" not in lost.sentence
 
 
 def test_another_protocol_is_named(line: Callable[..., Line], tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_an_announcement_alone_takes_no_memory(line: Callable[..., Line]) -> Non
 def test_a_frame_that_breaks_off(line: Callable[..., Line]) -> None:
     one = line("half")
     one.next(m.Hello)
-    assert "inside a frame" in one.next(m.Lost).sentence
+    assert ENDED in one.next(m.Lost).sentence
 
 
 def test_no_greeting_in_time(line: Callable[..., Line]) -> None:
@@ -183,7 +183,7 @@ def test_one_that_greets_and_then_says_nothing(line: Callable[..., Line], behavi
     one = line(behaviour, silence=0.4)
     one.next(m.Hello)
     one.engine.send(m.Load(run=1, model="x"))
-    assert one.next(m.Lost).sentence.startswith("The engine has sent nothing for ")
+    assert one.next(m.Lost).sentence.startswith("The engine was stopped")
     assert not one.engine.alive
     assert one.events.empty()
 
@@ -276,7 +276,7 @@ def test_an_answer_too_large_for_the_memory_is_told(
         raise MemoryError
 
     monkeypatch.setattr(framing, "read_event", no_room)
-    assert "could not be read: MemoryError." in line("echo").next(m.Lost).sentence
+    assert f"{UNREADABLE}: MemoryError." in line("echo").next(m.Lost).sentence
 
 
 def test_close_may_be_called_from_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +299,7 @@ def test_the_child_ends_when_the_parent_is_killed(
     monkeypatch.setenv("PYTHONPATH", str(FAKE.parents[2]))
     code = (
         "import sys, threading\n"
-        "from explorer.session.connection.remote import EngineProcess\n"
+        "from explorer.session.connection.remote import ENDED, UNREADABLE, EngineProcess\n"
         "engine = EngineProcess([sys.executable, sys.argv[1], 'echo'])\n"
         "engine.start(lambda event: print(event.versions['pid'], flush=True))\n"
         "threading.Event().wait()\n"

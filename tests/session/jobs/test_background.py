@@ -93,7 +93,7 @@ def test_an_automatic_check_that_fails_to_run_is_no_error(stage: Stage) -> None:
 
 def test_a_check_without_a_trace_says_what_is_missing(stage: Stage) -> None:
     stage.loaded().session.run_self_check()
-    assert "needs a trace" in stage.state.error
+    assert "needs a run" in stage.state.error
 
 
 def uncached(stage: Stage, steps: int, keep: int) -> Stage:
@@ -117,9 +117,9 @@ def test_the_oldest_passes_without_a_cache_are_let_go(stage: Stage) -> None:
     gone = trace.steps[0]
     assert gone.hidden is None
     assert [record.layer for record in gone.layers] == [0, 1]
-    assert "let go to save memory" in gone.layers[0].reason
+    assert "deleted to save memory" in gone.layers[0].reason
     np.testing.assert_array_equal(gone.logits, made_step(0).logits)
-    with pytest.raises(ValueError, match="let go to save memory"):
+    with pytest.raises(ValueError, match="deleted to save memory"):
         trace.weights(0, 0, 0)
 
 

@@ -114,7 +114,7 @@ def test_tokens_of_one_character_touch_and_the_last_shows_it(strip: TokenStrip) 
     assert strip._rect(1).right() == pytest.approx(strip._rect(2).left())
     assert strip._rect(0).right() < strip._rect(1).left()
     assert strip._texts == ["a", "⟨E4 BD⟩", "⟨A0⟩ 你", "b"]
-    assert "tokens 1 to 2 spell 你" in strip.words(1)
+    assert "1 to 2 together spell 你" in strip.words(1)
 
 
 def test_a_token_that_completes_a_character_changes_those_before(strip: TokenStrip) -> None:

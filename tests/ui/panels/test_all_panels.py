@@ -72,7 +72,7 @@ def test_next_token_follows_sampling_without_the_model(stage: WindowStage) -> No
     assert len(kept) == 2
     assert len(stage.engine.asked) == asked
     assert "2 tokens possible" in words(shown)
-    assert "picked with: greedy" in words(shown)
+    assert "chosen with: greedy" in words(shown)
     stage.session.set_sampling(Sampling(greedy=False, top_p=1e-6))
     assert "1 token possible" in words(shown)
 

@@ -41,7 +41,7 @@ def test_a_fork_is_two_rows_and_the_node_on_screen_is_marked(stage: WindowStage)
     assert [(r.parent, r.fork, len(r.tokens)) for r in rows] == [(None, 0, 3), (0, 1, 1)]
     assert shown.tree._shown == TreeNode(1, 1)
     assert shown.tree._lit == {(0, 0), (1, 1)}
-    assert "2 branches kept" in words(shown)
+    assert "2 branches, " in words(shown)
     assert "KiB of memory (limit 1 GiB)" in words(shown)
 
 
@@ -106,7 +106,7 @@ def test_forgetting_the_other_and_themes(stage: WindowStage) -> None:
     shown._forget()
     assert [b.name for b in stage.state.tree] == ["B"]
     assert [row.number for row in shown.tree._rows] == [2]
-    assert "1 branch kept" in words(shown)
+    assert "1 branch, " in words(shown)
     assert "1 deleted (Undo restores)" in words(shown)
     stage.session.undo()
     assert [row.number for row in shown.tree._rows] == [1, 2]

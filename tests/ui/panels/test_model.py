@@ -157,5 +157,5 @@ def test_each_mode_with_what_it_was_measured_to_change(stage: WindowStage) -> No
     assert "not measured yet on this machine" in text  # fast
     assert "Rounded (on): " in text
     assert "this changes the model's numbers" in text
-    assert "0.56 of exact mode's time per token; logits differ by 0.031 at most" in text
+    assert "0.56 × exact mode; logits differ by at most 0.031" in text
     assert "the same token wins in 20 of 21 passes" in text

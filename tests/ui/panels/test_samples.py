@@ -117,7 +117,7 @@ def found(**changes: Any) -> dict[str, Any]:
     ("changes", "said"),
     [
         ({}, "2 times as likely as the greedy one. Proved in 9 passes."),
-        ({"beats_greedy": False, "best": found()["greedy"]}, "There is none: greedy is the most"),
+        ({"beats_greedy": False, "best": found()["greedy"]}, "No better sequence exists"),
         (
             {"beats_greedy": False, "best": found()["greedy"], "proven": False, "bound": 0.25},
             "within these limits. Not settled in 9 passes: a sequence of up to 25.0 %",

@@ -87,8 +87,8 @@ def test_the_stages_follow_the_controls_without_the_model(stage: WindowStage) ->
 @pytest.mark.parametrize(
     ("settings", "kept", "told"),
     [
-        ({"top_k": 3}, "5 (ties)", "2 more than k (ties"),
-        ({"top_p": 0.55}, "3 (ties)", "2 ties with the last are cut"),
+        ({"top_k": 3}, "5 (ties)", "2 more than k (ties with the last)"),
+        ({"top_p": 0.55}, "3 (ties)", "2 ties with the last are cut (lower ids win)"),
     ],
 )
 def test_ties_are_told_in_the_table_and_in_the_chart(
@@ -111,7 +111,7 @@ def test_three_logits_show_both_orders_and_why_they_differ(stage: WindowStage) -
     stage.session.set_sampling(Sampling(greedy=False, temperature=0.5, top_p=0.8))
     said = words(shown)
     assert "before the cuts: 1 tokens kept, the top one has 100 %. After the cuts: 2 kept" in said
-    assert "the best has 88.1 %" in said
+    assert "the top one has 88.1 %" in said
     assert "Temperature 0.5 sharpens the distribution, so Top-p keeps 1, not 2." in said
     stage.session.set_sampling(Sampling(greedy=False, temperature=0.5))
     assert "order matters" not in words(shown)

@@ -130,7 +130,7 @@ def test_zoom_and_cursor_are_shared(board: Board, compared: State) -> None:
     second.go_to(1, 4)
     assert first._cursor == third._cursor == (1, 4)
     line = board.panel._readout.text()
-    assert "masked with the mask" in line
+    assert "with the mask masked" in line
     assert "% without" in line
     assert "change +" in line
     second._set_cursor(None)
@@ -237,7 +237,7 @@ def test_a_sliding_window_is_named(board: Board) -> None:
     trace, other = _windowed()
     board.show(trace=trace, comparing=True, comparison=other)
     board.settle()
-    assert "Layer 0 keeps its window of 4" in board.panel.compare_bar.line
+    assert "Layer 0 keeps its window of 4 tokens" in board.panel.compare_bar.line
     unmasked = _drawn(board).maps[1]
     assert unmasked is not None
     assert unmasked.map.weights[0, 3] > 0
@@ -258,7 +258,7 @@ def test_a_layer_without_the_others_window_is_told_apart(board: Board) -> None:
     )
     assert "Every token attends to all others" in board.panel.compare_bar.line
     board.select(layer=0)
-    assert "Layer 0 keeps its window of 4" in board.panel.compare_bar.line
+    assert "Layer 0 keeps its window of 4 tokens" in board.panel.compare_bar.line
     assert "every token" not in board.panel.compare_bar.line
 
 

@@ -26,7 +26,7 @@ def board(qapp: QApplication) -> Iterator[Board]:
 
 
 def _copying_run() -> tuple[Run, Trace]:
-    """One head, layer 1 head 2, reads the token just before; all others read evenly."""
+    """One head, Layer 1, head 2, reads the token just before; all others read evenly."""
     run = Run(layers=3, heads=4, kv_heads=4, sharpness=0.0)
     trace = run.prefill(7)
     record = trace.steps[0].layers[1]
@@ -93,7 +93,7 @@ def test_every_order_says_what_it_orders_by(board: Board, kind: str) -> None:
     board.panel.heads.order.setCurrentIndex(board.panel.heads.order.findData(kind))
     board.settle()
     words = board.panel._head_words(0, 1)
-    assert words.startswith("layer 0 head 1: ")
+    assert words.startswith("Layer 0, head 1: ")
     assert "average" in words or "no token here" in words
     assert "a recurrent layer" in board.panel._head_words(1, 1)
 

@@ -99,7 +99,8 @@ def test_the_line_below_reads_the_row_and_the_cell_under_the_mouse(board: Board)
     row = figures.row(trace, 0, 0, 0, 5)
     key, weight = row.top_keys(1)[0]
     line = board.panel._readout.text()
-    assert f"{percent(weight)} on token {key}" in line
+    assert f"{percent(weight)} to " in line
+    assert f"({key})" in line or "itself" in line
     board.panel.pages.maps.maps[0].go_to(3, 2)
     cell = board.panel._readout.text()
     assert exact_percent(float(trace.weights(0, 0, 0)[3, 2])) in cell
@@ -139,9 +140,11 @@ def test_hovering_a_head_reads_its_row(board: Board) -> None:
     board.panel.heads.atlas.hovered.emit((1, 2))
     key, weight = figures.row(trace, 0, 1, 2, 5).top_keys(1)[0]
     line = board.panel._readout.text()
-    assert line.startswith(f"layer 1 head 2: {percent(weight)} on token {key}")
+    assert line.startswith("Layer 1, head 2: ")
+    assert f"(5) attends {percent(weight)} to " in line
+    assert f"({key})" in line
     board.panel.heads.atlas.hovered.emit(None)
-    assert not board.panel._readout.text().startswith("layer 1 head 2")
+    assert not board.panel._readout.text().startswith("Layer 1, head 2")
 
 
 def test_a_layer_without_attention_says_why_and_the_next_shows_again(board: Board) -> None:
@@ -364,6 +367,6 @@ def test_the_cursor_reads_its_cell_and_what_its_row_reads_most(board: Board) -> 
         assert board.panel._readout.text() == read[-1]
     most = figures.row(trace, 0, 0, 0, 7).top_keys(1)[0]
     assert len(set(read)) == 3
-    assert "(7) attends" in read[1]
+    assert "(7) → " in read[1]
     assert "masked" in read[1]
-    assert f"most: {percent(most[1])} on token {most[0]} " in read[1]
+    assert f"most attention: {percent(most[1])} to " in read[1]

@@ -44,7 +44,7 @@ def test_arcs_isolate_the_token_under_the_cursor(board: Board) -> None:
     whole = row.grab().toImage()
     row.setFocus()
     row.go_to(4, 4)
-    assert board.panel._readout.text().split(" → ")[0].endswith("(4)")
+    assert board.panel._readout.text().split(" attends ")[0].endswith("(4)")
     assert board.state.selection.key == 4
     assert row.grab().toImage() != whole
     QTest.keyClick(row, Qt.Key.Key_Right)
@@ -191,7 +191,7 @@ def test_a_key_that_no_head_may_read_is_said(board: Board) -> None:
     board.panel.begin_go_to()
     board.panel.heads.go_to.wanted.emit("1", "4")
     board.settle()
-    assert "the causal mask hides it" in _said(board)
+    assert "hidden by the causal mask" in _said(board)
     board.panel.heads.go_to.wanted.emit("1", "zebra")
     assert "No token matches 'zebra'" in _said(board)
     board.show(trace=None)

@@ -169,7 +169,7 @@ def test_each_switch_says_what_it_breaks_and_what_was_measured(stage: WindowStag
     panel.tabs.setCurrentIndex(2)
     stage.paint()
     text = words(panel)
-    assert "Padding is then read like text" in text
+    assert "attends to the padding" in text
     assert "Measured" not in text
     panel._run.click()
     answer(stage)
@@ -177,8 +177,8 @@ def test_each_switch_says_what_it_breaks_and_what_was_measured(stage: WindowStag
     stage.paint()
     text = words(panel)
     assert text.count("Measured") == 5
-    assert "1 of 2 rows move, by up to 12.5" in text
-    assert "no row moves" in text
+    assert "1 of 2 rows change, by up to 12.5" in text
+    assert "no row changes" in text
     assert "4.333 nats over 6 targets instead of 2.000 over 4" in text
 
 
@@ -189,7 +189,7 @@ def test_loss_mistakes_count_otherwise_without_another_run(stage: WindowStage) -
     panel.tabs.setCurrentIndex(3)
     stage.paint()
     assert "2.0000 nats" in words(panel)
-    assert "Wrong on purpose:" not in words(panel)
+    assert "With the mistake:" not in words(panel)
     panel.mistakes.loss["pads"].box.click()
     stage.paint()
     assert "With the mistake: 4.3333 nats over 6 targets" in words(panel)
@@ -348,12 +348,12 @@ def test_columns_stand_below_each_other_in_all_blocks(grid: TokenGrid) -> None:
 
 def test_the_mouse_reads_cells_charts_and_names(grid: TokenGrid) -> None:
     place = grid._rect((0, 1, 3)).center().toPoint()
-    assert grid._tip_at(place) == "slot 3 is hidden"
+    assert grid._tip_at(place) == "position 3: masked"
     chart = next(rect for index, rect in grid._charts(0) if index == 2)
     assert "↵  50.0 %" in grid._tip_at(chart.center().toPoint())
     name = grid._rect((0, 2, 0)).center().toPoint()
     name.setX(4)
-    assert "how far along" in grid._tip_at(name)
+    assert "where the token is" in grid._tip_at(name)
 
 
 def test_keys_move_a_cursor_that_is_read_aloud_and_scrolled_to(grid: TokenGrid) -> None:
