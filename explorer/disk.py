@@ -98,14 +98,14 @@ def read_text(path: Name, most: int = MOST_TEXT_BYTES) -> str:
     except (OSError, ValueError) as error:
         raise TextError(f"{path} could not be read: {why(error)}.") from error
     if len(data) > most:
-        raise TextError(f"{path} is too long: at most {most >> 20} MiB of text can be read.")
+        raise TextError(f"{path} is too long. At most {most >> 20} MiB of text can be read.")
     body = data.removeprefix(_BYTE_ORDER_MARK)
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
         at = error.start + len(data) - len(body)
         raise TextError(
-            f"{path} is not UTF-8 text (byte {at} can't be read); save it as UTF-8."
+            f"{path} is not UTF-8 text (byte {at} is invalid). Save it as UTF-8."
         ) from error
 
 

@@ -42,8 +42,7 @@ def asset(*parts: str) -> Path:
             return found
     name = "/".join(parts)
     raise FileNotFoundError(
-        f"The program's own file assets/{name} is missing; installing Decoder Explorer again "
-        "brings it back."
+        f"The program file assets/{name} is missing. Reinstall Decoder Explorer."
     )
 
 

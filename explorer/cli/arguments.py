@@ -123,35 +123,45 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     prompt.add_argument("--prompt", metavar="TEXT", help="the prompt, as raw text")
     prompt.add_argument("--prompt-file", metavar="F", help="a UTF-8 file that is the prompt")
     parser.add_argument(
-        "--steps", type=_COUNT, required=True, metavar="N", help="passes; the first is the prefill"
+        "--steps",
+        type=_COUNT,
+        required=True,
+        metavar="N",
+        help="number of tokens (passes); the first pass is the prefill",
     )
     parser.add_argument("--out", metavar="FILE.dxt", help="save the run")
     _json(parser)
-    parser.add_argument("--greedy", action="store_true", help="take the best token (the default)")
-    parser.add_argument("--temperature", type=_REAL, metavar="T", help="0 takes the best token")
+    parser.add_argument(
+        "--greedy", action="store_true", help="choose the most likely token (the default)"
+    )
+    parser.add_argument("--temperature", type=_REAL, metavar="T", help="0 = greedy")
     parser.add_argument("--top-k", type=_INDEX, metavar="K", help="0 = off")
     parser.add_argument("--top-p", type=_REAL, metavar="P", help="1 = off, 0 keeps one token")
     parser.add_argument("--min-p", type=_REAL, metavar="P", help="0 = off")
     parser.add_argument(
-        "--repetition-penalty", type=_REAL, metavar="R", help="1 = off; goes with --greedy, too"
+        "--repetition-penalty", type=_REAL, metavar="R", help="1 = off; also works with --greedy"
     )
     parser.add_argument(
         "--model-defaults",
         action="store_true",
-        help="use the model's own generation_config; settings given beside it come first",
+        help="use the model's generation_config; other given settings override it",
     )
-    parser.add_argument("--seed", type=_INDEX, default=0, metavar="S", help="0 unless given")
-    parser.add_argument("--no-causal-mask", action="store_true", help="let tokens read ahead")
-    parser.add_argument("--no-cache", action="store_true", help="recompute all at every step")
+    parser.add_argument("--seed", type=_INDEX, default=0, metavar="S", help="default 0")
+    parser.add_argument(
+        "--no-causal-mask", action="store_true", help="let tokens attend to later tokens"
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="recompute the whole text at every step"
+    )
     parser.add_argument("--padding", choices=("left", "right"), help="pad on this side …")
-    parser.add_argument("--pad", type=_INDEX, metavar="N", help="… with this many slots")
-    parser.add_argument("--chat", action="store_true", help="put the prompt in the chat template")
+    parser.add_argument("--pad", type=_INDEX, metavar="N", help="… with this many padding tokens")
+    parser.add_argument("--chat", action="store_true", help="send the prompt in the chat template")
     parser.add_argument(
         "--capture-every",
         type=_COUNT,
         default=1,
         metavar="N",
-        help="record the attention of every N-th layer only; 1 unless given",
+        help="record the attention of every N-th layer only (default 1)",
     )
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
     parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
@@ -182,7 +192,7 @@ def _attention(parser: argparse.ArgumentParser) -> None:
     _file(parser)
     parser.add_argument("--layer", type=_INDEX, required=True, metavar="L")
     parser.add_argument("--head", type=_INDEX, required=True, metavar="H")
-    parser.add_argument("--step", type=_INDEX, default=0, metavar="S", help="0 unless given")
+    parser.add_argument("--step", type=_INDEX, default=0, metavar="S", help="default 0")
     parser.add_argument("--out", required=True, metavar="FILE.npy|.csv|.png")
 
 
@@ -192,18 +202,22 @@ def _batch(parser: argparse.ArgumentParser) -> None:
         "--prompts",
         required=True,
         metavar="FILE",
-        help="UTF-8, one prompt a line, or a JSON list of strings; 1 to 16 prompts",
+        help="UTF-8, one prompt per line, or a JSON list of strings; 1 to 16 prompts",
     )
     parser.add_argument("--padding", choices=("left", "right"), required=True, help="the side")
     parser.add_argument(
-        "--steps", type=_COUNT, default=1, metavar="N", help="passes; 1 (the prefill) unless given"
+        "--steps",
+        type=_COUNT,
+        default=1,
+        metavar="N",
+        help="number of passes (default 1, the prefill)",
     )
     parser.add_argument(
         "--wrong",
         choices=("positions", "mask", "readout"),
-        help="one mistake on purpose: no position ids, no mask, or read the last slot",
+        help="a deliberate mistake: no position ids, no mask, or read the last position",
     )
-    parser.add_argument("--chat", action="store_true", help="put each in the chat template")
+    parser.add_argument("--chat", action="store_true", help="send each prompt in the chat template")
     _json(parser)
     _engine(parser)
 
@@ -219,7 +233,9 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="save the results, as JSON")
     parser.add_argument("--against", metavar="FILE", help="compare with results saved earlier")
     _mode(parser)
-    parser.add_argument("--no-window", action="store_true", help="leave the window's figures out")
+    parser.add_argument(
+        "--no-window", action="store_true", help="skip the measurements of the window"
+    )
 
 
 def _models(parser: argparse.ArgumentParser) -> None:
@@ -235,13 +251,13 @@ COMMANDS = {
     command.name: command
     for command in (
         Command("trace", "Run a model for some steps and show or save what happened.", _trace),
-        Command("show", "What is in a saved run.", _show),
-        Command("attention", "Write one head's attention map of a saved run.", _attention),
-        Command("batch", "Padded prompts together, beside each run alone.", _batch),
+        Command("show", "Show the contents of a saved run.", _show),
+        Command("attention", "Write the attention map of one head of a saved run.", _attention),
+        Command("batch", "Run padded prompts as a batch and compare with each one alone.", _batch),
         Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _of_model),
-        Command("inspect", "Recipe and parameter count, from the config alone.", _of_model),
-        Command("models", "Local models: size, and whether they fit in memory.", _models),
-        Command("bench", "How much slower a watched model is, measured here.", _bench),
+        Command("inspect", "Architecture and parameter count, from the config alone.", _of_model),
+        Command("models", "List local models: size, and whether they fit in memory.", _models),
+        Command("bench", "Measure how much recording slows a model down.", _bench),
         Command("engine", "The engine's process; speaks frames over stdin/stdout.", _nothing),
     )
 }

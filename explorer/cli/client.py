@@ -97,9 +97,7 @@ class Client:
                     if kind is not None:
                         msgspec.convert(event.facts, kind)
                 except msgspec.ValidationError as error:
-                    raise CommandError(
-                        f"The engine's answer is no such answer: {error}."
-                    ) from error
+                    raise CommandError(f"The engine's answer is invalid: {error}.") from error
                 return event.facts
         raise CommandError("The engine gave no answer.", ENGINE_FAILED)
 
@@ -139,7 +137,7 @@ def require_possible(asked: BatchRequest | RunRequest | Sampling) -> None:
     try:
         require_bounded(asked)
     except ValueError as error:
-        raise CommandError(f"This can't be asked for: {error}.") from error
+        raise CommandError(f"This value is not allowed: {error}.") from error
 
 
 def _require(facts: dict[str, Any], kind: type | None) -> None:

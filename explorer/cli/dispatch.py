@@ -49,7 +49,7 @@ def _run(words: list[str]) -> int:
     except Exception as error:
         _keep_details()
         fault = elide(" ".join(f"{type(error).__name__}: {error}".split()), 200)
-        terminal.complain(f"An unforeseen fault ({fault}); the details are in {places.log_file()}.")
+        terminal.complain(f"An unexpected error occurred ({fault}). Details: {places.log_file()}.")
         return ENGINE_FAILED
 
 

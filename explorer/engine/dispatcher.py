@@ -129,11 +129,11 @@ class Dispatcher:
                     messages.Failed(run=run, sentence=memory_ceiling.SENTENCE, bad_input=True)
                 )
                 return
-            sentence = f"The engine hit a fault it did not expect ({type(error).__name__}): {error}"
+            sentence = f"The engine hit an unexpected error ({type(error).__name__}): {error}"
             self._say(
                 messages.Failed(
                     run=run,
-                    sentence=" ".join(sentence.split())[:300] + ". The log has the details.",
+                    sentence=" ".join(sentence.split())[:300] + ". See the log for details.",
                     bad_input=False,
                     details=traceback.format_exc(),
                 )
@@ -390,7 +390,7 @@ class Dispatcher:
 
     def _open(self) -> Runner:
         if self._runner is None:
-            raise BadInput("No model is loaded: choose one first.")
+            raise BadInput("No model is open. Choose one first.")
         return self._runner
 
     def _loaded(self) -> Runner:
@@ -403,8 +403,8 @@ class Dispatcher:
         changed = runner.loaded.watched.changed
         if changed is not None:
             raise FilesChanged(
-                f"{changed.name} was changed on the disk while {runner.loaded.card.name} was open; "
-                "open the model again."
+                f"{changed.name} has changed on disk while {runner.loaded.card.name} was "
+                "open. Open the model again."
             )
         return runner
 

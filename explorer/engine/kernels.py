@@ -36,8 +36,8 @@ def library() -> ctypes.CDLL:
     compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
     if compiler is None:
         raise BadInput(
-            "This mode's kernels are built by a C compiler, and none was found here; install gcc "
-            "or clang, or stay in exact mode."
+            "This mode needs a C compiler, and none was found. Install gcc or clang, or "
+            "stay in exact mode."
         )
     with _workplace() as work:
         made = work / "kernels.so"
@@ -123,8 +123,7 @@ def _build(compiler: str, made: Path) -> None:
         _call(compiler, "-shared", str(compiled), *map(str, threads), "-lm", "-o", str(made))
     except subprocess.SubprocessError as error:
         raise BadInput(
-            "This mode's kernels could not be built; the log has the compiler's words. "
-            "Stay in exact mode.",
+            "This mode's kernels could not be built (see the log). Stay in exact mode.",
             str(getattr(error, "stderr", None) or error),
         ) from error
     except OSError as error:

@@ -124,8 +124,9 @@ def try_out(
         limit = logit_tolerance("float32", np.stack(exact))
         if mode == "fast" and not figures.max_logit_difference <= limit:
             raise BadInput(
-                f"Mode fast is not offered on {runner.loaded.card.name}: its logits differ from "
-                f"exact mode's by {figures.max_logit_difference:.2g}; stay in exact mode."
+                f"Mode fast is not offered on {runner.loaded.card.name}: its logits "
+                f"differ from exact mode by {figures.max_logit_difference:.2g}. Stay in "
+                "exact mode."
             )
     return entered, figures
 
@@ -136,8 +137,7 @@ def _test(runner: Runner, mode: Mode, progress: Progress, stop: Stop) -> None:
     before = runner.loaded.card
     if not runner.cache_offered:
         raise BadInput(
-            f"Mode {mode} speeds up steps with a cache, and none works on {before.name}; stay in "
-            "exact mode."
+            f"Mode {mode} needs a cache, and none works on {before.name}. Stay in exact mode."
         )
     selftest.run(runner, stop)
     now = msgspec.structs.replace(runner.loaded.card, tested="")  # today

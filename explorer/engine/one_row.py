@@ -30,8 +30,8 @@ def usable(model: Any, mode: Mode) -> list[torch.nn.Linear]:
     """The linear layers that the kernels can do; BadInput where there is nothing for them."""
     if model.device.type != "cpu" or model.dtype != torch.float32:
         raise BadInput(
-            f"Mode {mode} runs on the processor (cpu) in float32 only; leave --dtype and --device "
-            "out as the program is started, or choose exact mode."
+            f"Mode {mode} runs only on the CPU in float32. Start the program without "
+            "--dtype and --device, or choose exact mode."
         )
     linears = [module for module in model.modules() if _is_plain(module)]
     if not linears:
@@ -108,7 +108,10 @@ class OneRow:
                 continue  # tied
             if not bool((weight.abs() <= _LARGEST).all()):
                 self.give_back()
-                raise BadInput("This mode can't hold a weight beyond 65,504; choose another.")
+                raise BadInput(
+                    "This model has a weight above 65,504, which this mode can't store. "
+                    "Choose another mode."
+                )
             half = weight.data.half()
             self._before.append((weight, weight.data))
             self._halves[id(weight)] = half

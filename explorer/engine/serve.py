@@ -83,8 +83,8 @@ def main() -> NoReturn:
                 framing.write_event(frames_out, event)
             except framing.WireError as error:
                 raise EngineError(
-                    f"The answer is too large to be sent ({error}); shorten the prompt, or record "
-                    "every fourth layer only."
+                    f"The answer is too large to send ({error}). Shorten the prompt, or "
+                    "record only every fourth layer."
                 ) from error
             except (BrokenPipeError, ValueError, OSError):
                 os._exit(0)  # the client is gone, and nothing here is worth keeping

@@ -40,15 +40,15 @@ __all__ = [
 def check(sampling: Sampling) -> None:
     """SamplingError with a next step if a setting is outside its range."""
     if not (np.isfinite(sampling.temperature) and sampling.temperature >= 0):
-        raise SamplingError("Temperature must be 0 (always the most probable token) or more.")
+        raise SamplingError("Temperature must be 0 (always the most likely token) or more.")
     if sampling.top_k < 0:
         raise SamplingError("Top-k must be 0 (off) or a number of tokens to keep.")
     if not 0 <= sampling.top_p <= 1:
-        raise SamplingError("Top-p must lie between 0 (keep one token) and 1 (off).")
+        raise SamplingError("Top-p must be between 0 (keep one token) and 1 (off).")
     if not 0 <= sampling.min_p <= 1:
-        raise SamplingError("Min-p must lie between 0 (off) and 1 (keep the best tokens only).")
+        raise SamplingError("Min-p must be between 0 (off) and 1 (keep only the top token).")
     if not 0 < sampling.repetition_penalty < float("inf"):
-        raise SamplingError("The repetition penalty must be above 0; 1 is off.")
+        raise SamplingError("The repetition penalty must be above 0 (1: off).")
     if sorted(sampling.order) != sorted(ORDER):
         raise SamplingError(f"The order must name each of these once: {', '.join(ORDER)}.")
     if not 0 <= sampling.seed < 2**63:

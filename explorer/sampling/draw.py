@@ -77,7 +77,7 @@ def force(
 ) -> Draw:
     """The user's own choice, with the model's probabilities; SamplingError if no such id."""
     if not 0 <= token_id < len(logits):
-        raise SamplingError(f"There is no token {token_id}: ids run from 0 to {len(logits) - 1}.")
+        raise SamplingError(f"There is no token {token_id}. Ids go from 0 to {len(logits) - 1}.")
     dist = distribution(logits, sampling, previous_ids)
     return describe(dist.raw, float(dist.final[token_id]), token_id, "forced", None)
 

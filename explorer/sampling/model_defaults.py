@@ -62,10 +62,13 @@ def left_out(given: Mapping[str, object], sampling: Sampling) -> str:
     words = ", ".join([*_words(generated), *(f"{name} {value}" for name, value in missing.items())])
     if applied:
         names = " and ".join(missing)
-        return f"The model's own settings ({words}) hold {names}, which this program does not have."
+        return (
+            f"The model recommends settings ({words}) that include {names}, which this "
+            "program does not support."
+        )
     return (
-        f"The model's own settings ({words}) are not applied, so its generate() may pick other "
-        "tokens; trace --model-defaults applies them."
+        f"The model's recommended settings ({words}) are not applied, so its generate() "
+        "may choose other tokens. Use trace --model-defaults to apply them."
     )
 
 

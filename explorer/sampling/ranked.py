@@ -57,10 +57,10 @@ def require_finite(logits: np.ndarray) -> None:
     top = np.max(logits)  # NaN if any is
     if np.isnan(top) or np.isposinf(top):
         raise SamplingError(
-            "The model's logits contain NaN or infinite values; try another dtype (float32)."
+            "The model's logits contain NaN or infinite values. Try another dtype (float32)."
         )
     if not np.isfinite(top):
-        raise SamplingError("The model gave every token probability 0; its weights may be broken.")
+        raise SamplingError("The model gave every token probability 0. Its weights may be damaged.")
 
 
 def ranking(values: np.ndarray) -> np.ndarray:

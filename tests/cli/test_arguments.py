@@ -36,14 +36,14 @@ BAD = {
     "temperature nan": ((*TRACE, "--temperature", "nan"), "is not a number"),
     "temperature infinite": ((*TRACE, "--temperature", "inf"), "Temperature must be 0"),
     "top-k negative": ((*TRACE, "--top-k", "-3"), "from 0 up"),
-    "top-p above 1": ((*TRACE, "--top-p", "1.5"), "Top-p must lie between 0"),
-    "min-p above 1": ((*TRACE, "--min-p", "2"), "Min-p must lie between 0"),
+    "top-p above 1": ((*TRACE, "--top-p", "1.5"), "Top-p must be between 0"),
+    "min-p above 1": ((*TRACE, "--min-p", "2"), "Min-p must be between 0"),
     "penalty 0": ((*TRACE, "--repetition-penalty", "0"), "repetition penalty must be above 0"),
-    "greedy and min-p": ((*TRACE, "--greedy", "--min-p", "0.1"), "--greedy goes without"),
+    "greedy and min-p": ((*TRACE, "--greedy", "--min-p", "0.1"), "--greedy can't be combined"),
     "seed too large": ((*TRACE, "--seed", str(2**63)), "seed"),
-    "greedy and sampled": ((*TRACE, "--greedy", "--top-k", "4"), "--greedy goes without"),
-    "padding without pad": ((*TRACE, "--padding", "left"), "go together"),
-    "pad without padding": ((*TRACE, "--pad", "3"), "go together"),
+    "greedy and sampled": ((*TRACE, "--greedy", "--top-k", "4"), "--greedy can't be combined"),
+    "padding without pad": ((*TRACE, "--padding", "left"), "must be used together"),
+    "pad without padding": ((*TRACE, "--pad", "3"), "must be used together"),
     "padding middle": ((*TRACE, "--padding", "middle", "--pad", "3"), "'middle'"),
     "dtype": ((*TRACE, "--dtype", "int4"), "'int4'"),
     "lone surrogate": (("trace", "m", "--prompt", "a\udcff", "--steps", "1"), "U+DCFF"),
@@ -86,7 +86,7 @@ def test_a_folder_that_may_not_be_written_is_refused_before_the_run(
     monkeypatch.setattr("os.access", lambda path, mode: False)  # for root everything is allowed
     done = command(*TRACE, "--out", tmp_path / "a.dxt")
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"Nothing may be written in {tmp_path}; choose another folder.\n"
+    assert done.err == f"no permission to write in {tmp_path}; choose another folder.\n"
 
 
 def test_ctrl_c_while_the_modules_load(monkeypatch: pytest.MonkeyPatch) -> None:

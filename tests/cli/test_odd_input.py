@@ -114,7 +114,7 @@ def test_what_no_frame_can_hold_is_refused_before_a_model_loads(
     command: Command, option: str, value: float, name: str
 ) -> None:
     done = command("trace", "m", "--prompt", "x", "--steps", 1, option, value)
-    refused(done, f"This can't be asked for: {name} is ")
+    refused(done, f"This value is not allowed: {name} is ")
 
 
 def test_a_batch_of_more_steps_than_a_frame_can_hold(command: Command, tmp_path: Path) -> None:

@@ -162,4 +162,4 @@ def test_own_settings_that_cannot_be_are_refused_by_name(command: Command, penal
     (penalised / "generation_config.json").write_text('{"repetition_penalty": -1.0}')
     done = command("trace", penalised, *TRACE, "--model-defaults")
     assert (done.code, done.out) == (2, "")
-    assert "model's own settings" in done.err
+    assert "model's recommended settings" in done.err

@@ -226,7 +226,7 @@ def _prefix_property(this: Examination) -> None:
     other = (*PROMPT[:-1], (PROMPT[-1] + 1) % VOCABULARY)
     moved = largest((this.logits(PROMPT) - this.logits(other))[:-1])
     this.row.prefix = "causal" if moved <= this.limit else "reads later tokens"
-    if moved > this.limit and "reads later tokens" not in this.words("causal_off"):
+    if moved > this.limit and "attends to later tokens" not in this.words("causal_off"):
         this.row.wrong.append("a model that is not causal is taken for one")
 
 

@@ -157,7 +157,7 @@ def test_no_model_loaded_is_said() -> None:
     try:
         failed = client.ask(messages.Advance(run=1, request=RunRequest(prompt="a")))[-1]
         assert isinstance(failed, messages.Failed)
-        assert "No model is loaded" in failed.sentence
+        assert "No model is open" in failed.sentence
     finally:
         engine.close()
 

@@ -39,7 +39,9 @@ def test_what_is_as_the_model_wants_it_needs_no_word(
 
 def test_what_is_left_out_is_named() -> None:
     words = left_out({"repetition_penalty": 1.05}, GREEDY)
-    assert words.startswith("The model's own settings (greedy, repetition-penalty 1.05) are not")
+    assert words.startswith(
+        "The model's recommended settings (greedy, repetition-penalty 1.05) are not"
+    )
     words = left_out({"do_sample": True, "temperature": 0.6, "top_k": 20}, GREEDY)
     assert "(sampled, temperature 0.6, top-k 20)" in words
     assert "trace --model-defaults" in words  # the one command that has it; check says this too

@@ -40,10 +40,10 @@ def _head_map(trace: Trace, step: int, layer: int, head: int) -> maps.Map:
     steps = len(trace.steps)
     if step >= steps:
         there = f"steps 0 to {steps - 1}" if steps else "no steps"
-        raise CommandError(f"This run has {there}, so no step {step}.")
+        raise CommandError(f"This run has {there}. There is no step {step}.")
     layers = len(trace.steps[step].layers)
     if layer >= layers:
-        raise CommandError(f"This model has layers 0 to {layers - 1}, so no layer {layer}.")
+        raise CommandError(f"This model has layers 0 to {layers - 1}. There is no layer {layer}.")
     try:
         return maps.pass_map(trace, step, layer, head)
     except ValueError as error:

@@ -144,8 +144,8 @@ def _earlier(name: str) -> dict[str, Any]:
         flat(found)
     except (OSError, ValueError, TypeError) as error:
         raise CommandError(
-            f"{name} is no saved bench ({disk.why(error)}); write one with "
-            "`bench MODEL --out FILE`."
+            f"{name} is not a saved bench ({disk.why(error)}). Write one with `bench "
+            "MODEL --out FILE`."
         ) from error
     return found
 

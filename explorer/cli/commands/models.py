@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         for model in facts["models"]
     ]
     if not rows:
-        print("No models were found on this machine; name a folder or a .gguf file instead.")
+        print("No models were found on this computer. Give a folder or a .gguf file instead.")
         return DONE
     heads = ("name", "architecture", "parameters", "bytes", "dtype", "fits", "path")
     print_table(heads, rows, left={0, 1, 4, 5, 6})

@@ -71,7 +71,7 @@ def run_loaded(
             case m.Finished() if trace is not None:
                 trace = replace(trace, stop_reason=event.reason)
     if trace is None:
-        raise CommandError("The engine ended the run without beginning it.", ENGINE_FAILED)
+        raise CommandError("The engine ended the run before it started.", ENGINE_FAILED)
     return trace
 
 
@@ -87,7 +87,9 @@ def writable(name: str) -> Path:
         if not target.parent.is_dir():
             raise CommandError(f"There is no folder {target.parent} to write {target.name} in.")
         if not os.access(target.parent, os.W_OK):
-            raise CommandError(f"Nothing may be written in {target.parent}; choose another folder.")
+            raise CommandError(
+                f"You have no permission to write in {target.parent}. Choose another folder."
+            )
     except OSError as error:
         raise CommandError(f"{name} can't be written: {disk.why(error)}.") from error
     except ValueError as error:
@@ -97,7 +99,9 @@ def writable(name: str) -> Path:
 
 def _request(arguments: argparse.Namespace) -> RunRequest:
     if (arguments.padding is None) != (arguments.pad is None):
-        raise CommandError("--padding and --pad go together, such as --padding left --pad 4.")
+        raise CommandError(
+            "--padding and --pad must be used together, for example --padding left --pad 4."
+        )
     if (arguments.pad or 0) > MOST_PADDING:
         raise CommandError(f"--pad {arguments.pad} is too large: at most {MOST_PADDING:,} slots.")
     request = RunRequest(
@@ -146,7 +150,9 @@ def _given(arguments: argparse.Namespace) -> dict[str, Any]:
     names = ("temperature", "top_k", "top_p", "min_p")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     if arguments.greedy and given:
-        raise CommandError("--greedy goes without --temperature, --top-k, --top-p and --min-p.")
+        raise CommandError(
+            "--greedy can't be combined with --temperature, --top-k, --top-p or --min-p."
+        )
     if given or arguments.greedy:
         given["greedy"] = arguments.greedy
     if arguments.repetition_penalty is not None:
@@ -161,7 +167,7 @@ def _sampling(given: dict[str, Any], card: ModelCard | None = None) -> Sampling:
     try:
         chain.check(sampling)
     except chain.SamplingError as error:
-        whose = "The model's own settings can't be used: " if own else ""
+        whose = "The model's recommended settings can't be used: " if own else ""
         raise CommandError(f"{whose}{error}") from error
     require_possible(sampling)
     return sampling

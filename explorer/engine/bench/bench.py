@@ -53,7 +53,7 @@ class ModelBench:
         context = self.runner.loaded.card.context or LENGTHS[-1] + 1
         lengths = [t for t in LENGTHS if t <= context]
         if not lengths:
-            raise BadInput(f"This model reads {context} tokens at most; the bench needs 128.")
+            raise BadInput(f"This model reads at most {context} tokens, but the bench needs 128.")
         ratios = Ratios()
         figures: dict[str, Any] = {"repeats": {}}
         with open(os.devnull, "wb") as self._sink:

@@ -27,7 +27,9 @@ def measure(
     The runner is in exact mode afterwards, as before.
     """
     if runner.loaded.card.mode != "exact":
-        words = f"measured from exact mode only; this bench ran in mode {runner.loaded.card.mode}"
+        words = (
+            f"measured only from exact mode, but this bench ran in mode {runner.loaded.card.mode}"
+        )
         return {"named_modes": [], "named_modes_note": words}
     found: list[dict[str, Any]] = []
     for mode in list(MODES)[1:]:

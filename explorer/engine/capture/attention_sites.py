@@ -13,11 +13,9 @@ import torch
 from explorer.engine.capture.probe import Call, Recorder
 
 NO_ATTENTION = "This layer has no attention map: it keeps a recurrent or convolutional state."
-LEFT_OUT = (
-    "Not recorded: this run keeps the attention of one layer in {0} only, as was chosen for it."
-)
-NOT_RUN = "This layer did not run: it reads something else than text."
-NO_OWN_MAP = "This layer has no attention map: the model gives none for it."
+LEFT_OUT = "Not recorded: this run records the attention of every {0}th layer only, as you chose."
+NOT_RUN = "This layer did not run: its input is not text."
+NO_OWN_MAP = "This layer has no attention map: the model provides none."
 
 
 @dataclass(frozen=True, slots=True)

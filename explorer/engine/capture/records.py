@@ -12,18 +12,18 @@ from explorer.engine.capture.attention_sites import Site, sites
 from explorer.engine.capture.probe import Call, Recorder
 from explorer.trace.attention import LayerRecord, Mask
 
-NOT_EXACT = "Not drawn: rebuilt from queries and keys, this map differs from the model's own."
-NOT_TOKENS = "Not drawn: this layer also reads summaries of several tokens, not tokens alone."
-NOT_STEADY = "Not drawn: with the cache on, this layer's keys can't be told apart by token."
+NOT_EXACT = "Not shown: the map rebuilt from queries and keys differs from the model's own."
+NOT_TOKENS = "Not shown: this layer also attends to summaries of several tokens."
+NOT_STEADY = "Not shown: with the cache on, the keys of this layer can't be assigned to tokens."
 NOT_NUMBERS = (
-    "Not drawn: this layer's attention is not made of numbers (NaN or infinity); the weights are "
-    "damaged, or too large for this dtype."
+    "Not shown: the attention of this layer is NaN or infinite. The weights are damaged "
+    "or too large for this dtype."
 )
 OWN_MAP = (
     "Recorded: the model's own weights, from its eager attention. "
     "A cell that is 0 in every head counts as masked."
 )
-CALL_MAP = "Recorded: the weights that the model's own eager attention worked out."
+CALL_MAP = "Recorded: the weights computed by the model's own eager attention."
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,8 @@ def padding_of(card: ModelCard) -> tuple[int, str]:
     if card.pad_id is not None:
         return card.pad_id, card.pad_note
     if card.eos_ids:
-        return card.eos_ids[0], "No padding token is stated, so the end token serves as one."
-    return 0, "No padding token is stated, so id 0 serves as one."
+        return card.eos_ids[0], "The model defines no padding token, so the end token is used."
+    return 0, "The model defines no padding token, so id 0 is used."
 
 
 def _laid_out(runner: Runner, request: BatchRequest) -> tuple[BatchLayout, list[tuple[Token, ...]]]:
@@ -84,11 +84,11 @@ def _laid_out(runner: Runner, request: BatchRequest) -> tuple[BatchLayout, list[
     card = runner.loaded.card
     if not 1 <= len(request.prompts) <= MOST_ROWS:
         raise BadInput(
-            f"A batch takes 1 to {MOST_ROWS} prompts, one a line, but there are "
+            f"A batch takes 1 to {MOST_ROWS} prompts, one per line, but there are "
             f"{len(request.prompts)}."
         )
     if request.steps < 1 or request.extra < 0:
-        raise BadInput("A batch takes 1 step or more, and 0 or more extra padding slots.")
+        raise BadInput("A batch needs at least 1 step and 0 or more extra padding positions.")
     tokens = [
         runner.loaded.tokenizer.encode(prompt, request.chat).tokens for prompt in request.prompts
     ]
@@ -100,8 +100,8 @@ def _laid_out(runner: Runner, request: BatchRequest) -> tuple[BatchLayout, list[
         runner.require_ids(row.ids)
     if card.context and layout.slots > card.context:
         raise BadInput(
-            f"The padded rows take {layout.slots:,} positions, but this model reads at most "
-            f"{card.context:,}: shorten the prompts or take less padding."
+            f"The padded rows take {layout.slots:,} positions, but this model reads at "
+            f"most {card.context:,}. Shorten the prompts or use less padding."
         )
     padded = any(row.padded for row in layout.rows)
     if padded and request.padding == "left" and _refused(card, "left_padding"):
@@ -121,7 +121,8 @@ def _gap(one: np.ndarray, other: np.ndarray) -> float:
     worst = float(np.abs(one - other).max())
     if not np.isfinite(worst):
         raise EngineError(
-            "The model's logits hold NaN or infinite values in this batch; open it as float32."
+            "The model's logits contain NaN or infinite values in this batch. Open the "
+            "model as float32."
         )
     return worst
 
@@ -246,8 +247,8 @@ class _Lab:
         gap, side = _gap(self.steps.at(right, row, slot), alone), self.request.padding
         if gap > self.limit:
             raise BadInput(
-                f"This architecture can't be padded on the {side} exactly: prompt {row + 1} is off "
-                f"by {gap:.2g}. Choose the {_OTHER[side]} side."
+                f"This architecture changes its results with {side} padding: prompt "
+                f"{row + 1} is off by {gap:.2g}. Choose {_OTHER[side]} padding."
             )
         return {
             "readout": _gap(self.steps.at(right, row, last), alone),
@@ -264,8 +265,9 @@ class _Lab:
         made = [m for m in MISTAKES if m in self.request.wrong]
         if not made:
             raise EngineError(
-                f"Prompt {row + 1}, decoded in the batch, differs from itself alone by {worst:.2g} "
-                f"on this architecture: take one step, or the {_OTHER[self.request.padding]} side."
+                f"On this architecture, prompt {row + 1} decoded in the batch differs "
+                f"from the prompt run alone by {worst:.2g}. Use one step, or "
+                f"{_OTHER[self.request.padding]} padding."
             )
         return _VERDICTS[next((m for m in made if effects[m] > self.limit), made[0])]
 

@@ -14,8 +14,8 @@ from explorer.trace.batch import BatchRequest, Mistake
 from explorer.trace.card import ModelCard
 
 APART = (
-    "Right padding can't be decoded on exactly by this architecture, so after the prefill each row "
-    "went on by itself."
+    "This architecture can't decode exactly with right padding, so each row continued "
+    "alone after the prefill."
 )
 
 

@@ -130,7 +130,7 @@ def _explained(error: Exception) -> EngineError:
     text = str(error)
     if memory_ceiling.is_reached(error):
         return NoMemory(
-            "Not enough memory for this batch: take fewer or shorter prompts, or a smaller dtype.",
+            "Not enough memory for this batch. Use fewer or shorter prompts, or a smaller dtype.",
             text,
         )
-    return EngineError("The model could not run this batch; the log has the details.", text)
+    return EngineError("The model could not run this batch. See the log for details.", text)

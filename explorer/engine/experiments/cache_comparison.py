@@ -66,15 +66,15 @@ def run(
 
 def _refuse(runner: Runner, asked: CacheExperiment, cached: RunRequest) -> None:
     if not 1 <= asked.tokens <= MOST_TOKENS:
-        raise BadInput(f"Choose between 1 and {MOST_TOKENS} tokens for the cache experiment.")
+        raise BadInput(f"The cache experiment takes 1 to {MOST_TOKENS} tokens.")
     if not asked.request.causal_mask:
-        raise BadInput("Without the causal mask no cache can be used: switch the mask on first.")
+        raise BadInput("The cache needs the causal mask. Switch the mask on first.")
     if not runner.caches(cached):
-        raise BadInput(f"No cache can be used here: {runner.loaded.card.words('cache')}.")
+        raise BadInput(f"The cache is not available here: {runner.loaded.card.words('cache')}.")
     needed = len(runner.layout(cached, ()).ids) + asked.tokens - 1
     limit = runner.loaded.card.context
     if limit and needed > limit:
         raise BadInput(
-            f"Prompt and new tokens take {needed:,} positions and this model reads {limit:,}: "
-            "choose fewer tokens or a shorter prompt."
+            f"Prompt and new tokens take {needed:,} positions, but this model reads at "
+            f"most {limit:,}. Choose fewer tokens or a shorter prompt."
         )

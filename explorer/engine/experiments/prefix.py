@@ -34,7 +34,9 @@ def experiment(
         note = f"measured on the first {MOST_SLOTS} of {len(layout.ids)} positions"
         layout = layout.first(MOST_SLOTS)
     if len(layout.ids) < 2:
-        raise BadInput("The experiment drops the last token: give the prompt at least two.")
+        raise BadInput(
+            "The experiment removes the last token, so the prompt needs at least two tokens."
+        )
     result: dict[str, Any] = {"tokens": len(layout.ids), "note": note, "why": ""}
     for name, causal in (("masked", True), ("unmasked", False)):
         asked = RunRequest(causal_mask=causal, cache=False)

@@ -10,8 +10,8 @@ from explorer.engine.passes.forward import Stop
 from explorer.engine.passes.runner import Runner
 from explorer.trace.wire.messages import ReadSlot
 
-GONE = "this layer keeps only a window, and the position has left it"
-STATE = "this layer keeps a state of fixed size, nothing of single positions"
+GONE = "this layer keeps only a window, and the position is outside it"
+STATE = "this layer keeps a state of fixed size, not single positions"
 
 
 def read(
@@ -27,11 +27,13 @@ def read(
     """
     request = asked.request
     if not runner.caches(request):
-        raise BadInput("This run keeps no keys and values: switch the KV cache on first.")
+        raise BadInput("This run stores no keys and values. Switch the KV cache on first.")
     layout = runner.layout(request, asked.chosen)
     slots = len(layout.ids)
     if not 0 <= asked.slot < slots:
-        raise BadInput(f"There is no position {asked.slot}: {slots:,} were read so far.")
+        raise BadInput(
+            f"There is no position {asked.slot}. The run has {slots:,} so far, counted from 0."
+        )
     if runner.cache.shared(layout, slots) < slots:
         progress("Filling the cache again…", 0.0)
         runner.pass_after(request, layout, len(asked.chosen), cancelled)

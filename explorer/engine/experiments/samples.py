@@ -71,7 +71,7 @@ def draw_many(
                 heapq.heappush(waiting, (those[0], longer, those))
         share = drawing.done / (asked.count * asked.length)
         finished = waiting[0][0] if waiting else asked.count
-        progress(f"Drawing: {finished:,} of {asked.count:,} draws", share)
+        progress(f"Sampling: {finished:,} of {asked.count:,}", share)
         if told < finished < asked.count and time.monotonic() - told_at >= _PART_S:
             part(_facts(runner, asked, drawing, finished))
             told, told_at = finished, time.monotonic()
@@ -136,8 +136,8 @@ def _facts(runner: Runner, asked: DrawMany, drawing: _Drawing, finished: int) ->
 
 def _refuse(asked: DrawMany) -> None:
     if asked.sampling.takes_best:
-        raise BadInput("Greedy gives the same tokens every time: switch it off to draw many.")
+        raise BadInput("Greedy always gives the same tokens. Switch it off to sample.")
     if not 1 <= asked.count <= MOST_DRAWS:
-        raise BadInput(f"The number of draws must be from 1 to {MOST_DRAWS:,}.")
+        raise BadInput(f"The number of samples must be from 1 to {MOST_DRAWS:,}.")
     if not 1 <= asked.length <= MOST_TOKENS:
-        raise BadInput(f"The tokens per draw must be from 1 to {MOST_TOKENS}.")
+        raise BadInput(f"The tokens per sample must be from 1 to {MOST_TOKENS}.")

@@ -71,7 +71,9 @@ class _Search:
             self.asked.request, (*self.asked.chosen, *path), self._cancelled
         ).astype(np.float64)
         if not np.isfinite(logits.max()):
-            raise BadInput("The model's logits contain NaN or infinite values; try float32.")
+            raise BadInput(
+                "The model's logits contain NaN or infinite values. Open the model as float32."
+            )
         self.passes += 1
         self._progress(f"Searching: {self.passes} passes", self.passes / self.asked.passes)
         logs = logits - logits.max()
@@ -167,7 +169,7 @@ def _sequence(runner: Runner, log_p: float, path: Path) -> dict[str, Any]:
 def _refuse(asked: SearchSequences) -> None:
     for name, value, most in (
         ("depth", asked.length, MOST_TOKENS),
-        ("width of the beam", asked.width, MOST_WIDTH),
+        ("beam width", asked.width, MOST_WIDTH),
         ("number of passes", asked.passes, MOST_PASSES),
     ):
         if not 1 <= value <= most:

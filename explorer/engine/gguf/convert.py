@@ -93,8 +93,8 @@ def write(
 
 def _unmapped(header: Header) -> BadInput:
     return BadInput(
-        f"{header.path.name} is of architecture {header.architecture}, which transformers cannot "
-        "read from GGUF; use the model's safetensors folder instead.",
+        f"{header.path.name} has architecture {header.architecture}, which transformers "
+        "cannot read from GGUF. Use the model's safetensors folder instead.",
         traceback.format_exc(),
     )
 
@@ -124,7 +124,7 @@ def _write_weights(
         for count, entry in enumerate(header.tensors):
             if cancelled():
                 raise Cancelled
-            progress(f"Unpacking {header.path.name} once", count / len(header.tensors))
+            progress(f"Converting {header.path.name} (only once)", count / len(header.tensors))
             weights = library.dequantize(header.data(entry), entry.kind)
             done = processor.process(
                 weights=weights,

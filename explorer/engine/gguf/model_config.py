@@ -100,7 +100,7 @@ def unread_tensors(header: Header, used: set[str]) -> list[str]:
     left = [t.name for t in header.tensors if t.name not in used and t.name not in _ROPE_TENSORS]
     if not left:
         return []
-    return [f"{len(left)} tensors of the file have no place in the model ({left[0]}…)."]
+    return [f"{len(left)} tensors of the file are not part of the model ({left[0]}…)."]
 
 
 def rope_scaling(header: Header, base: float) -> dict[str, Any] | str | None:
@@ -209,6 +209,6 @@ def _widths(header: Header, stated: dict[str, Any], known: Any) -> dict[str, Any
 
 def _unsaid(what: str) -> str:
     return (
-        f"The GGUF file states {what}, which transformers cannot take from it: the model may "
-        "differ from the original, on long texts above all."
+        f"The GGUF file specifies {what}, which transformers cannot read from it. Results "
+        "may differ from the original model, especially on long texts."
     )

@@ -110,6 +110,6 @@ def guesses(header: Header) -> list[str]:
     if header.metadata.get("tokenizer.ggml.model") != "gpt2" or tag in known:
         return []
     return [
-        f"How this tokenizer splits text into words (tag {tag}) is not known here; GPT-2's way is "
-        "used, so some text may split otherwise than in the original."
+        f"This tokenizer's rule for splitting text (tag {tag}) is unknown. GPT-2's rule "
+        "is used, so some text may get different tokens than in the original model."
     ]

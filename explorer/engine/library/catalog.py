@@ -30,7 +30,7 @@ def resolve(name: str, like: Fingerprint | None = None) -> Source:
     if name == "smollm2":
         return _smollm2()
     if not name.strip() or "\0" in name:
-        raise BadInput("No model was named; give a folder, a .gguf file, copycat or smollm2.")
+        raise BadInput("No model was given. Give a folder, a .gguf file, copycat or smollm2.")
     path = Path(name).expanduser()
     seen = opened_models.find(name, like) if like else None
     if seen is not None or _exists(path):
@@ -43,7 +43,7 @@ def resolve(name: str, like: Fingerprint | None = None) -> Source:
     if (seen := opened_models.find(name)) is not None:
         return _from_path(seen)
     if path.is_absolute() or name[0] in ".~" or path.suffix.lower() == ".gguf":
-        raise BadInput(f"There is no file or folder {name[:200]}; check the path.")
+        raise BadInput(f"There is no file or folder {name[:200]}. Check the path.")
     raise BadInput(
         f"There is no model called {name[:200]}: give a folder with a config.json, a .gguf file, "
         "copycat or smollm2; `decoder-explorer models` lists what is on this disk."
@@ -181,8 +181,8 @@ def _smollm2() -> Source:
     path = places.models_folder() / "smollm2" / SMOLLM2_FILE
     if not path.is_file():
         raise BadInput(
-            "smollm2 is not on this machine yet; run `python3 packaging/run.py` once with a "
-            "network, or use copycat."
+            "SmolLM2 has not been downloaded yet. Run `python3 packaging/run.py` once "
+            "with a network connection, or use copycat."
         )
     return Source("smollm2", path, "gguf", "bundled")
 
@@ -196,8 +196,7 @@ def _exists(path: Path) -> bool:
 
 def _incomplete(name: str) -> BadInput:
     return BadInput(
-        f"The download of {name[:200]} is incomplete; let it finish, or start it again, and open "
-        "it then."
+        f"The download of {name[:200]} is incomplete. Let it finish, or start it again."
     )
 
 
@@ -207,7 +206,7 @@ def _from_path(path: Path) -> Source:
     if whole := unfinished_downloads.whole_name(path.name):
         raise _incomplete(whole)
     if not path.is_file():  # a pipe would be waited for
-        raise BadInput(f"{path.name} is no file and no folder; choose another model.")
+        raise BadInput(f"{path.name} is not a file or folder. Choose another model.")
     if path.suffix.lower() == ".gguf" or _starts_as_gguf(path):
         return Source(path.stem, path.resolve(), "gguf")
     unusable_files.refuse_file(path)

@@ -19,7 +19,7 @@ from explorer.engine.text import tiktoken_folder
 
 PICKLE = "pickle (.bin)"
 PICKLE_WARNING = (
-    "The weights are pickle files (.bin), a form that can hide programs; they are read in "
+    "The weights are pickle files (.bin), which can contain programs. They are loaded in "
     "torch's restricted mode, which runs none."
 )
 _NAMES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}

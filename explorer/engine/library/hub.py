@@ -75,7 +75,7 @@ def look(repo: str, form: str = "") -> dict[str, Any]:
             f"whole GGUF file (it has {there or 'nothing'}); choose another repository."
         )
     if form and form not in forms:
-        raise errors.BadInput(f"{repo} holds no {form} any more; look it up again.")
+        raise errors.BadInput(f"{repo} no longer contains {form}. Search for it again.")
     form = form or next(iter(forms))
     files = {name: names[name] for name in forms[form]}
     cache = Path(constants.HF_HUB_CACHE)
@@ -168,7 +168,7 @@ def _check(part: Path, name: str, size: int | None, etag: str) -> None:
             whole = hashlib.file_digest(file, "sha256").hexdigest() == etag
     if not whole:
         part.unlink()
-        raise errors.EngineError(f"{name} arrived damaged and was thrown away; download it again.")
+        raise errors.EngineError(f"{name} arrived damaged and was deleted. Download it again.")
 
 
 def _bar(arrived: Callable[[int], None]) -> Any:
@@ -222,7 +222,7 @@ def _there(folder: Path) -> Path:
 
 def _no_name(repo: str) -> str:
     return (
-        f"{repo[:100]} is no name of a repository; it has the form owner/name, such as "
+        f"{repo[:100]} is not a repository name. Use the form owner/name, such as "
         "HuggingFaceTB/SmolLM2-135M."
     )
 
@@ -239,7 +239,7 @@ def _sentence(repo: str, error: Exception) -> str:
         return _no_name(repo)
     if isinstance(error, hub.GatedRepoError):
         return (
-            f"{repo} is given only to those who accepted its terms on {place}; accept them there, "
+            f"{repo} requires that you accept its terms on {place}. Accept them there, "
             "then log in once with `hf auth login`."
         )
     if isinstance(error, hub.RepositoryNotFoundError):
@@ -249,7 +249,10 @@ def _sentence(repo: str, error: Exception) -> str:
         return f"{place} answered with an error ({status}) about {repo}; try again later."
     if isinstance(error, OSError) and error.errno is not None and error.filename:
         return f"{error.filename} could not be written: {error.strerror}; make room or set HF_HOME."
-    return f"{place} could not be reached; check the network and try again. What is there is kept."
+    return (
+        f"{place} could not be reached. The part already downloaded is kept. Check the "
+        "network and try again."
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -70,7 +70,7 @@ def _follow(
         except queue.Empty:
             continue
         if line is None:
-            raise EngineError("The download ended by itself; start it again to go on with it.")
+            raise EngineError("The download stopped unexpectedly. Start it again to resume it.")
         said = json.loads(line)
         if "facts" in said:
             return dict(said["facts"])

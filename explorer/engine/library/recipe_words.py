@@ -16,9 +16,9 @@ _ACTIVATIONS = {
 }  # fmt: skip
 _GATED = {"SiLU": "SwiGLU", "GELU": "GeGLU", "ReLU": "ReGLU"}
 _KINDS = {
-    "full": "reads all earlier tokens",
-    "sliding": "reads a window of earlier tokens",
-    "chunked": "reads its own chunk of the text",
+    "full": "attends to all earlier tokens",
+    "sliding": "attends to a window of earlier tokens",
+    "chunked": "attends to its own chunk of the text",
     "linear": "carries a state of fixed size instead of keys and values",
     "recurrent": "carries a state of fixed size instead of keys and values",
     "conv": "mixes a few neighbouring tokens",
@@ -55,8 +55,8 @@ def _context(shape: Shape) -> str:
 def _positions(text: Any, parts: Anatomy, shape: Shape) -> str:
     if parts.positions:
         return (
-            "Positions: a learned table with a row for each, added to the tokens; past its last "
-            "row nothing can be read."
+            "Positions: a learned table with one row per position, added to the tokens. "
+            "Longer texts cannot be read."
         )
     base = rope_base(text)
     if base:
@@ -134,7 +134,9 @@ def _experts(text: Any, counted: Count, parts: Anatomy) -> str:
     total = _first(text, "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
     used = _first(text, "num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_top_k")
     if not total or not used:
-        return "Experts: the feed-forward part is split into experts, a few of which read a token."
+        return (
+            "Experts: the feed-forward part is split into experts. Each token uses a few of them."
+        )
     active = counted.parameters - parts.experts * (total - used) // total
     return (
         f"Experts: {total} in a layer, of which a router picks {used} for each token; so a token "
@@ -146,13 +148,13 @@ def _norm(parts: Anatomy) -> str:
     if parts.norm == "RMSNorm":
         return "Norm: RMSNorm, which only scales a vector to unit size."
     if parts.norm == "LayerNorm":
-        return "Norm: LayerNorm, which takes the mean out of a vector and scales it to unit size."
+        return "Norm: LayerNorm, which subtracts the mean of a vector and scales it to unit size."
     return ""
 
 
 def _tying(counted: Count) -> str:
     if not counted.tied:
-        return "The output head is a table of its own, not the token table used again."
+        return "The output head has its own table (not tied to the token table)."
     untied = counted.parameters + counted.table
     return (
         "The output head is the token table used again (tied), which saves "
@@ -162,7 +164,7 @@ def _tying(counted: Count) -> str:
 
 def _cache(per_token: int) -> str:
     if not per_token:
-        return "No keys and values are kept from token to token (by transformers, at least)."
+        return "No keys and values are stored between tokens (at least in transformers)."
     return (
         f"The cache keeps {per_token:,} numbers for each token: {4 * per_token:,} bytes in "
         f"float32, {2 * per_token:,} in bfloat16."

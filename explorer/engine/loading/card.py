@@ -85,12 +85,14 @@ def padding_token(model: Any, tokenizer: Tokenizer, width: int) -> tuple[int | N
         own = getattr(text_config(model.config), "pad_token_id", None)
     if isinstance(own, int) and 0 <= own < width:
         if own in ends:
-            return own, "The end token also serves as padding: only the mask tells them apart."
+            return own, "The end token is also the padding token; only the mask distinguishes them."
         return own, "The model's own padding token."
     if ends:
-        return ends[0], "No padding token is stated, so the end token serves: the mask hides it."
+        return ends[
+            0
+        ], "The model defines no padding token, so the end token is used. The mask hides it."
     return (
-        (0, "No padding token is stated, so id 0 serves: the mask hides it.")
+        (0, "The model defines no padding token, so id 0 is used. The mask hides it.")
         if width
         else (
             None,

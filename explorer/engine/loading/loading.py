@@ -94,9 +94,7 @@ def load(
     config = read_config(folder, allow_code)
     brings_code = remote_code.class_of(config) is not None
     if brings_code:
-        warnings.append(
-            "This model runs program code of its own, which you allowed for this one time."
-        )
+        warnings.append("This model runs its own program code, which you allowed this time.")
     tokenizer = load_tokenizer(folder, plain=brings_code)
     files = _whole_files(folder)
     _check_generation_config(folder)
@@ -224,8 +222,8 @@ def _load_weights(
     except Exception as error:  # weights that do not fit the config fail in many ways
         if memory_ceiling.is_reached(error):
             raise NoMemory(
-                "There is not enough memory to open this model; close other programs, or choose a "
-                "smaller model or dtype."
+                "There is not enough memory to open this model. Close other programs, or "
+                "choose a smaller model or dtype."
             ) from error
         if form := unusable_files.packed_for(read_json(folder / "config.json")):
             raise unusable_files.packed(folder.name, form, traceback.format_exc()) from error
@@ -274,8 +272,8 @@ def _check_keys(name: str, info: dict[str, Any], warnings: list[str]) -> None:
     unused = sorted(info["unexpected_keys"])
     if unused:
         warnings.append(
-            f"{len(unused)} tensors of the files have no place in the model and are not used "
-            f"({unused[0]}…)."
+            f"{len(unused)} tensors of the files are not part of the model and are "
+            f"ignored ({unused[0]}…)."
         )
 
 
@@ -284,5 +282,5 @@ def _to_device(model: Any, device: str) -> Any:
         return model.to(device)
     except RuntimeError as error:  # torch's out-of-memory errors are RuntimeErrors
         raise EngineError(
-            f"The model does not fit on {device}; choose cpu or a smaller dtype.", str(error)
+            f"The model does not fit on {device}. Choose cpu or a smaller dtype.", str(error)
         ) from error

@@ -14,8 +14,8 @@ from explorer.engine.machine import free_memory
 _RESERVE = 256 << 20  # bytes left to the rest of the machine; a quarter where that is less
 _REFUSED = ("not enough memory", "out of memory", "can't allocate memory", "cannot allocate memory")
 SENTENCE = (
-    "Not enough memory for this; shorten the prompt, choose a smaller model or dtype, or close "
-    "other programs."
+    "Not enough memory. Your run is still here. Shorten the prompt, choose a smaller "
+    "model or dtype, or close other programs."
 )
 
 

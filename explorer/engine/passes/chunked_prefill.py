@@ -14,7 +14,7 @@ from explorer.trace.attention import LayerRecord, Mask
 
 CHUNK = 512  # slots: one layer's time stays well under a second, and so does a cancel
 WHOLE = 2048  # up to so many slots are read in one pass, which is as fast and needs no chunks
-UNLIKE = "Not drawn: this layer was not recorded alike in every chunk of the prompt."
+UNLIKE = "Not shown: this layer was not recorded the same way in every chunk of the prompt."
 
 
 def spans(first: int, slots: int) -> list[tuple[int, int]]:

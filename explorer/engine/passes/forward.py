@@ -270,6 +270,6 @@ def _explain(error: Exception) -> EngineError:
     text = str(error)
     if memory_ceiling.is_reached(error):
         return NoMemory(
-            "Not enough memory for this pass: shorten the prompt or choose a smaller dtype.", text
+            "Not enough memory for this pass. Shorten the prompt or choose a smaller dtype.", text
         )
-    return EngineError("The model could not run this pass; the log has the details.", text)
+    return EngineError("The model could not run this pass. See the log for details.", text)

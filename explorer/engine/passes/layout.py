@@ -50,11 +50,11 @@ def lay_out(
     BadInput if there is no real token, or padding is asked for and no pad token is known.
     """
     if not prompt_ids:
-        raise BadInput("The prompt is empty: type at least one character, then run again.")
+        raise BadInput("The prompt is empty. Type at least one character, then run again.")
     pads = request.pad if request.padding else 0
     require_padding(pads)
     if pads and pad_id is None:
-        raise BadInput("This model names no padding token; run it without padding.")
+        raise BadInput("This model defines no padding token. Run it without padding.")
     filler = [pad_id or 0] * pads
     zeros, ones = [0] * pads, [1] * len(prompt_ids)
     if request.padding == "right":
@@ -100,7 +100,7 @@ def lay_out_batch(
     """
     empty = next((row for row, ids in enumerate(prompts, 1) if not ids), None)
     if empty is not None:
-        raise BadInput(f"Prompt {empty} has no tokens, so nothing can be read off it: fill it in.")
+        raise BadInput(f"Prompt {empty} has no tokens. Type some text there.")
     require_padding(extra)
     slots = max(len(ids) for ids in prompts) + extra
     rows = (
@@ -112,7 +112,7 @@ def lay_out_batch(
 def require_padding(slots: int) -> None:
     """BadInput for more padding than any model reads; asked before a list so long is made."""
     if slots > MOST_PADDING:
-        raise BadInput(f"{slots:,} padding slots are too many: at most {MOST_PADDING:,}.")
+        raise BadInput(f"{slots:,} padding tokens are too many. The maximum is {MOST_PADDING:,}.")
 
 
 def positions(mask: Sequence[int]) -> tuple[int, ...]:

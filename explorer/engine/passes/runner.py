@@ -74,8 +74,8 @@ class Runner(Passes):
         limit = self.loaded.card.context
         if limit and len(layout.ids) > limit:
             raise BadInput(
-                f"The prompt takes {len(layout.ids):,} positions, but this model reads at most "
-                f"{limit:,}: shorten it."
+                f"The prompt takes {len(layout.ids):,} positions, but this model reads at "
+                f"most {limit:,}. Shorten it."
             )
         self.require_ids(layout.ids)
         return layout

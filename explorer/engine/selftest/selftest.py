@@ -33,7 +33,7 @@ CACHED_STEPS = 2
 # Largest difference in weights, or in keys relative to them, that counts as the same.
 MAP_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 Stop = Callable[[], bool]
-REBUILT = "every attention map is rebuilt exactly from queries, keys and the kernel's mask"
+REBUILT = "every attention map is rebuilt exactly from queries, keys and mask"
 OWN_MAPS = "every attention map is the model's own, recorded from its eager attention"
 FAULTS = (  # what a model may raise on input that it was not made for
     EngineError, RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError,
@@ -82,9 +82,12 @@ class SelfTest:
         if not trial.attending:
             words = "this model has no attention to draw: it keeps recurrent states"
         elif not trial.exact:
-            words = "no way was found to have this model's attention maps exactly: not drawn"
+            words = "this model's attention maps cannot be obtained exactly, so they are not shown"
         elif trial.failed:
-            words = f"the maps of layers {_list(trial.failed)} can't be had exactly: not drawn"
+            words = (
+                f"the maps of layers {_list(trial.failed)} cannot be obtained exactly, so "
+                "they are not shown"
+            )
         reasons = {site.layer for site in sites(self.reference.recorder) if site.reason}
         if reasons and trial.exact:
             words += f"; layers {_list(reasons)} have no attention"
@@ -99,13 +102,15 @@ class SelfTest:
         )
         self.runner.capture.causal = shift <= self.limit
         if shift > self.limit:
-            words = "this model reads later tokens by design, so there is no mask to switch off"
+            words = (
+                "this model attends to later tokens by design, so there is no mask to switch off"
+            )
             return _finding(name, False, words, shift)
         if not self.trial.attending:
             words = "this model has no attention, so there is no mask to switch off"
             return _finding(name, False, words, None)
         if not self.trial.exact or self.trial.failed:
-            words = "not every map can be drawn here, so a switched-off mask can't be proven"
+            words = "not every map can be shown here, so switching the mask off can't be verified"
             return _finding(name, False, words, None)
         opened = measured_gaps.every_slot(self.runner, request, self.layout, self.stop)
         future = measured_gaps.above_diagonal(opened, self.layout)
@@ -113,11 +118,14 @@ class SelfTest:
         # Only the mask differs between the two passes, and every map of the second looks ahead.
         moved = largest((opened.logits - self.reference.logits)[:-1])
         if closed:
-            words = f"the switch does not take in layers {_list(closed)} of this architecture"
+            words = (
+                f"switching the mask off has no effect in layers {_list(closed)} of this "
+                "architecture"
+            )
         elif moved <= self.limit:
-            words = "the switch takes, but no earlier logits move on this architecture"
+            words = "with the mask off, no earlier logits change on this architecture"
         else:
-            words = "the causal mask can be switched off; windows and padding stay"
+            words = "the causal mask can be switched off; windows and padding still apply"
         return _finding(name, not closed and moved > self.limit, words, moved)
 
     def cache(self) -> Capability:
@@ -138,9 +146,9 @@ class SelfTest:
         lost = self.trial.exact - runner.capture.proven.decoded if runner.capture.proven else ()
         words = "cached steps equal uncached ones"
         if not runner.cache_offered:
-            words = "cached steps differ from uncached ones on this model, so the cache stays off"
+            words = "cached steps differ from uncached ones on this model, so the cache is off"
             if gap == float("inf"):
-                words = "no cache was found to work on this model, so every step is computed anew"
+                words = "no cache works on this model, so every step recomputes the whole text"
         elif lost:
             words += f"; the maps of layers {_list(lost)} are drawn without a cache only"
         return _finding("cache", runner.cache_offered, words, gap)
@@ -165,9 +173,14 @@ class SelfTest:
         """Cutting the cache back equals never having gone on.  Needs the cache filled above."""
         cache = self.runner.cache
         if not self.runner.cache_offered:
-            words = "stepping back needs no cache here: every step is computed anew"
+            words = (
+                "stepping back needs no cache here, because every step recomputes the whole text"
+            )
             return _finding("undo", False, words, None)
-        slot, words = LENGTH - 4, "stepping back rebuilds the cache by prefill: it can't be cut"
+        slot, words = (
+            LENGTH - 4,
+            "stepping back rebuilds the cache by prefill, because it can't be shortened",
+        )
         expected = self.reference.logits[slot]
         cache.can_crop = False
         gap = measured_gaps.crop_gap(
@@ -175,24 +188,24 @@ class SelfTest:
         )
         cache.can_crop = gap <= self.limit
         if cache.can_crop:
-            words = "stepping back cuts the cache"
+            words = "stepping back shortens the cache"
         return _finding("undo", cache.can_crop, words, gap)
 
     def chunks(self) -> Capability:
         """A prompt read in chunks gives the logits and the maps of one read whole."""
         name, runner = "chunked_prefill", self.runner
         if not runner.cache_offered:
-            words = "long prompts are read in one pass: chunks need a cache"
+            words = "long prompts are read in one pass, because chunks need a cache"
             return _finding(name, False, words, None)
         if not chunked_prefill_test.boundable(self.reference):
-            words = "long prompts are read in one pass: this model's maps are kept whole"
+            words = "long prompts are read in one pass, because this model's maps are stored whole"
             return _finding(name, False, words, None)
         logits, maps = chunked_prefill_test.gaps(runner, self.layout, self.reference, self.stop)
         near = MAP_TOLERANCE.get(runner.loaded.card.dtype, 1e-4)
         runner.in_chunks = logits <= self.limit and maps <= near
         words = "long prompts are read in chunks, which gives the same logits and maps"
         if not runner.in_chunks:
-            words = "long prompts are read in one pass: chunks change the logits or the maps"
+            words = "long prompts are read in one pass, because chunks change the logits or maps"
         return _finding(name, runner.in_chunks, words, max(logits, maps))
 
     def padding(self, side: Side) -> Capability:
@@ -200,9 +213,11 @@ class SelfTest:
         name = f"{side}_padding"
         pad_id = self.runner.loaded.card.pad_id
         if pad_id is None:
-            return _finding(name, False, "not offered: the model names no padding token", None)
+            return _finding(name, False, "not offered: the model defines no padding token", None)
         if side == "right" and self.runner.capture.windowed:
-            words = "not offered: this model's windows count slots, so padding would take up room"
+            words = (
+                "not offered: this model's windows count positions, so padding would take up room"
+            )
             return _finding(name, False, words, None)
         request = RunRequest(padding=side, pad=PADS, cache=self.runner.cache_offered)
         layout = lay_out(self.layout.ids[:-1], self.layout.ids[-1:], request, pad_id)
@@ -217,7 +232,7 @@ class SelfTest:
             worst = max(worst, largest(done.logits - self.reference.logits[row]))
         words = f"{side} padding gives the same logits as no padding"
         if worst > self.limit:
-            words = f"{side} padding changes the logits of this architecture: not offered"
+            words = f"{side} padding changes the logits of this architecture, so it is not offered"
         return _finding(name, worst <= self.limit, words, worst)
 
 

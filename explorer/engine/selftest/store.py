@@ -67,7 +67,7 @@ def find(
 
     Its weights are looked at first, for NaN and infinity: all of them are read for that.
     """
-    what = "Testing what works on this model"
+    what = "Testing which features work on this model"
     if remote_code.class_of(runner.loaded.config) is not None:
         # Code may do something else each time.
         _look_at_weights(runner, stop, progress)
@@ -80,7 +80,7 @@ def find(
     if known is not None and apply(known, runner):
         return
     _look_at_weights(runner, stop, progress)
-    once = what if again else f"{what}: only the first time that it is opened"
+    once = what if again else f"{what} (only when it is first opened)"
     selftest.run(runner, stop, lambda share: progress(once, share))
     _write(taken(name, runner))
 

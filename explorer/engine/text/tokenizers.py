@@ -102,9 +102,9 @@ class Tokenizer:
         """What the tokenizer adds to a text of its own accord, as one sentence."""
         before, after = self._names(self._before), self._names(self._after)
         if not before and not after:
-            return "Nothing is added in front of the text."
-        words = f"{before} is added in front of the text" if before else "Nothing is added in front"
-        return f"{words}, {after} behind it." if after else f"{words}."
+            return "No start token is added."
+        words = f"{before} is added at the start" if before else "No start token is added"
+        return f"{words}, {after} at the end." if after else f"{words}."
 
     def token(self, token_id: int, origin: Origin = "prompt") -> Token:
         """The token of any id, also of those the model has and the tokenizer has not."""
@@ -128,7 +128,7 @@ class Tokenizer:
             if special_as_text and problem:
                 as_letters = self._letters_inside(rendered, text, tokens)
                 if as_letters is None:
-                    problem += " With this tokenizer and template it can't be read as plain text."
+                    problem += " With this tokenizer and template, it can't be read as plain text."
                 else:
                     tokens, problem = as_letters, ""
             parts = chat_parts.of(rendered, text, tokens, self.render)
@@ -159,7 +159,7 @@ class Tokenizer:
         check_text(text)
         template = self._template()
         if not template:
-            raise BadInput("This model has no chat template; switch chat off and type raw text.")
+            raise BadInput("This model has no chat template. Switch chat off and type raw text.")
         messages = [{"role": "user", "content": text}]
         try:
             template_limits.bind(template)
@@ -181,7 +181,7 @@ class Tokenizer:
             raise
         except Exception as error:  # a template is a program of the model's own
             raise BadInput(
-                "This model's chat template failed on the message; switch chat off.",
+                "This model's chat template failed on the message. Switch chat off.",
                 traceback.format_exc(),
             ) from error
 
@@ -252,14 +252,14 @@ class Tokenizer:
         remarks = [self._lost(text, inner), self._control_words(inner)]
         if doubled:
             name = self._names(self._before)
-            remarks.append(f"The text starts with {name} itself, so no second one is put in front.")
+            remarks.append(f"The text already starts with {name}, so no second one is added.")
         return " ".join(remark for remark in remarks if remark)
 
     def _control_words(self, ids: list[int]) -> str:
         found = sorted({i for i in ids if i in self._vocabulary.special})
         if not found:
             return ""
-        return f"{self._names(found)} in the text is read as a control token, not as letters."
+        return f"{self._names(found)} in the text is read as a control token, not as plain text."
 
     def _lost(self, text: str, ids: list[int]) -> str:
         """One sentence if the tokens do not spell the text; empty if they do."""
@@ -270,13 +270,13 @@ class Tokenizer:
             return ""
         if missing := sorted(set(wanted) & set(self.missing_bytes)):
             names = ", ".join(f"0x{byte:02X}" for byte in missing)
-            return f"This model's vocabulary cannot spell some bytes of the text: {names}."
+            return f"Some bytes of the text are missing from this model's vocabulary: {names}."
         if unknown := self._splitter.unspelled(text):
             names = ", ".join(dict.fromkeys(unknown))
-            return f"This model's vocabulary cannot spell some characters of the text: {names}."
+            return f"Some characters of the text are missing from this model's vocabulary: {names}."
         return (
-            "This model's tokenizer changes the text before it splits it (a normal form of "
-            "accents, say, or of spaces); the tokens show what the model gets."
+            "This model's tokenizer normalises the text first (for example accents or "
+            "spaces). The tokens show what the model gets."
         )
 
 
@@ -364,6 +364,5 @@ def check_text(text: str) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise BadInput(
-            f"Character {error.start + 1} of the text is half a surrogate pair, which no text can "
-            "hold; remove it."
+            f"Character {error.start + 1} of the text is half of a surrogate pair. Delete it."
         ) from error

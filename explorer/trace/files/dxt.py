@@ -44,7 +44,7 @@ _ALONE = Beside()
 _DTYPES = {name: np.dtype(code) for code, name in _NAMES.items()}
 
 
-AFTER_DAMAGE = "Open another copy of it, or make the run again and save it."
+AFTER_DAMAGE = "Open another copy, or repeat the run and save it."
 
 
 class DxtError(ValueError):
@@ -120,7 +120,7 @@ def _write(stream: BinaryIO, trace: Trace, beside: Beside) -> None:
     head = msgspec.json.encode({"__metadata__": {KEY: body}, **entries})
     head += b" " * (-len(head) % 8)
     if len(head) > _MAX_HEADER_BYTES:
-        raise DxtError("This run has too many steps for one .dxt file; save a shorter one.")
+        raise DxtError("This run has too many tokens for one .dxt file. Save a shorter run.")
     stream.write(struct.pack("<Q", len(head)) + head)
     for step in steps:
         for _, array in _in_file_order(pack_step(step)[1]):
@@ -152,8 +152,8 @@ def load_whole(path: str | os.PathLike[str]) -> tuple[Trace, Beside]:
         ) from error
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise DxtError(
-            f"{source} is not a Decoder Explorer file: {error}. "
-            "Choose a .dxt file that Save session wrote."
+            f"{source} is damaged or is not a Decoder Explorer session: {error}. Choose a "
+            ".dxt file written by Save session."
         ) from error
     try:
         return _decode(head, data)
@@ -192,7 +192,7 @@ def _read_head(stream: BinaryIO, size: int) -> dict[str, msgspec.Raw]:
         raise ValueError("it is too short")
     (length,) = struct.unpack("<Q", prefix)
     if length > min(_MAX_HEADER_BYTES, size - 8):
-        raise ValueError("its header is longer than the file or than allowed")
+        raise ValueError("its header is too long")
     return msgspec.json.decode(stream.read(length), type=dict[str, msgspec.Raw])
 
 
@@ -222,16 +222,16 @@ def _body_text(head: dict[str, msgspec.Raw]) -> str:
     text = metadata.get(KEY)
     if text is None:
         raise DxtError(
-            "holds no Decoder Explorer session (it may be model weights). "
-            "Open the model's folder, or choose a .dxt file that Save session wrote."
+            "is not a Decoder Explorer session (it may be model weights). Open the "
+            "model's folder, or choose a .dxt file written by Save session."
         )
     number = msgspec.json.decode(text, type=_Format).format
     if not 0 <= number <= _MOST_FORMATS:
-        raise ValueError("its format has no such number")
+        raise ValueError("its format number is invalid")
     if number != FORMAT:
         raise DxtError(
-            f"is written in format {number}, this program reads format {FORMAT}; "
-            "open it with a newer Decoder Explorer."
+            f"has format {number}, but this program reads format {FORMAT}. Open it with a "
+            "newer version of Decoder Explorer."
         )
     return text
 

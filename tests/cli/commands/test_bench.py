@@ -75,7 +75,7 @@ def test_what_is_no_saved_bench_is_refused_before_anything_runs(
     file = tmp_path / "other.json"
     file.write_text(text)
     assert main(["bench", "tiny", "--against", str(file)]) == 2
-    assert "no saved bench" in capsys.readouterr().err
+    assert "not a saved bench" in capsys.readouterr().err
     assert main(["bench", "tiny", "--against", str(tmp_path / "gone")]) == 2
     assert main(["bench", "tiny", "--out", str(tmp_path / "no" / "folder.json")]) == 2
 

@@ -154,8 +154,8 @@ def test_attention_draws_a_picture(command: Command, saved: Path, tmp_path: Path
 
 
 BAD = {
-    "step": ((0, 0, 3), "steps 0 to 2, so no step 3"),
-    "layer": ((2, 0, 0), "layers 0 to 1, so no layer 2"),
+    "step": ((0, 0, 3), "steps 0 to 2. There is no step 3"),
+    "layer": ((2, 0, 0), "layers 0 to 1. There is no layer 2"),
     "head": ((0, 2, 0), "heads 0 to 1, no head 2"),
 }
 
@@ -197,7 +197,7 @@ def test_a_file_that_is_no_run(command: Command, tmp_path: Path) -> None:
     (tmp_path / "a.dxt").write_text("hello, this is not a session")
     done = command("show", tmp_path / "a.dxt")
     assert (done.code, done.err.count("\n")) == (2, 1)
-    assert "is not a Decoder Explorer file" in done.err
+    assert "is not a Decoder Explorer session" in done.err
 
 
 @pytest.mark.parametrize("what", ["show", "attention"])

@@ -169,7 +169,7 @@ def test_a_row_that_ended_waits_while_the_others_go_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("eos", "pad", "words"), [((7,), 7, "end token serves"), ((), 0, "id 0 serves")]
+    ("eos", "pad", "words"), [((7,), 7, "end token is used"), ((), 0, "id 0 is used")]
 )
 def test_without_a_padding_token_the_lab_says_what_it_used(
     eos: tuple[int, ...], pad: int, words: str
@@ -187,7 +187,7 @@ def test_without_a_padding_token_the_lab_says_what_it_used(
         (("5 6", "", "7"), {}, "Prompt 2 has no tokens"),
         ((), {}, "1 to 16 prompts"),
         (("5",) * 17, {}, "there are 17"),
-        (("5", "6"), {"steps": 0}, "1 step or more"),
+        (("5", "6"), {"steps": 0}, "at least 1 step"),
         (("5", "6 7"), {"extra": 70}, r"72 positions.*at most 64"),
     ],
 )

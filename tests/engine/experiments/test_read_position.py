@@ -97,5 +97,5 @@ def test_no_cache_and_no_such_position_are_refused_in_one_sentence() -> None:
     with pytest.raises(BadInput, match="no position 99"):
         read(runner, trace, 99)
     asked = ReadSlot(request=RunRequest(prompt="5 6", cache=False), slot=0)
-    with pytest.raises(BadInput, match="keeps no keys and values"):
+    with pytest.raises(BadInput, match="stores no keys and values"):
         read_position.read(runner, asked, lambda *_: None)

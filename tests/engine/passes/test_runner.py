@@ -104,7 +104,7 @@ def test_padded_equals_alone_where_it_is_offered(runner: Runner, side: Any) -> N
     alone = steps_of(runner, RunRequest(prompt=PROMPT), 4)
     if not runner.loaded.card.offers(f"{side}_padding"):
         assert side == "right"
-        assert "windows count slots" in runner.loaded.card.words("right_padding")
+        assert "windows count positions" in runner.loaded.card.words("right_padding")
         return
     padded = steps_of(runner, RunRequest(prompt=PROMPT, padding=side, pad=9), 4)
     for (one, a), (two, b) in zip(alone, padded, strict=True):

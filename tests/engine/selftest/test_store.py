@@ -91,7 +91,7 @@ def test_the_wait_is_explained_where_there_is_one(folder: Path, tests_run: list[
     opened(folder, progress=tell)
     assert said.pop(0) == ("Checking the weights", None)
     assert {text for text, _ in said} == {
-        "Testing what works on this model: only the first time that it is opened"
+        "Testing which features work on this model (only when it is first opened)"
     }
     shares = [share for _, share in said]
     assert shares[0] == 0
@@ -101,7 +101,7 @@ def test_the_wait_is_explained_where_there_is_one(folder: Path, tests_run: list[
     opened(folder, progress=tell)
     assert said == []
     opened(folder, again=True, progress=tell)
-    assert {text for text, _ in said[1:]} == {"Testing what works on this model"}
+    assert {text for text, _ in said[1:]} == {"Testing which features work on this model"}
 
 
 def test_it_is_tested_again_when_asked(folder: Path, tests_run: list[Runner]) -> None:

@@ -93,7 +93,7 @@ def test_a_normal_form_is_named() -> None:
     backend = byte_level()
     backend.normalizer = normalizers.NFC()
     tokenizer = Tokenizer(FastSplitter(backend))
-    assert "changes the text" in tokenizer.encode("e\u0301").problem
+    assert "normalises the text" in tokenizer.encode("e\u0301").problem
     assert tokenizer.encode("\u00e9").problem == ""
 
 
@@ -108,7 +108,7 @@ def test_exactly_one_bos(tmp_path: Path) -> None:
     write_tokenizer(tmp_path, with_bos(byte_level()))
     tokenizer = load_tokenizer(tmp_path)
     assert tokenizer.encode("the").tokens[0].id == 0
-    assert tokenizer.bos_policy == "<|endoftext|> is added in front of the text."
+    assert tokenizer.bos_policy == "<|endoftext|> is added at the start."
     assert tokenizer.encode("the").problem == ""
     assert [t.id for t in tokenizer.encode("").tokens] == [0]
     twice = tokenizer.encode("<|endoftext|>the")

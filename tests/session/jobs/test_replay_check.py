@@ -165,7 +165,7 @@ def test_files_that_change_while_the_model_is_open(stage: Stage) -> None:
     stage.loaded().ran(2).session.step(2)
     run = stage.prompted()
     stage.steps(1)
-    stage.say(m.Failed(run=run, sentence="model.safetensors was changed.", files_changed=True))
+    stage.say(m.Failed(run=run, sentence="model.safetensors has changed.", files_changed=True))
     assert stage.engine.count(m.Load) == 2  # opened again by itself, then proven
     assert ids(stage.state) == [10, 11, 12]
     stage.answer_load(fingerprint=CHANGED)
@@ -177,7 +177,7 @@ def test_files_that_change_while_the_model_is_open(stage: Stage) -> None:
 
 def files_change(stage: Stage) -> None:
     run = stage.engine.last(m.Recapture).run
-    stage.say(m.Failed(run=run, sentence="model.safetensors was changed.", files_changed=True))
+    stage.say(m.Failed(run=run, sentence="model.safetensors has changed.", files_changed=True))
 
 
 def test_files_that_change_during_a_proof_keep_what_waits_for_it(stage: Stage) -> None:
@@ -200,7 +200,7 @@ def test_no_step_is_run_in_place_of_what_was_wished_for(
     files_change(stage)
     assert stage.engine.count(m.Load) == loads
     assert stage.engine.count(m.Advance) == runs
-    assert "was changed" in stage.state.error
+    assert "has changed" in stage.state.error
     assert stage.state.status.activity == "idle"
 
 

@@ -127,7 +127,7 @@ def token_lines(card: ModelCard, tr: Tr) -> list[str]:
     return [
         line
         for line in (
-            tr("Start token: {0}").format(card.bos_policy) if card.bos_policy else "",
+            card.bos_policy,
             tr("Padding: {0}").format(_sentence(card.pad_note)) if card.pad_note else "",
             tr("End tokens: {0}.").format(ends)
             if ends
