@@ -213,7 +213,7 @@ class HubDialog(Dialog):
 
     def _file_words(self, now: DownloadState) -> str:
         share = "" if now.fraction is None else f"{progress_percent(now.fraction)} · "
-        return f"{share}{now.text or self.tr('Starting the download…')}"
+        return share + (now.text or self.tr("Starting the download…"))
 
     # -- requests
 

@@ -209,7 +209,8 @@ class StatusBar(QWidget):
         if old is None or any(getattr(old, name) is not getattr(new, name) for name in said):
             self._model.setText(_model_words(new, self.tr))
         if old is None or old.card is not new.card:
-            self._model.setToolTip("" if new.card is None else tip("\n".join(_details(new))))
+            details = "\n".join(_details(new, self.tr))
+            self._model.setToolTip(tip(details) if details else "")
         if old is None or _light_differs(old, new):
             self._show_light(new)
         if old is not None and old.status.activity != new.status.activity:
@@ -331,14 +332,15 @@ def _mode_words(state: State, tr: Callable[[str], str]) -> str:
     return "" if opened in (None, "exact") else tr("mode {0}").format(opened)
 
 
-def _details(state: State) -> list[str]:
+def _details(state: State, tr: Callable[[str], str]) -> list[str]:
     card = state.card
     if card is None:
         return []
     return [
         f"{card.name} ({card.architecture})",
-        f"{card.parameters:,} parameters, {card.layers} layers, {card.heads} heads, "
-        f"{card.kv_heads} KV heads",
+        tr("{0} parameters, {1} layers, {2} heads, {3} KV heads").format(
+            f"{card.parameters:,}", card.layers, card.heads, card.kv_heads
+        ),
         *(c.words for c in card.capabilities if c.words),
         *card.warnings,
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QT_TRANSLATE_NOOP, QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent, QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -35,7 +35,10 @@ _LEAST = 620  # pixels at a zoom of 1, with icons only
 _WORDED = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
 _ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 _SIDES: tuple[Side | None, ...] = (None, "left", "right")  # of padding, as in the list
-_TITLES = {"smollm2": "SmolLM2 135M Instruct", "copycat": "Copycat, the teaching model"}
+_TITLES = {
+    "smollm2": "SmolLM2 135M Instruct",
+    "copycat": QT_TRANSLATE_NOOP("TopBar", "Copycat, the teaching model"),
+}
 
 
 class TopBar(QWidget):
@@ -273,7 +276,7 @@ class TopBar(QWidget):
     def _fill_menu(self) -> None:
         self._menu.clear()
         for name in BUNDLED:
-            self._menu.addAction(_TITLES[name], partial(self.openModel.emit, name))
+            self._menu.addAction(self.tr(_TITLES[name]), partial(self.openModel.emit, name))
         if self._recent:
             self._menu.addSection(self.tr("Recent"))
         for path in self._recent:

@@ -101,7 +101,8 @@ def tested(card: ModelCard, tr: Tr) -> str:
 
 def _marked(good: bool, words: str, theme: Theme, tr: Tr) -> str:
     colour, mark = (theme.good, "✓") if good else (theme.danger, "✕")
-    spoken = "" if good else f"<b>{_letters(tr('Not offered'))}</b>: "
+    refused = tr("Not offered")
+    spoken = "" if good else f"<b>{_letters(refused)}</b>: "
     return f'<span style="color:{colour}"><b>{mark}</b></span>&nbsp; {spoken}{_letters(words)}'
 
 

@@ -122,15 +122,15 @@ class DistributionCharts(QWidget):
         rank = int(stage.before.rank[place])
         at = int(np.searchsorted(stage.after.rank, rank))
         known = at < len(stage.after.rank) and int(stage.after.rank[at]) == rank
-        before = self.tr("Rank {0}: {1}, the best {0} together {2}").format(
+        before = self.tr("Rank {0}: {1}; top {0} together: {2}").format(
             f"{rank:,}", exact_percent(float(stage.before.p[place])),
             exact_percent(float(stage.before.cumulative[place])),
         )  # fmt: skip
         if rank > stage.kept:
-            return f"{before}\n{self.tr('cut by this stage')}"
+            return before + "\n" + self.tr("cut by this stage")
         if not known:
             return before
-        after = self.tr("after the stage: {0}, together {1}").format(
+        after = self.tr("after this stage: {0}; together: {1}").format(
             exact_percent(float(stage.after.p[at])),
             exact_percent(float(stage.after.cumulative[at])),
         )
