@@ -37,7 +37,7 @@ _ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 _SIDES: tuple[Side | None, ...] = (None, "left", "right")  # of padding, as in the list
 _TITLES = {
     "smollm2": "SmolLM2 135M Instruct",
-    "copycat": QT_TRANSLATE_NOOP("TopBar", "Copycat, the teaching model"),
+    "copycat": str(QT_TRANSLATE_NOOP("TopBar", "Copycat, the teaching model")),
 }
 
 

@@ -1,4 +1,4 @@
-"""Every sentence of the window reaches the translators: pyside6-lupdate finds what the code says."""
+"""Every sentence of the window reaches the translators: pyside6-lupdate finds all of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sysconfig
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -56,7 +57,7 @@ def _unmarked(path: Path) -> Iterator[str]:
         if _name(call) in SHOWN:
             for argument in call.args:
                 for words in _texts(argument):
-                    if any(a.isalpha() and b.isalpha() for a, b in zip(words, words[1:])):  # noqa: B905
+                    if any(a.isalpha() and b.isalpha() for a, b in pairwise(words)):
                         yield f"{path.name}:{call.lineno}: {words}"
 
 
