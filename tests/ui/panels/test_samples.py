@@ -141,4 +141,4 @@ def test_the_search_says_what_is_proven_and_no_more(
 
 def test_without_its_model_it_says_what_is_needed(stage: WindowStage) -> None:
     stage.session.search(4, 4, 100)
-    assert "open the model and press step" in stage.state.error
+    assert "Open the model and press Step" in stage.state.error
