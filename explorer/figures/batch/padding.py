@@ -215,10 +215,6 @@ def _upper(words: str) -> str:
     return words[0].upper() + words[1:]
 
 
-def _upper(words: str) -> str:
-    return words[0].upper() + words[1:]
-
-
 def _lower(title: str) -> str:
     return title[0].lower() + title[1:]
 
