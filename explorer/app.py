@@ -72,11 +72,11 @@ def compose(
     from explorer.session.connection.remote import EngineProcess
     from explorer.session.session import Session
     from explorer.ui.access.focus_ring import FocusRings
-    from explorer.ui.access.shortcut_guard import KeyGuard
+    from explorer.ui.access.shortcut_guard import ShortcutGuard
     from explorer.ui.look.appearance import Appearance
     from explorer.ui.settings.settings import Settings
     from explorer.ui.threads.bridge import Bridge
-    from explorer.ui.threads.gc_timer import Garbage
+    from explorer.ui.threads.gc_timer import GcTimer
     from explorer.ui.window import Window
 
     # A painter waits this long whenever another thread runs Python; 5 ms, the usual, are felt.
@@ -86,9 +86,9 @@ def compose(
     assert isinstance(app, QApplication)
     app.setApplicationName("Decoder Explorer")
     app.setWindowIcon(QIcon(str(places.asset("decoder-explorer.svg"))))
-    KeyGuard(app)
+    ShortcutGuard(app)
     FocusRings(app)
-    garbage = Garbage(app)
+    garbage = GcTimer(app)
     memory = Settings(settings)
     look = Appearance(app, memory, app, dressed=False)
     bridge = Bridge(app)

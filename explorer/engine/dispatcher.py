@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from explorer.engine.errors import BadInput, Cancelled, EngineError, FilesChanged
-from explorer.engine.machine import memory_ceiling
+from explorer.engine.machine import memory_limit
 from explorer.engine.machine.peak_memory import give_back
-from explorer.engine.side_requests import Aside, Question
+from explorer.engine.side_requests import Question, SideRequests
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
@@ -62,7 +62,7 @@ class Dispatcher:
         self._runner: Runner | None = None
         self._held: tuple[str, ...] = ()  # model, dtype, device and mode of the runner
         self._batches: ResultCache | None = None  # of the loaded model
-        self._aside = Aside(self._answer)
+        self._aside = SideRequests(self._answer)
 
     def accept(self, request: AnyRequest) -> None:
         """Take a request from any thread; never waits for a pass."""
@@ -124,10 +124,8 @@ class Dispatcher:
             )
         except Exception as error:
             _log.exception("a request failed")
-            if memory_ceiling.is_reached(error):
-                self._say(
-                    messages.Failed(run=run, sentence=memory_ceiling.SENTENCE, bad_input=True)
-                )
+            if memory_limit.is_reached(error):
+                self._say(messages.Failed(run=run, sentence=memory_limit.SENTENCE, bad_input=True))
                 return
             sentence = f"The engine hit an unexpected error ({type(error).__name__}): {error}"
             self._say(

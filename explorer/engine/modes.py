@@ -45,7 +45,7 @@ class Entered:
     runner: Runner
     kernels: OneRow
     loaded: LoadedModel
-    found: store.Findings
+    found: store.StoredSelfTest
 
     @classmethod
     def of(cls, runner: Runner, mode: Mode) -> Entered:

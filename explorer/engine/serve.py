@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from explorer.engine.dispatcher import Dispatcher
 from explorer.engine.errors import EngineError
-from explorer.engine.machine import memory_ceiling, parent_watch
+from explorer.engine.machine import memory_limit, parent_watch
 from explorer.trace.wire import framing, messages
 from explorer.trace.wire.messages import AnyRequest, Event
 
@@ -91,7 +91,7 @@ def main() -> NoReturn:
 
     say(messages.Hello(versions=versions()))
     threading.Thread(target=_beat, args=(say,), name="heartbeat", daemon=True).start()
-    dispatcher = Dispatcher(say, memory_ceiling.set_here)
+    dispatcher = Dispatcher(say, memory_limit.set_here)
     threading.Thread(
         target=_read, args=(frames_in, dispatcher), name="requests", daemon=True
     ).start()

@@ -19,7 +19,7 @@ LEAVE_SECONDS = 10.0  # at most; a tokenizer may never return
 _ERRANDS = {messages.SearchHub: "search", messages.LookOnHub: "look", messages.Download: "get"}
 
 
-class Aside:
+class SideRequests:
     """A thread for each question, so that a list of models never waits for a load or a run."""
 
     def __init__(self, answer: Callable[[AnyRequest], None]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from explorer.session import capture_budget
-from explorer.session.connection.engine_link import Link, Post
+from explorer.session.connection.engine_link import EngineLink, Post
 from explorer.session.connection.ports import Engine
 from explorer.session.engine_lease import EngineLease, Job, keys_of, with_key
 from explorer.session.jobs.background import Background
@@ -72,7 +72,7 @@ class Driver:
         self, store: Store, history: History, factory: Callable[[], Engine], post: Post
     ) -> None:
         self._history = history
-        link = Link(factory, post, self._receive, self._on_deaf)
+        link = EngineLink(factory, post, self._receive, self._on_deaf)
         self._lease = EngineLease(store, link, dropped=self._on_dropped)
         self.proof = Proof(self._lease)
         self.background = Background(self._lease, self.proof)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from explorer.session.connection.engine_link import Link
+from explorer.session.connection.engine_link import EngineLink
 from explorer.session.state import ModelKey, Selection, Status, model_key
 from explorer.session.store import Store
 from explorer.session.undo_history import UndoEntry
@@ -62,7 +62,7 @@ class EngineLease:
     """What the user's jobs and those in the background share: one engine, one job at a time."""
 
     store: Store
-    link: Link
+    link: EngineLink
     job: Job | None = None
     loaded: tuple[ModelKey, ...] = ()  # the keys of the model that the engine holds; () = none
     dropped: Callable[[Job], None] = lambda job: None  # told of each job that is ended early

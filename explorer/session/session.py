@@ -27,7 +27,7 @@ from explorer.session.store import Store
 from explorer.session.undo_history import History
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import Sampling, Stops
 
 
@@ -451,7 +451,7 @@ class Session:
         """
         self._saving.save(path, then)
 
-    def look_through(self, look: Callable[[], Seen]) -> None:
+    def look_through(self, look: Callable[[], SavedView]) -> None:
         """`look` says what the window shows, for the files that are saved."""
         self._saving.look = look
 

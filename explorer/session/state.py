@@ -16,8 +16,8 @@ from explorer.trace.chat import ChatParts
 from explorer.trace.comparison import Comparison, made_for
 from explorer.trace.cost.memory_bandwidth import Traffic
 from explorer.trace.cost.run_cost import Plan
-from explorer.trace.files.saved_extras import Beside
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_extras import SavedExtras
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.found_models import Library, Offer, Recipe
 from explorer.trace.request import RunRequest, Sampling, Stops
@@ -58,7 +58,7 @@ class Saved:
 
     trace: Trace | None  # None = a batch alone
     path: str
-    beside: Beside = field(default_factory=Beside)
+    beside: SavedExtras = field(default_factory=SavedExtras)
 
     @cached_property
     def choices(self) -> frozenset[tuple[int, int]]:
@@ -213,7 +213,7 @@ class State:
     painted: int = 0  # counts up when the display time of a step becomes known (stopwatch)
     saved: Saved | None = None
     drift: Drift | None = None  # a run that can't go on: look_only or run_again
-    seen: Seen | None = None  # how the session opened last was looked at when it was saved
+    seen: SavedView | None = None  # how the session opened last was looked at when it was saved
     can_undo: bool = False
     can_redo: bool = False
     undo_kind: str = ""  # of act that undo takes back; empty = there is none

@@ -9,7 +9,7 @@ import msgspec
 
 from explorer.session.state import Selection, State
 from explorer.trace.card import SelfCheck
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -23,7 +23,7 @@ def view(trace: Trace | None, state: State) -> dict[str, Any]:
     }
 
 
-def seen(state: State, look: Seen) -> Seen:
+def seen(state: State, look: SavedView) -> SavedView:
     """What is selected, added to how it is looked at."""
     chosen = state.selection
     return msgspec.structs.replace(
@@ -31,7 +31,7 @@ def seen(state: State, look: Seen) -> Seen:
     )
 
 
-def selected(seen: Seen) -> Selection:
+def selected(seen: SavedView) -> Selection:
     """What was selected."""
     return Selection(step=seen.step, layer=seen.layer, head=seen.head, query=seen.query)
 

@@ -30,7 +30,7 @@ from explorer.figures.text import sentences
 from explorer.session.saving.recovery import Found
 from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State, only_points
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_view import SavedView
 from explorer.ui.access import mnemonics
 from explorer.ui.access.accessible import label_lists
 from explorer.ui.dialogs.remote_code import CodeDialog
@@ -43,7 +43,7 @@ from explorer.ui.frame.presented_window import PresentedWindow
 from explorer.ui.frame.presenter import Presenter
 from explorer.ui.frame.recovery import Recovery
 from explorer.ui.frame.status import StatusBar
-from explorer.ui.frame.token_area import Sequence
+from explorer.ui.frame.token_area import TokenArea
 from explorer.ui.frame.topbar import TopBar, open_name, title_of
 from explorer.ui.inputs.prompt import PromptBox
 from explorer.ui.inputs.sampling_controls import SamplingControls
@@ -96,7 +96,7 @@ class Window(PresentedWindow):
         self.prompt = PromptBox(session, theme)
         self.sampling = SamplingControls(session)
         self.stops = StopControls(session)
-        self.sequence = Sequence(session, theme)
+        self.sequence = TokenArea(session, theme)
         self.docks = Docks(session, theme, self.preferences, self)
         self.status = StatusBar(theme)
         self._paint_watch = PaintWatch(session, self.docks)
@@ -452,7 +452,7 @@ class Window(PresentedWindow):
             dialog.close()
         self._unsubscribe()
         self.files.close()
-        self.session.look_through(Seen)
+        self.session.look_through(SavedView)
         self.look.needs = None
         event.accept()
 

@@ -14,7 +14,7 @@ from explorer import places
 from explorer.cli.errors import CommandError
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside, Sibling
+from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from tests.cli.commands.test_saved import made_trace
@@ -44,7 +44,7 @@ def hostile_run(tmp_path: Path) -> Path:
     )
     names = (Sibling(name=f"A{TEXT}", trace=trace), Sibling(name="B", trace=plain))
     path = tmp_path / "run.dxt"
-    dxt.save(trace, path, Beside(branches=names, batch=poisoned(result(row(2), row(3)), TEXT)))
+    dxt.save(trace, path, SavedExtras(branches=names, batch=poisoned(result(row(2), row(3)), TEXT)))
     return path
 
 

@@ -13,7 +13,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 from PySide6.QtCore import QEvent, QMessageLogContext, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
 
-from explorer.ui.threads.gc_timer import Garbage
+from explorer.ui.threads.gc_timer import GcTimer
 from tests.ui.stage import WindowStage
 
 _HARMLESS = (
@@ -30,7 +30,7 @@ def qapp() -> QApplication:
     app = QApplication.instance() or QApplication(["decoder-explorer"])
     assert isinstance(app, QApplication)
     app.setQuitOnLastWindowClosed(False)
-    Garbage(app)  # as in the program: a widget of an earlier test dies in this thread or not at all
+    GcTimer(app)  # as in the program: a widget of an earlier test dies in this thread or not at all
     return app
 
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QSize
 from PySide6.QtWidgets import QApplication
 
 from explorer.ui.access.focus_ring import FocusRings
-from explorer.ui.access.shortcut_guard import KeyGuard
+from explorer.ui.access.shortcut_guard import ShortcutGuard
 from explorer.ui.look import system_appearance
 from explorer.ui.look.appearance import Appearance
 from explorer.ui.settings.settings import Settings
@@ -27,7 +27,7 @@ class WindowStage(Stage):
         self.memory = Settings(folder / "settings.ini")
         with patch.object(system_appearance, "_session_bus", lambda: False):  # of whoever runs this
             self.look = Appearance(app, self.memory, room=QSize(3840, 2160))
-        self._guard = KeyGuard(app)
+        self._guard = ShortcutGuard(app)
         self._rings = FocusRings(app)
         self.window = Window(self.session, self.look, self.memory)
         show(self.window)

@@ -13,7 +13,7 @@ from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.figures.text.sentences import name
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside
+from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.trace import Trace
 
 
@@ -34,14 +34,14 @@ def opened(name: str) -> Trace:
     return _opened(name)[0]
 
 
-def _opened(name: str) -> tuple[Trace, Beside]:
+def _opened(name: str) -> tuple[Trace, SavedExtras]:
     try:
         return dxt.load_whole(name)
     except dxt.DxtError as error:
         raise CommandError(str(error)) from error
 
 
-def _beside_document(beside: Beside) -> dict[str, Any]:
+def _beside_document(beside: SavedExtras) -> dict[str, Any]:
     """Fields that only files have which hold more than one run."""
     found: dict[str, Any] = {}
     if beside.branches:
@@ -53,7 +53,7 @@ def _beside_document(beside: Beside) -> dict[str, Any]:
     return found
 
 
-def _print_beside(beside: Beside) -> None:
+def _print_beside(beside: SavedExtras) -> None:
     if len(beside.branches) > 1:
         print(f"\n{len(beside.branches)} branches:")
         for one in beside.branches:

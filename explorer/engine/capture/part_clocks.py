@@ -50,7 +50,7 @@ class Times:
         return np.array([missing if t is None else t for t in times], np.float32)
 
 
-class Watch:
+class PartClocks:
     """The clocks of one model, made once; they tick only while `running`."""
 
     def __init__(self, parts: Parts, device: Any) -> None:

@@ -21,7 +21,7 @@ import torch
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from explorer.engine.capture.part_clocks import Times, Watch
+from explorer.engine.capture.part_clocks import PartClocks, Times
 from explorer.engine.errors import Cancelled
 
 SDPA = "sdpa"
@@ -157,7 +157,7 @@ def own_eager(module: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
 
 
 @contextlib.contextmanager
-def recording(model: Any, layers: int, watch: Watch, recorder: Recorder) -> Iterator[Recorder]:
+def recording(model: Any, layers: int, watch: PartClocks, recorder: Recorder) -> Iterator[Recorder]:
     """While inside, passes of `model` are written to `recorder`; nothing stays behind."""
     global _active
     recorder.layers = layers

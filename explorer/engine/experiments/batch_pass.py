@@ -12,7 +12,7 @@ import torch
 from transformers import DynamicCache
 
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
-from explorer.engine.machine import memory_ceiling
+from explorer.engine.machine import memory_limit
 from explorer.engine.passes.layout import BatchLayout
 from explorer.engine.passes.runner import Runner
 from explorer.trace.batch import Mistake
@@ -128,7 +128,7 @@ class BatchPass:
 
 def _explained(error: Exception) -> EngineError:
     text = str(error)
-    if memory_ceiling.is_reached(error):
+    if memory_limit.is_reached(error):
         return NoMemory(
             "Not enough memory for this batch. Use fewer or shorter prompts, or a smaller dtype.",
             text,

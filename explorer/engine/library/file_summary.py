@@ -27,7 +27,7 @@ _WORDS = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class FileSummary:
     """One model on disk."""
 
     architecture: str  # config.model_type, or llama.cpp's name
@@ -38,7 +38,7 @@ class Contents:
     pickle: bool = False  # weights as .bin
 
 
-def of_folder(folder: Path) -> Contents:
+def of_folder(folder: Path) -> FileSummary:
     """BadInput if the folder holds no whole model."""
     config = read_json(folder / "config.json")
     files = weight_files(folder)
@@ -49,7 +49,7 @@ def of_folder(folder: Path) -> Contents:
         counts = _counted(files)
         parameters = sum(counts.values())
         stated = stored_in(files)
-    return Contents(
+    return FileSummary(
         architecture=str(config.get("model_type", "")),
         parameters=parameters,
         bytes=size,
@@ -59,10 +59,10 @@ def of_folder(folder: Path) -> Contents:
     )
 
 
-def of_gguf(path: Path) -> Contents:
+def of_gguf(path: Path) -> FileSummary:
     """BadInput if the file is damaged."""
     header = read_header(path, vocabulary=False)
-    return Contents(
+    return FileSummary(
         architecture=header.architecture,
         parameters=header.numbers,
         bytes=path.stat().st_size,
@@ -142,5 +142,5 @@ def _gguf_shape(header: Header) -> Shape:
     )
 
 
-__all__ = ["PICKLE", "PICKLE_WARNING", "Contents", "of_folder", "of_gguf", "storage_of",
+__all__ = ["PICKLE", "PICKLE_WARNING", "FileSummary", "of_folder", "of_gguf", "storage_of",
            "stored_in", "warnings_of"]  # fmt: skip

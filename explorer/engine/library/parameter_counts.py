@@ -17,7 +17,7 @@ _NORM = re.compile(r"norm|ln_|layernorm", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anatomy:
+class ParameterCounts:
     """Parameters by part; all layers together."""
 
     attention: int
@@ -33,7 +33,7 @@ class Anatomy:
     query_key_norm: bool
 
 
-def anatomy(model: Any) -> Anatomy:
+def anatomy(model: Any) -> ParameterCounts:
     """Read the parts of a model, tied tensors once."""
     table = getattr(model.get_input_embeddings(), "weight", None)
     head = getattr(model.get_output_embeddings(), "weight", None)
@@ -51,7 +51,7 @@ def anatomy(model: Any) -> Anatomy:
         query_key_norm = query_key_norm or bool(re.search(r"q_norm|k_norm|query_norm", name))
         layer_bias = name.endswith("bias") and part in ("attention", "feed_forward")
         biases = biases or (layer_bias and not _NORM.search(inside))
-    return Anatomy(
+    return ParameterCounts(
         **sums,
         table=int(table.numel()) if table is not None else 0,
         head=int(head.numel()) if head is not None and head is not table else 0,

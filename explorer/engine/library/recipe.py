@@ -8,7 +8,7 @@ from typing import Any
 from explorer.engine.errors import BadInput
 from explorer.engine.gguf import model_folder
 from explorer.engine.library import catalog, file_summary
-from explorer.engine.library.parameter_counts import Anatomy, anatomy
+from explorer.engine.library.parameter_counts import ParameterCounts, anatomy
 from explorer.engine.library.recipe_words import lines
 from explorer.engine.machine import free_memory
 from explorer.engine.model_files.configs import read_config
@@ -86,7 +86,7 @@ def rule_of_thumb(shape: Shape) -> int:
     return 12 * shape.layers * shape.hidden_size**2 + shape.vocab_size * shape.hidden_size
 
 
-def _rule(counted: Count, parts: Anatomy, shape: Shape) -> list[str]:
+def _rule(counted: Count, parts: ParameterCounts, shape: Shape) -> list[str]:
     """The rule of thumb, its miss, and which parts of the model cause it."""
     rule = rule_of_thumb(shape)
     if not counted.parameters or not rule:
@@ -98,7 +98,7 @@ def _rule(counted: Count, parts: Anatomy, shape: Shape) -> list[str]:
     return [said, "Why it misses: " + "; ".join(causes) + "."] if causes else [said]
 
 
-def _causes(counted: Count, parts: Anatomy, shape: Shape) -> list[str]:
+def _causes(counted: Count, parts: ParameterCounts, shape: Shape) -> list[str]:
     """Parts that differ from what the rule assumes by 1 % of the model or more."""
     square = shape.layers * shape.hidden_size**2
     pairs = (

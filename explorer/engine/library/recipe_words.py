@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from explorer.engine.library.parameter_counts import Anatomy
+from explorer.engine.library.parameter_counts import ParameterCounts
 from explorer.engine.model_files.meta_model import Count
 from explorer.engine.model_files.model_shape import Shape, text_config
 from explorer.wording import percent
@@ -25,7 +25,9 @@ _KINDS = {
 }
 
 
-def lines(config: Any, shape: Shape, counted: Count, parts: Anatomy, per_token: int) -> list[str]:
+def lines(
+    config: Any, shape: Shape, counted: Count, parts: ParameterCounts, per_token: int
+) -> list[str]:
     """One line for each choice in the model's design."""
     text = text_config(config)
     found = [
@@ -52,7 +54,7 @@ def _context(shape: Shape) -> str:
     return f"Built for texts of up to {shape.context:,} tokens."
 
 
-def _positions(text: Any, parts: Anatomy, shape: Shape) -> str:
+def _positions(text: Any, parts: ParameterCounts, shape: Shape) -> str:
     if parts.positions:
         return (
             "Positions: a learned table with one row per position, added to the tokens. "
@@ -81,7 +83,7 @@ def rope_base(text: Any) -> float:
     return 0.0
 
 
-def _attention(shape: Shape, parts: Anatomy) -> str:
+def _attention(shape: Shape, parts: ParameterCounts) -> str:
     if not shape.heads:
         return "No attention: each layer carries a state of fixed size from token to token."
     line = f"Attention: {shape.heads} query heads of width {shape.head_dim}"
@@ -109,7 +111,7 @@ def _kinds(shape: Shape) -> list[str]:
     return found
 
 
-def _feed_forward(text: Any, shape: Shape, parts: Anatomy) -> str:
+def _feed_forward(text: Any, shape: Shape, parts: ParameterCounts) -> str:
     if not parts.feed_forward:
         return ""
     name = next(
@@ -128,7 +130,7 @@ def _feed_forward(text: Any, shape: Shape, parts: Anatomy) -> str:
     )
 
 
-def _experts(text: Any, counted: Count, parts: Anatomy) -> str:
+def _experts(text: Any, counted: Count, parts: ParameterCounts) -> str:
     if not parts.experts:
         return ""
     total = _first(text, "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
@@ -144,7 +146,7 @@ def _experts(text: Any, counted: Count, parts: Anatomy) -> str:
     )
 
 
-def _norm(parts: Anatomy) -> str:
+def _norm(parts: ParameterCounts) -> str:
     if parts.norm == "RMSNorm":
         return "Norm: RMSNorm, which only scales a vector to unit size."
     if parts.norm == "LayerNorm":

@@ -17,7 +17,7 @@ from explorer.engine.gguf import model_folder
 from explorer.engine.library import catalog, file_summary
 from explorer.engine.light_imports import no_compiler
 from explorer.engine.loading.card import model_card
-from explorer.engine.machine import memory_ceiling
+from explorer.engine.machine import memory_limit
 from explorer.engine.machine.free_memory import check_fits
 from explorer.engine.model_files import remote_code, unusable_files
 from explorer.engine.model_files.configs import causal_class, read_config
@@ -220,7 +220,7 @@ def _load_weights(
     except Cancelled:
         raise
     except Exception as error:  # weights that do not fit the config fail in many ways
-        if memory_ceiling.is_reached(error):
+        if memory_limit.is_reached(error):
             raise NoMemory(
                 "There is not enough memory to open this model. Close other programs, or "
                 "choose a smaller model or dtype."

@@ -1,2 +1,2 @@
-"""What this machine has: memory, how fast it reads it, a ceiling on it, and the process that
+"""What this machine has: memory, how fast it reads it, a limit on it, and the process that
 started us."""

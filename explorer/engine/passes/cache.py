@@ -10,7 +10,7 @@ from transformers import DynamicCache
 
 from explorer.engine.errors import EngineError
 from explorer.engine.passes.layout import Layout
-from explorer.engine.passes.preallocated_cache import RoomyLayer, with_room
+from explorer.engine.passes.preallocated_cache import PreallocatedLayer, with_room
 
 # fitted: with the windows and states that the config names; plain: keys and values of every
 # token; own: what the model itself makes.
@@ -30,7 +30,7 @@ def layer_bytes(cache: Any, layers: int) -> tuple[int, ...]:
 
 
 def _tensors(layer: Any) -> list[torch.Tensor]:
-    if type(layer) is RoomyLayer:  # asked in every step: without looking through all it has
+    if type(layer) is PreallocatedLayer:  # asked in every step: without looking through all it has
         return [layer.keys, layer.values] if layer.is_initialized else []
     result: list[torch.Tensor] = []
     for name, value in vars(layer).items():

@@ -57,7 +57,7 @@ class _Config:
         self.__dict__["_behind"] = behind
 
 
-class Shortcuts:
+class FastCalls:
     """Those of the decoder layers, found once; laid only while `laid`.
 
     `direct` gives what is called in a linear layer's place, and None for other modules.

@@ -14,17 +14,17 @@ import torch
 
 from explorer.engine.capture import probe, records
 from explorer.engine.capture.capture import Capture, routes, set_attention
-from explorer.engine.capture.part_clocks import Times, Watch
+from explorer.engine.capture.part_clocks import PartClocks, Times
 from explorer.engine.capture.records import Proven
 from explorer.engine.capture.timed_parts import parts_of
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.engine.loading.loading import LoadedModel
-from explorer.engine.machine import memory_ceiling
+from explorer.engine.machine import memory_limit
 from explorer.engine.one_row import OneRow
 from explorer.engine.passes import chunked_prefill, masks
 from explorer.engine.passes.cache import OwnCache
 from explorer.engine.passes.chunked_prefill import Gathered
-from explorer.engine.passes.fast_calls import Shortcuts
+from explorer.engine.passes.fast_calls import FastCalls
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.preallocated_cache import reserve
 from explorer.trace.attention import LayerRecord
@@ -76,8 +76,8 @@ class Passes:
         self.model: Any = loaded.model
         parts = parts_of(self.model)
         self.layers = list(parts.layers)
-        self._watch = Watch(parts, self.model.device)
-        self._shortcuts = self._plain_shortcuts = Shortcuts(self.layers)
+        self._watch = PartClocks(parts, self.model.device)
+        self._shortcuts = self._plain_shortcuts = FastCalls(self.layers)
         self.one_row: OneRow | None = None
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.capture = Capture(routes(self.model)[0])
@@ -90,7 +90,7 @@ class Passes:
         """Passes of one token go through these kernels; None = the library's own."""
         self.one_row, self._shortcuts = kernels, self._plain_shortcuts
         if kernels is not None:
-            self._shortcuts = Shortcuts(self.layers, kernels.stand_in)
+            self._shortcuts = FastCalls(self.layers, kernels.stand_in)
 
     def read(
         self,
@@ -268,7 +268,7 @@ def _joined(whole: ForwardPass | None, done: ForwardPass, has_readout: bool) -> 
 
 def _explain(error: Exception) -> EngineError:
     text = str(error)
-    if memory_ceiling.is_reached(error):
+    if memory_limit.is_reached(error):
         return NoMemory(
             "Not enough memory for this pass. Shorten the prompt or choose a smaller dtype.", text
         )

@@ -15,7 +15,7 @@ from transformers.cache_utils import DynamicLayer
 ROOM = 256  # slots made at a time
 
 
-class RoomyLayer(DynamicLayer):
+class PreallocatedLayer(DynamicLayer):
     """Keys and values of every token, as views of buffers that are a little longer."""
 
     keys: Any
@@ -90,15 +90,15 @@ def _buffer(like: torch.Tensor, slots: int, held: torch.Tensor, used: int) -> to
 def reserve(cache: Any, slots: int) -> None:
     """Make room in every layer that keeps every token."""
     for layer in getattr(cache, "layers", ()):
-        if isinstance(layer, RoomyLayer):
+        if isinstance(layer, PreallocatedLayer):
             layer.reserve(slots)
 
 
 def with_room(cache: DynamicCache) -> DynamicCache:
     """The same empty cache; layers that keep every token have room, others stay as they are."""
     if cache.layer_class_to_replicate is DynamicLayer:
-        cache.layer_class_to_replicate = RoomyLayer
+        cache.layer_class_to_replicate = PreallocatedLayer
     cache.layers = [
-        RoomyLayer() if type(layer) is DynamicLayer else layer for layer in cache.layers
+        PreallocatedLayer() if type(layer) is DynamicLayer else layer for layer in cache.layers
     ]
     return cache

@@ -10,7 +10,7 @@ from explorer.trace import attention
 from explorer.trace.rounding import largest
 
 
-class Steadiness:
+class CachedMapCheck:
     """The layers whose kept keys, laid end to end, are what the kernel saw in each cached step.
 
     A map that is not rebuilt from keys must instead have the rows of the uncached pass `whole`.

@@ -21,7 +21,7 @@ from explorer.engine.passes.forward import ForwardPass
 from explorer.engine.passes.layout import Layout, lay_out
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import chunked_prefill_test, measured_gaps
-from explorer.engine.selftest.cached_maps import Steadiness
+from explorer.engine.selftest.cached_maps import CachedMapCheck
 from explorer.engine.selftest.capture_route import Trial, choose
 from explorer.trace.card import Capability
 from explorer.trace.request import RunRequest, Side
@@ -159,7 +159,9 @@ class SelfTest:
         runner.cache.fresh()
         if keeps_windows(runner.cache.live) and not runner.capture.windowed:
             return float("inf")  # it would forget tokens that the model's mask still shows
-        steadiness = Steadiness(self.reference, MAP_TOLERANCE.get(runner.loaded.card.dtype, 1e-4))
+        steadiness = CachedMapCheck(
+            self.reference, MAP_TOLERANCE.get(runner.loaded.card.dtype, 1e-4)
+        )
         passes = measured_gaps.cached_passes(
             runner, RunRequest(), self.layout, CACHED_STEPS, self.stop
         )

@@ -38,7 +38,7 @@ _LARGEST = 1 << 20  # bytes of one
 _DECIDING = ("engine", "trace", "sampling")  # rooms whose code decides what is found
 
 
-class Findings(msgspec.Struct, frozen=True, kw_only=True):
+class StoredSelfTest(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a tested runner; modules by their names in the model."""
 
     of: str  # everything that it depends on, as a hash
@@ -133,13 +133,13 @@ def _code() -> str:
     return digest.hexdigest()
 
 
-def taken(name: str, runner: Runner) -> Findings:
+def taken(name: str, runner: Runner) -> StoredSelfTest:
     """What a self-test has written to the runner."""
     capture, card = runner.capture, runner.loaded.card
     proven = capture.proven or Proven(frozenset(), frozenset())
     names = {id(module): path for path, module in runner.model.named_modules()}
     tokens = capture.token_modules
-    return Findings(
+    return StoredSelfTest(
         of=name,
         tested=datetime.now(UTC).date().isoformat(),
         route=capture.route,
@@ -164,7 +164,7 @@ def _named(names: dict[int, str], modules: Iterable[int]) -> tuple[str, ...]:
     return tuple(sorted(names[module] for module in modules))
 
 
-def apply(known: Findings, runner: Runner) -> bool:
+def apply(known: StoredSelfTest, runner: Runner) -> bool:
     """Write it to a runner; False, and nothing done, if they do not fit its model."""
     ids = {path: id(module) for path, module in runner.model.named_modules()}
     named = {*(known.token_modules or ()), *known.map_modules}
@@ -198,18 +198,18 @@ def _folder() -> Path:
     return places.data_folder() / "self-tests"
 
 
-def _read(name: str) -> Findings | None:
+def _read(name: str) -> StoredSelfTest | None:
     path = _folder() / f"{name}.json"
     try:
         if path.stat().st_size > _LARGEST:
             return None
-        found = msgspec.json.decode(path.read_bytes(), type=Findings)
+        found = msgspec.json.decode(path.read_bytes(), type=StoredSelfTest)
     except (OSError, msgspec.MsgspecError, ValueError):
         return None
     return found if found.of == name else None
 
 
-def _write(found: Findings) -> None:
+def _write(found: StoredSelfTest) -> None:
     """A disk that is full or read-only costs nothing but the next test."""
     folder = _folder()
     with contextlib.suppress(OSError):

@@ -11,7 +11,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIf:
+class CacheEstimate:
     """Bytes by the formula; windows and recurrent states taken into account."""
 
     keys_values: int
@@ -26,7 +26,7 @@ class WhatIf:
 
 def what_if(
     card: ModelCard, dtype: str, batch: int, length: int, layer_bytes: tuple[int, ...] = ()
-) -> WhatIf | None:
+) -> CacheEstimate | None:
     """The cache of `batch` sequences of `length` tokens; None where no formula gives the bytes.
 
     `layer_bytes`: what was measured per layer in the loaded dtype, for the states among them.
@@ -40,7 +40,7 @@ def what_if(
     kept = sum(_kept(card, layer, kind, length) for layer, kind in enumerate(kinds))
     keys_values = batch * kept * (one or 0) // own * size
     shared = card.kv_heads and not card.latent_width and card.heads > card.kv_heads
-    return WhatIf(
+    return CacheEstimate(
         keys_values=keys_values,
         states=_states(kinds, batch, layer_bytes),
         as_mha=keys_values * card.heads // card.kv_heads if shared else None,

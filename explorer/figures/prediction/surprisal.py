@@ -15,7 +15,7 @@ By = Literal["surprisal", "entropy", "probability"]
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class Surprisal:
     """The model's own distribution (softmax of the raw logits) at the place of one token."""
 
     nats: float  # surprisal of the token that stands there; inf for what was held impossible
@@ -28,9 +28,9 @@ class Foreseen:
         return math.exp(-self.nats)
 
 
-def foreseen(trace: Trace, scores: Mapping[str, Any] | None) -> tuple[Foreseen | None, ...]:
+def foreseen(trace: Trace, scores: Mapping[str, Any] | None) -> tuple[Surprisal | None, ...]:
     """One a slot; None where nothing is known: padding, the first token, a prompt not scored."""
-    found: list[Foreseen | None] = [None] * len(trace.prompt)
+    found: list[Surprisal | None] = [None] * len(trace.prompt)
     if scores is not None:
         rows = zip(
             scores["slots"], scores["nats"], scores["entropy_bits"], scores["ranks"],
@@ -38,21 +38,21 @@ def foreseen(trace: Trace, scores: Mapping[str, Any] | None) -> tuple[Foreseen |
         )  # fmt: skip
         for slot, nats, bits, rank, top in rows:
             if 0 <= slot < len(found):
-                found[slot] = Foreseen(nats, bits, rank, tuple(map(tuple, top)))
+                found[slot] = Surprisal(nats, bits, rank, tuple(map(tuple, top)))
     for step in trace.steps:
         p = step.draw.raw_probability
         nats = -math.log(p) if p > 0 else math.inf
-        found.append(Foreseen(max(nats, 0.0), step.draw.entropy_bits, step.draw.rank))
+        found.append(Surprisal(max(nats, 0.0), step.draw.entropy_bits, step.draw.rank))
     return tuple(found)
 
 
-def levels(known: Sequence[Foreseen | None], by: By, vocabulary: int) -> tuple[float | None, ...]:
+def levels(known: Sequence[Surprisal | None], by: By, vocabulary: int) -> tuple[float | None, ...]:
     """0..1 for the colours; surprisal and entropy reach 1 at a blind guess among V tokens."""
     blind = math.log(max(vocabulary, 2))
     return tuple(None if one is None else _level(one, by, blind) for one in known)
 
 
-def _level(one: Foreseen, by: By, blind: float) -> float:
+def _level(one: Surprisal, by: By, blind: float) -> float:
     if by == "probability":
         return min(1.0, one.probability)
     value = one.nats if by == "surprisal" else one.entropy_bits * NATS_PER_BIT

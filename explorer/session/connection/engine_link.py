@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 8.0  # the opening of one file takes less
 FIRST_PATIENCE_SECONDS = 60.0  # while the engine has said nothing: it still imports its libraries
 
 
-class Link:
+class EngineLink:
     """Starts, replaces and ends engines; numbers every request."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from explorer.session.connection.engine_link import Link
+from explorer.session.connection.engine_link import EngineLink
 from explorer.session.state import Reading, reading
 from explorer.session.store import Store
 from explorer.trace.chat import ChatParts
@@ -31,7 +31,7 @@ def encoding_problem(text: str) -> str:
 class LiveTokens:
     """Keeps `prompt_tokens` in step with the prompt: one question at a time, about the newest."""
 
-    def __init__(self, store: Store, link: Link) -> None:
+    def __init__(self, store: Store, link: EngineLink) -> None:
         self._store = store
         self._link = link
         self._on = False  # a model is there to ask

@@ -17,11 +17,11 @@ from pathlib import Path
 from explorer import disk, places
 from explorer.session.saving.recovery import SESSIONS, Lock, discard
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside
+from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.trace import Trace
 
 INTERVAL_SECONDS = 30.0
-_ALONE = Beside()
+_ALONE = SavedExtras()
 
 
 class Autosave:
@@ -39,7 +39,7 @@ class Autosave:
         self._interval = INTERVAL_SECONDS if interval is None else interval
         self._on_problem: Callable[[str], None] | None = on_problem
         self._changed = threading.Condition()
-        self._latest: tuple[Trace, Beside] | None = None
+        self._latest: tuple[Trace, SavedExtras] | None = None
         self._closed = False
         self._needless = False
         self._lock: Lock | None = None
@@ -50,7 +50,7 @@ class Autosave:
     def path(self) -> Path:
         return self._path
 
-    def note(self, trace: Trace, beside: Beside = _ALONE) -> None:
+    def note(self, trace: Trace, beside: SavedExtras = _ALONE) -> None:
         """Remember the newest trace and what is beside it; returns at once."""
         with self._changed:
             self._latest = trace, beside
@@ -79,7 +79,7 @@ class Autosave:
             with contextlib.suppress(OSError):
                 discard(self._path, self._lock)
 
-    def leave(self, trace: Trace, beside: Beside = _ALONE) -> None:
+    def leave(self, trace: Trace, beside: SavedExtras = _ALONE) -> None:
         """The program must end now: write this, and leave it for the next start."""
         self._stop()
         self._save(trace, beside)
@@ -110,7 +110,7 @@ class Autosave:
             if latest is not None:
                 self._save(*latest)
 
-    def _save(self, trace: Trace, beside: Beside) -> None:
+    def _save(self, trace: Trace, beside: SavedExtras) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if self._lock is None:

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class UnsavedSession:
     """One sound session that nobody has open."""
 
     path: Path
@@ -34,7 +34,7 @@ class Kept:
 class Found:
     """What was left: sessions to offer, the newest first, and whether one could not be read."""
 
-    sessions: tuple[Kept, ...] = ()
+    sessions: tuple[UnsavedSession, ...] = ()
     unreadable: Path | None = None  # where the newest such file lies now
 
 
@@ -85,14 +85,14 @@ def found(folder: Path | None = None) -> Found:
     Reads the header of each file: not for the window's thread.
     """
     folder = places.data_folder() if folder is None else folder
-    sessions: list[Kept] = []
+    sessions: list[UnsavedSession] = []
     unreadable = None
     with contextlib.suppress(OSError):  # the folder can't be read, or was never made
         _clear_stale(folder)
         for path in folder.glob(SESSIONS):
             with contextlib.suppress(OSError):  # another program's file went away meanwhile
                 one = _looked_at(path)
-                if isinstance(one, Kept):
+                if isinstance(one, UnsavedSession):
                     sessions.append(one)
                 unreadable = one if isinstance(one, Path) else unreadable
     sessions.sort(key=lambda kept: kept.saved_at, reverse=True)
@@ -102,7 +102,7 @@ def found(folder: Path | None = None) -> Found:
     return Found(tuple(sessions[:MOST]), unreadable)
 
 
-def _looked_at(path: Path) -> Kept | Path | None:
+def _looked_at(path: Path) -> UnsavedSession | Path | None:
     """The session, or where it was put if it can't be read; None if another program has it."""
     lock = Lock.take(path)
     if lock is None:
@@ -115,7 +115,7 @@ def _looked_at(path: Path) -> Kept | Path | None:
         return _put_aside(path)
     finally:
         lock.release()
-    return Kept(path, saved_at, outline.model, outline.prompt, outline.tokens)
+    return UnsavedSession(path, saved_at, outline.model, outline.prompt, outline.tokens)
 
 
 def _put_aside(path: Path) -> Path:

@@ -21,8 +21,8 @@ from explorer.session.saving.recovery import Found
 from explorer.session.saving.trace_files import FileThread
 from explorer.session.state import Saved, State
 from explorer.session.store import Store
-from explorer.trace.files.saved_extras import Beside, Sibling
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_extras import SavedExtras, Sibling
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.trace import Trace
 
@@ -38,7 +38,9 @@ class Saving:
         self._edits = edits
         self._driver = driver
         self.files = FileThread(post)
-        self.look: Callable[[], Seen] = Seen  # what the window shows, its selection left out
+        self.look: Callable[[], SavedView] = (
+            SavedView  # what the window shows, its selection left out
+        )
         self._autosave = Autosave(lambda problem: post(lambda: store.set(error=problem)))
         store.subscribe(self._keep)
 
@@ -62,7 +64,7 @@ class Saving:
     ) -> None:
         """Read a file and show what is in it; `own`: a copy that the program kept."""
 
-        def opened(trace: Trace, beside: Beside) -> None:
+        def opened(trace: Trace, beside: SavedExtras) -> None:
             self._opened(trace, beside, "" if own else os.path.abspath(path))
             if own:
                 self._autosave.adopt(Path(path))
@@ -76,7 +78,7 @@ class Saving:
 
         self.files.open(path, opened, refused)
 
-    def _opened(self, trace: Trace, beside: Beside, path: str) -> None:
+    def _opened(self, trace: Trace, beside: SavedExtras, path: str) -> None:
         self._driver.stop()
         self._driver.keep_request()
         trace, beside = named_here(trace, beside, self._store.state)
@@ -134,7 +136,7 @@ class Saving:
             self._autosave.note(*told)
 
 
-def contents(state: State, look: Seen) -> tuple[Trace, Beside] | None:
+def contents(state: State, look: SavedView) -> tuple[Trace, SavedExtras] | None:
     """The trace on screen and what is beside it; None if there is nothing.
 
     A batch that was run without any step is saved with a trace of no tokens.
@@ -147,17 +149,17 @@ def contents(state: State, look: Seen) -> tuple[Trace, Beside] | None:
     tree, shown_one = state.tree, state.branches.current
     siblings = tuple(Sibling(branch.name, branch.trace) for branch in tree)
     current = next((i for i, branch in enumerate(tree) if branch.number == shown_one), None)
-    return trace, Beside(siblings, current, state.batch, transitions.seen(state, look))
+    return trace, SavedExtras(siblings, current, state.batch, transitions.seen(state, look))
 
 
-def news(old: State, new: State, look: Callable[[], Seen]) -> tuple[Trace, Beside] | None:
+def news(old: State, new: State, look: Callable[[], SavedView]) -> tuple[Trace, SavedExtras] | None:
     """What the autosave is to be told of a change; None if there is nothing new."""
     moved = new.trace is not old.trace and new.trace is not None and bool(new.trace.steps)
     batch = new.batch is not None and new.batch is not old.batch
     return contents(new, look()) if moved or batch else None
 
 
-def named_here(trace: Trace, beside: Beside, state: State) -> tuple[Trace, Beside]:
+def named_here(trace: Trace, beside: SavedExtras, state: State) -> tuple[Trace, SavedExtras]:
     """A file's runs under the name by which their model goes on this machine.
 
     The open model may be the one; a path from another machine, in files of earlier versions, gives
@@ -179,7 +181,7 @@ def named_here(trace: Trace, beside: Beside, state: State) -> tuple[Trace, Besid
     return replace(trace, request=request), replace(beside, branches=siblings)
 
 
-def shown(trace: Trace, state: State, seen: Seen | None) -> dict[str, Any]:
+def shown(trace: Trace, state: State, seen: SavedView | None) -> dict[str, Any]:
     """The changes that put the trace of a file on screen."""
     changes: dict[str, Any] = {"request": trace.request}
     if trace.prompt:
@@ -191,7 +193,7 @@ def shown(trace: Trace, state: State, seen: Seen | None) -> dict[str, Any]:
     return changes
 
 
-def joined(beside: Beside, state: State) -> dict[str, Any]:
+def joined(beside: SavedExtras, state: State) -> dict[str, Any]:
     """The changes by which the branches of a file join those of now, under their names."""
     before = {branch.number for branch in state.branches.all}
     branches, numbers = state.branches.joined(one.trace for one in beside.branches)

@@ -12,7 +12,7 @@ from explorer import sampling as chain
 from explorer.session.connection.engine_link import Post
 from explorer.session.state import Saved
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside
+from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.trace import Trace
 
 Work = Callable[[], Callable[[], None]]
@@ -35,7 +35,10 @@ class FileThread:
         self._queue.put(work)
 
     def open(
-        self, path: str | os.PathLike[str], opened: Callable[[Trace, Beside], None], failed: Failed
+        self,
+        path: str | os.PathLike[str],
+        opened: Callable[[Trace, SavedExtras], None],
+        failed: Failed,
     ) -> None:
         """Read a .dxt file."""
 
@@ -56,7 +59,7 @@ class FileThread:
     def save(
         self,
         trace: Trace,
-        beside: Beside,
+        beside: SavedExtras,
         path: str | os.PathLike[str],
         saved: Callable[[Saved], None],
         failed: Failed,

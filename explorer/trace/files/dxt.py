@@ -28,7 +28,7 @@ from explorer.trace.files.dxt_body import (
     read_steps,
     trace_of,
 )
-from explorer.trace.files.saved_extras import Beside
+from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from explorer.trace.wire.packing import pack_step
@@ -40,7 +40,7 @@ _MOST_FORMATS = 1000  # what a later program may have reached
 _MAX_HEADER_BYTES = 100_000_000  # safetensors' own limit
 _NAMES = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "<u2": "U16", "<i4": "I32", "<i8": "I64"}
 _NAMES |= {"|u1": "U8", "|i1": "I8", "|b1": "BOOL"}
-_ALONE = Beside()
+_ALONE = SavedExtras()
 _DTYPES = {name: np.dtype(code) for code, name in _NAMES.items()}
 
 
@@ -80,7 +80,7 @@ class _Format(msgspec.Struct, frozen=True):
     format: int = 0
 
 
-def save(trace: Trace, path: str | os.PathLike[str], beside: Beside = _ALONE) -> None:
+def save(trace: Trace, path: str | os.PathLike[str], beside: SavedExtras = _ALONE) -> None:
     """Write the file whole or not at all; DxtError if it can't be written."""
     target = Path(path)
     try:
@@ -94,7 +94,7 @@ def save(trace: Trace, path: str | os.PathLike[str], beside: Beside = _ALONE) ->
         ) from error
 
 
-def _write(stream: BinaryIO, trace: Trace, beside: Beside) -> None:
+def _write(stream: BinaryIO, trace: Trace, beside: SavedExtras) -> None:
     tables = Tables()
     entries: dict[str, object] = {}
     end = 0
@@ -138,7 +138,7 @@ def load(path: str | os.PathLike[str]) -> Trace:
     return load_whole(path)[0]
 
 
-def load_whole(path: str | os.PathLike[str]) -> tuple[Trace, Beside]:
+def load_whole(path: str | os.PathLike[str]) -> tuple[Trace, SavedExtras]:
     """The trace of a file, and what was saved beside it; DxtError as in `load`."""
     source = Path(path)
     try:
@@ -196,7 +196,7 @@ def _read_head(stream: BinaryIO, size: int) -> dict[str, msgspec.Raw]:
     return msgspec.json.decode(stream.read(length), type=dict[str, msgspec.Raw])
 
 
-def _decode(head: dict[str, msgspec.Raw], data: bytes) -> tuple[Trace, Beside]:
+def _decode(head: dict[str, msgspec.Raw], data: bytes) -> tuple[Trace, SavedExtras]:
     text = _body_text(head)
     body = msgspec.json.decode(text, type=Body)
     arrays: dict[int, dict[str, np.ndarray]] = {}

@@ -19,8 +19,8 @@ import numpy as np
 from explorer import __version__
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
-from explorer.trace.files.saved_extras import Beside, Sibling
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_extras import SavedExtras, Sibling
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace, bare_name
@@ -67,7 +67,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     branches: tuple[BranchBody, ...] = ()
     current_branch: int | None = None
     batch: Any = None  # BatchResult, likewise
-    seen: Seen | None = None
+    seen: SavedView | None = None
 
 
 class Tables:
@@ -88,7 +88,7 @@ class Tables:
         bare = msgspec.structs.replace(header, layers=(), top=())
         self._steps.append(StepBody(bare, self._layers[key], top))
 
-    def body(self, trace: Trace, beside: Beside) -> Body:
+    def body(self, trace: Trace, beside: SavedExtras) -> Body:
         own = len(trace.steps)
         number = {id(step): i for i, step in enumerate(all_steps(trace, beside))}
         branches = tuple(
@@ -132,7 +132,7 @@ def _card_of(body: Any, trace: Trace) -> ModelCard:
     return trace.card if card == trace.card else card
 
 
-def all_steps(trace: Trace, beside: Beside) -> tuple[Step, ...]:
+def all_steps(trace: Trace, beside: SavedExtras) -> tuple[Step, ...]:
     """Each step once: those of the trace in order, then what only branches hold."""
     found = {id(step): step for step in trace.steps}
     for one in beside.branches:
@@ -171,7 +171,7 @@ def trace_of(body: Body, steps: Sequence[Step]) -> Trace:
     )
 
 
-def beside_of(body: Body, trace: Trace, steps: Sequence[Step]) -> Beside:
+def beside_of(body: Body, trace: Trace, steps: Sequence[Step]) -> SavedExtras:
     """The branches and the batch; ValueError if a branch names steps that are not there."""
     branches = []
     for one in body.branches:
@@ -191,7 +191,7 @@ def beside_of(body: Body, trace: Trace, steps: Sequence[Step]) -> Beside:
         raise ValueError("the branch on screen is not there")
     batch = None if body.batch is None else msgspec.convert(_unsafe(body.batch), BatchResult)
     require_bounded(body.seen)
-    return Beside(tuple(branches), current, batch, body.seen)
+    return SavedExtras(tuple(branches), current, batch, body.seen)
 
 
 def _safe(value: Any) -> Any:

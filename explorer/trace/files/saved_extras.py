@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from explorer.trace.batch import BatchResult
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.trace import Trace
 
 
@@ -18,10 +18,10 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SavedExtras:
     """The whole branch tree, the branch on screen included, the last padded batch, the view."""
 
     branches: tuple[Sibling, ...] = ()
     current: int | None = None  # index of the branch on screen
     batch: BatchResult | None = None
-    seen: Seen | None = None
+    seen: SavedView | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class SavedView(msgspec.Struct, frozen=True, kw_only=True):
     """A view to come back to; names that a program does not know are passed over."""
 
     step: int | None = None  # None = the latest

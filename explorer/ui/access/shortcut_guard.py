@@ -26,7 +26,7 @@ LEAVES_UNDO = "leavesUndo"  # a dynamic property: this field has no undo of its 
 KEEPS_ARROWS = "keepsArrows"  # a dynamic property: this widget moves a cursor with the arrows
 
 
-class KeyGuard(QObject):
+class ShortcutGuard(QObject):
     """Tells Qt which key presses belong to the focused widget and are no shortcut.
 
     It listens to that widget alone: a filter on the application would slow every event down.

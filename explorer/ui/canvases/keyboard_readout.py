@@ -15,7 +15,7 @@ from explorer.ui.canvases.opaque import cover
 _MOVES = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
-class ReadAlong(QWidget):
+class KeyboardReadout(QWidget):
     """A subclass paints `over`, and says how many places there are and which one is where."""
 
     hovered = Signal(str)  # what the place under the cursor says; "" when it is left

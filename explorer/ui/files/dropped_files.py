@@ -14,7 +14,7 @@ def local_files(data: QMimeData) -> list[str]:
     return [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
 
 
-class FilesGoBy(QObject):
+class IgnoreFileDrops(QObject):
     """Makes a text field ignore dragged files, which go to its parent; it still takes text."""
 
     def __init__(self, field: QWidget) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtCore import QDateTime, QLocale, Signal
 from PySide6.QtWidgets import QComboBox, QWidget
 
 from explorer.figures.text import characters, tokens
-from explorer.session.saving.recovery import Kept
+from explorer.session.saving.recovery import UnsavedSession
 from explorer.ui.frame.notices import Notice
 from explorer.ui.kit.wheel_guard import ComboBox
 
@@ -36,7 +36,7 @@ class Recovery(Notice):
         self.add_button(self.tr("Delete"), lambda: self.deleted.emit(self._chosen))
         self.dismissed.connect(lambda: self.say(""))
 
-    def offer(self, found: Sequence[Kept]) -> None:
+    def offer(self, found: Sequence[UnsavedSession]) -> None:
         """Show these, the newest chosen."""
         self.choice.clear()
         for one in found:
@@ -61,7 +61,7 @@ class Recovery(Notice):
         else:
             self.say(self.tr("{0} unsaved runs from earlier sessions:").format(count))
 
-    def _name(self, one: Kept) -> str:
+    def _name(self, one: UnsavedSession) -> str:
         time = QDateTime.fromSecsSinceEpoch(int(one.saved_at))
         when = QLocale().toString(time, QLocale.FormatType.ShortFormat)
         words = " ".join(map(tokens.plain, one.prompt[:_LOOKED_AT].split()))

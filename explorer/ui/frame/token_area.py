@@ -21,7 +21,7 @@ from explorer.ui.frame.token_colours import TokenColours
 from explorer.ui.look.theme import Theme
 
 
-class Sequence(QWidget):
+class TokenArea(QWidget):
     """A click on a generated token goes to the step that made it, on another to its row."""
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:

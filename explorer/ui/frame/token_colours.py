@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 from explorer.figures.batch.loss import NATS_PER_BIT
 from explorer.figures.drawing.colormaps import lut
 from explorer.figures.prediction import surprisal as figures
-from explorer.figures.prediction.surprisal import By, Foreseen
+from explorer.figures.prediction.surprisal import By, Surprisal
 from explorer.figures.text.tokens import written
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -85,7 +85,7 @@ class TokenColours(QWidget):
             self._asked = trace.request
             self._session.score_prompt()
 
-    def known(self, state: State) -> tuple[Foreseen | None, ...]:
+    def known(self, state: State) -> tuple[Surprisal | None, ...]:
         """What is known of each token on screen; empty where tokens are coloured by origin."""
         trace = state.trace
         if self.by is None or trace is None:
@@ -93,14 +93,14 @@ class TokenColours(QWidget):
         fits = state.scores is not None and state.scores.fits(trace, 0)
         return figures.foreseen(trace, state.scores.facts if fits and state.scores else None)
 
-    def levels(self, state: State, known: tuple[Foreseen | None, ...]) -> tuple[float | None, ...]:
+    def levels(self, state: State, known: tuple[Surprisal | None, ...]) -> tuple[float | None, ...]:
         """0..1 a token."""
         by, trace = self.by, state.trace
         if by is None or trace is None:
             return ()
         return figures.levels(known, by, trace.card.vocab_size)
 
-    def tip(self, state: State, slot: int, one: Foreseen | None) -> str:
+    def tip(self, state: State, slot: int, one: Surprisal | None) -> str:
         """One token in words; what is not known is said to be not known."""
         trace = state.trace
         assert trace is not None
@@ -117,7 +117,7 @@ class TokenColours(QWidget):
             words = f"{words} {unmasked}"
         return words
 
-    def _figures(self, one: Foreseen) -> str:
+    def _figures(self, one: Surprisal) -> str:
         return self.tr("surprisal {0}, probability {1}, rank {2}; entropy {3}").format(
             information(one.nats),
             exact_percent(one.probability),
@@ -125,7 +125,7 @@ class TokenColours(QWidget):
             information(one.entropy_bits * NATS_PER_BIT),
         )
 
-    def _choices(self, state: State, one: Foreseen) -> str:
+    def _choices(self, state: State, one: Surprisal) -> str:
         """What the model would have put there, where that travelled along and has a name."""
         if state.names is None or not one.top:
             return ""

@@ -14,7 +14,7 @@ from explorer.session.state import State
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.ui.access.shortcut_guard import LEAVES_UNDO
-from explorer.ui.files.dropped_files import FilesGoBy
+from explorer.ui.files.dropped_files import IgnoreFileDrops
 from explorer.ui.inputs.control_token_choice import ControlChoice
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.sentence import SentenceLabel
@@ -84,7 +84,7 @@ class TokenEdit(QPlainTextEdit):
         # Typing is one act among steps and settings: the session takes back whichever was last.
         self.setUndoRedoEnabled(False)
         self.setProperty(LEAVES_UNDO, True)
-        FilesGoBy(self)
+        IgnoreFileDrops(self)
         self.textChanged.connect(self._measure)
 
     def text(self) -> str:

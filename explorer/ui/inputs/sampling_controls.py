@@ -28,7 +28,7 @@ from explorer.ui.kit.wheel_guard import DoubleSpinBox, Slider, SpinBox
 _MOST_QT = 2**31 - 1  # of a QSpinBox
 
 
-class Dial(QObject):
+class SliderNumber(QObject):
     """One number with a slider and a spin box; the slider may reach less far than the box."""
 
     moved = Signal(float)
@@ -99,7 +99,7 @@ class SamplingControls(Wrapping):
         self._greedy.setToolTip(self.tr("Always choose the most likely token. Nothing is sampled."))
         self._greedy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._greedy.clicked.connect(lambda on: self._request(greedy=on))
-        self._temperature = Dial(
+        self._temperature = SliderNumber(
             self.tr("Temperature"),
             self.tr("Below 1: more predictable. Above 1: more varied. 0: greedy."),
             most=2.0,
@@ -107,7 +107,7 @@ class SamplingControls(Wrapping):
             decimals=2,
         )
         self._temperature.moved.connect(lambda value: self._request(temperature=value))
-        self._top_k = Dial(
+        self._top_k = SliderNumber(
             self.tr("Top-k"),
             self.tr("Keep only the k most likely tokens. 0: off."),
             most=_MOST_QT,
@@ -116,7 +116,7 @@ class SamplingControls(Wrapping):
         )
         self._top_k.spin.setSpecialValueText(self.tr("off"))
         self._top_k.moved.connect(lambda value: self._request(top_k=int(value)))
-        self._top_p = Dial(
+        self._top_p = SliderNumber(
             self.tr("Top-p"),
             self.tr("Keep the fewest tokens that together reach this probability. 1: off."),
             most=1.0,

@@ -16,7 +16,7 @@ from explorer.figures.text import tokens
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Stops
-from explorer.ui.files.dropped_files import FilesGoBy
+from explorer.ui.files.dropped_files import IgnoreFileDrops
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.typed_numbers import TakeFirst
 from explorer.ui.kit.wheel_guard import SpinBox
@@ -48,7 +48,7 @@ class StopControls(Wrapping):
         )
         self._most.valueChanged.connect(lambda value: self._request(tokens=value))
         self._text = QLineEdit()
-        FilesGoBy(self._text)
+        IgnoreFileDrops(self._text)
         self._text.setPlaceholderText(self.tr("stop text"))
         self._text.setAccessibleName(self.tr("Stop at this text"))
         self._text.setToolTip(

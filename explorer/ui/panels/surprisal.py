@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from explorer.figures.batch.loss import NATS_PER_BIT
 from explorer.figures.prediction import surprisal as figures
-from explorer.figures.prediction.surprisal import Foreseen
+from explorer.figures.prediction.surprisal import Surprisal
 from explorer.figures.text.tokens import visible, written
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -47,7 +47,7 @@ class SurprisalPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._trace: Trace | None = None
-        self._known: tuple[Foreseen | None, ...] = ()
+        self._known: tuple[Surprisal | None, ...] = ()
         self._words = ElidedLabel()
         self._score = QPushButton(self.tr("Score the prompt"))
         self._score.setToolTip(

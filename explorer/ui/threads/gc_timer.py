@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 _EVERY_MS = 500
 
 
-class Garbage(QObject):
+class GcTimer(QObject):
     """Collects in the thread that made it, for as long as it lives."""
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -17,7 +17,7 @@ import pytest
 from explorer.session.capture_budget import without_records
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside, Sibling
+from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -234,7 +234,7 @@ def test_show_tells_of_branches_and_of_a_batch(command: Command, tmp_path: Path)
     trace = made_trace()
     other = replace(trace.truncated(1), stop_reason="")
     siblings = (Sibling("plain\x07", trace), Sibling("what if", other))
-    dxt.save(trace, tmp_path / "a.dxt", Beside(siblings, 0, result(row(2), row(4))))
+    dxt.save(trace, tmp_path / "a.dxt", SavedExtras(siblings, 0, result(row(2), row(4))))
     document = json.loads(command("show", tmp_path / "a.dxt", "--json").out)
     assert [one["name"] for one in document["branches"]] == ["plain\x07", "what if"]
     assert document["branches"][1]["chosen_ids"] == list(other.chosen_ids)

@@ -10,8 +10,8 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from explorer.engine.passes.fast_calls import Shortcuts
-from explorer.engine.passes.preallocated_cache import ROOM, RoomyLayer, with_room
+from explorer.engine.passes.fast_calls import FastCalls
+from explorer.engine.passes.preallocated_cache import ROOM, PreallocatedLayer, with_room
 from explorer.engine.selftest import selftest
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step
@@ -44,7 +44,7 @@ def contents(model: Any) -> dict[str, set[str]]:
 def test_nothing_stays_behind_even_after_an_error() -> None:
     model = tiny_model("llama")
     before = contents(model)
-    shortcuts = Shortcuts(list(model.model.layers))
+    shortcuts = FastCalls(list(model.model.layers))
     with shortcuts.laid():
         assert "q_proj" in vars(model.model.layers[0].self_attn)
     with pytest.raises(KeyError), shortcuts.laid():
@@ -59,7 +59,7 @@ def test_hooks_on_a_linear_layer_still_run() -> None:
     runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: None)
     assert called == [1]
     hook.remove()
-    with Shortcuts(runner.layers).laid():
+    with FastCalls(runner.layers).laid():
         direct = runner.layers[1].mlp.up_proj
         assert type(direct) is not torch.nn.Linear
         assert direct.in_features == 32
@@ -71,7 +71,7 @@ def test_a_model_may_move_its_parts_while_it_runs() -> None:
     model = tiny_model("llama")
     attention = model.model.layers[0].self_attn
     tensor = torch.ones((1, 3, attention.q_proj.in_features))
-    with Shortcuts(list(model.model.layers)).laid(), torch.inference_mode():
+    with FastCalls(list(model.model.layers)).laid(), torch.inference_mode():
         other = torch.nn.Module()
         other.query = attention.q_proj  # refuses what is no module
         assert torch.equal(other.query(tensor), attention._modules["q_proj"](tensor))
@@ -116,12 +116,12 @@ def filled(layer: Any, counts: list[int]) -> list[tuple[torch.Tensor, torch.Tens
 
 def test_reserved_room_takes_chunks_in_place_but_never_what_a_record_may_see() -> None:
     counts = [5, 5, 2, 1, 1, -4, 1, 1, 3]
-    reserved = RoomyLayer()
+    reserved = PreallocatedLayer()
     reserved.reserve(12)
     for ours, theirs in zip(filled(reserved, counts), filled(DynamicLayer(), counts), strict=True):
         assert torch.equal(ours[0], theirs[0])
         assert torch.equal(ours[1], theirs[1])
-    layer = RoomyLayer()
+    layer = PreallocatedLayer()
     layer.reserve(10)
     first, _ = layer.update(*[torch.ones(1, 2, 5, 4)] * 2)
     whole, _ = layer.update(*[torch.full((1, 2, 5, 4), 2.0)] * 2)
@@ -144,14 +144,14 @@ def test_reserved_room_takes_chunks_in_place_but_never_what_a_record_may_see() -
 )
 def test_a_layer_with_room_holds_what_transformers_own_holds(counts: list[int]) -> None:
     for ours, theirs in zip(
-        filled(RoomyLayer(), counts), filled(DynamicLayer(), counts), strict=True
+        filled(PreallocatedLayer(), counts), filled(DynamicLayer(), counts), strict=True
     ):
         for a, b in zip(ours, theirs, strict=True):
             assert torch.equal(a, b)
 
 
 def test_a_layer_with_room_writes_in_place_and_never_into_a_prefill() -> None:
-    layer = RoomyLayer()
+    layer = PreallocatedLayer()
     prefill, _ = layer.update(*[torch.ones(1, 2, 5, 4)] * 2)
     first, _ = layer.update(*[torch.full((1, 2, 1, 4), 2.0)] * 2)
     second, _ = layer.update(*[torch.full((1, 2, 1, 4), 3.0)] * 2)
@@ -164,4 +164,4 @@ def test_a_layer_with_room_writes_in_place_and_never_into_a_prefill() -> None:
 def test_windows_and_states_keep_their_own_layers() -> None:
     cache = with_room(DynamicCache(config=tiny_model("gemma3_text").config))
     kinds = [type(layer).__name__ for layer in cache.layers]
-    assert kinds == ["DynamicSlidingWindowLayer", "DynamicSlidingWindowLayer", "RoomyLayer"]
+    assert kinds == ["DynamicSlidingWindowLayer", "DynamicSlidingWindowLayer", "PreallocatedLayer"]

@@ -152,7 +152,7 @@ def test_a_leaking_mask_turns_the_check_red() -> None:
 def test_a_wrong_cache_turns_the_check_red(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers.cache_utils import DynamicLayer
 
-    from explorer.engine.passes.preallocated_cache import RoomyLayer
+    from explorer.engine.passes.preallocated_cache import PreallocatedLayer
 
     def forgetful(update: Any) -> Any:
         def changed(self: Any, key: torch.Tensor, value: torch.Tensor, *a: Any, **k: Any) -> Any:
@@ -160,7 +160,7 @@ def test_a_wrong_cache_turns_the_check_red(monkeypatch: pytest.MonkeyPatch) -> N
 
         return changed
 
-    for layer in (DynamicLayer, RoomyLayer):
+    for layer in (DynamicLayer, PreallocatedLayer):
         monkeypatch.setattr(layer, "update", forgetful(layer.update))
     runner = tiny_runner("llama")
     found = {c.name: c for c in selfcheck.check(runner, RunRequest(prompt=PROMPT), ())}

@@ -32,7 +32,7 @@ def names(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def offered(stage: Stage) -> tuple[recovery.Kept, ...]:
+def offered(stage: Stage) -> tuple[recovery.UnsavedSession, ...]:
     told: list[recovery.Found] = []
     stage.session.find_kept(told.append)
     settle(stage)

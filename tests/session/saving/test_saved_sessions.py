@@ -9,7 +9,7 @@ import pytest
 from explorer.session.saving.autosave import Autosave
 from explorer.trace.batch import BatchRequest
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside
+from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.request import Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
@@ -112,7 +112,7 @@ def test_a_batch_is_saved_with_the_trace_or_alone(stage: Stage, tmp_path: Path) 
 def test_the_autosave_hears_of_branches_and_of_a_batch(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[tuple[Trace, Beside]] = []
+    heard: list[tuple[Trace, SavedExtras]] = []
     monkeypatch.setattr(Autosave, "note", lambda self, *whole: heard.append(whole))
     with_batch(forked(stage))
     trace, beside = heard[-1]

@@ -12,7 +12,7 @@ import pytest
 from explorer.session.saving import recovery
 from explorer.session.saving.autosave import Autosave
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside
+from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
@@ -119,7 +119,7 @@ class Saves:
         self._done = threading.Semaphore(0)
         real = dxt.save
 
-        def save(trace: Trace, path: Path, beside: Beside) -> None:
+        def save(trace: Trace, path: Path, beside: SavedExtras) -> None:
             real(trace, path, beside)
             self.lengths.append(len(trace.steps))
             self._done.release()

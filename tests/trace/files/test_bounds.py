@@ -11,8 +11,8 @@ import pytest
 
 from explorer.trace.card import Capability, ModelCard
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside, Sibling
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_extras import SavedExtras, Sibling
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.trace import Trace
 from explorer.trace.wire.bounds import bound_of, require_bounded
@@ -23,7 +23,7 @@ from tests.trace.runs import edited, made_trace
 HUGE = (2**31, 2**53 + 1, 10**400, -1, 1e308)
 
 
-def whole() -> tuple[Trace, Beside]:
+def whole() -> tuple[Trace, SavedExtras]:
     """A session in which no optional number is missing."""
     made = made_trace(2)
     figures = ModeFigures(
@@ -38,8 +38,8 @@ def whole() -> tuple[Trace, Beside]:
     steps = tuple(replace(step, norm_ms=0.5) for step in made.steps)
     trace = replace(made, card=card, steps=steps)
     longer = trace.appended(replace(steps[-1], index=2), trace.chosen[-1])
-    seen = Seen(step=1, layer=1, head=2, query=3, choices={"attention": {"zoom": 1.5}})
-    beside = Beside(
+    seen = SavedView(step=1, layer=1, head=2, query=3, choices={"attention": {"zoom": 1.5}})
+    beside = SavedExtras(
         (Sibling("A", trace), Sibling("B", longer.truncated(1))), 0, result(row(2), row(4)), seen
     )
     return trace, beside

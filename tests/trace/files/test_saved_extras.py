@@ -18,7 +18,7 @@ import pytest
 
 from explorer.trace.batch import Scored
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside, Sibling
+from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.request import Sampling
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -36,7 +36,7 @@ def other_way(trace: Trace, shared: int, *ids: int) -> Trace:
     return longer
 
 
-def tree() -> tuple[Trace, Beside]:
+def tree() -> tuple[Trace, SavedExtras]:
     """Three branches; the first two steps of the second one are on screen."""
     one = made_trace(3)
     two = other_way(one, 1, 7, 8, 9)
@@ -45,7 +45,7 @@ def tree() -> tuple[Trace, Beside]:
     siblings = tuple(Sibling(n, t) for n, t in zip(names, (one, two, three), strict=True))
     broken = row(2, scored=tuple(Scored(slot=i, nats=math.nan, rank=i) for i in range(3)))
     batch = result(row(4), broken, row(1), vocabulary=96)
-    return two.truncated(2), Beside(siblings, 1, batch)
+    return two.truncated(2), SavedExtras(siblings, 1, batch)
 
 
 @pytest.fixture
@@ -93,13 +93,13 @@ def test_a_program_that_knows_nothing_of_branches_opens_what_was_on_screen(file:
     edited(file, forget)
     again, beside = dxt.load_whole(file)
     assert same(again, trace)
-    assert beside == Beside()
+    assert beside == SavedExtras()
 
 
 def test_steps_that_branches_share_are_written_once(tmp_path: Path) -> None:
     trace = made_trace(3)
     dxt.save(trace, tmp_path / "one.dxt")
-    twice = Beside((Sibling("A", trace), Sibling("B", trace.truncated(2))))
+    twice = SavedExtras((Sibling("A", trace), Sibling("B", trace.truncated(2))))
     dxt.save(trace, tmp_path / "two.dxt", twice)
     sizes = [(tmp_path / name).stat().st_size for name in ("one.dxt", "two.dxt")]
     assert sizes[1] - sizes[0] < 1000
@@ -108,7 +108,7 @@ def test_steps_that_branches_share_are_written_once(tmp_path: Path) -> None:
 def test_a_batch_alone_opens_without_torch(tmp_path: Path) -> None:
     path = tmp_path / "batch.dxt"
     empty = replace(made_trace(0), prompt=(), stop_reason="")
-    dxt.save(empty, path, Beside(batch=result(row(2), row(4))))
+    dxt.save(empty, path, SavedExtras(batch=result(row(2), row(4))))
     code = (
         "import sys; from explorer.trace.files import dxt;"
         "trace, beside = dxt.load_whole(sys.argv[1]);"

@@ -10,8 +10,8 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from explorer.trace.files import dxt
-from explorer.trace.files.saved_extras import Beside
-from explorer.trace.files.saved_view import Seen
+from explorer.trace.files.saved_extras import SavedExtras
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -57,7 +57,7 @@ def attention(stage: WindowStage) -> Any:
     return stage.window.docks.bring_up("attention")
 
 
-def look(stage: WindowStage) -> Seen:
+def look(stage: WindowStage) -> SavedView:
     return saved_view.look_at(stage.window.docks, stage.look)
 
 
@@ -147,11 +147,11 @@ def test_a_page_is_found_by_its_id_and_by_what_older_files_call_it(
         ({"timings": "steps", "kv-cache": "position"}, ("steps", "position")),
         ({"timings": "PassesPage", "kv-cache": "LayersPage"}, ("passes", "layers")),
     ):
-        seen = Seen(
+        seen = SavedView(
             shown=("timings", "kv-cache"),
             choices={panel: {"page": page} for panel, page in written.items()},
         )
-        dxt.save(made_trace(), tmp_path / "page.dxt", Beside(seen=seen))
+        dxt.save(made_trace(), tmp_path / "page.dxt", SavedExtras(seen=seen))
         opened(stage, tmp_path / "page.dxt")
         chosen = look(stage).choices
         assert (chosen["timings"]["page"], chosen["kv-cache"]["page"]) == read
@@ -159,7 +159,7 @@ def test_a_page_is_found_by_its_id_and_by_what_older_files_call_it(
 
 def test_names_that_are_not_known_are_passed_over(stage: WindowStage, tmp_path: Path) -> None:
     before = look(stage)
-    odd = Seen(
+    odd = SavedView(
         step=99, layer=99, head=99, query=99, theme="neon", shown=("lens",), in_front=("lens",),
         enlarged="lens",
         choices={
@@ -167,7 +167,7 @@ def test_names_that_are_not_known_are_passed_over(stage: WindowStage, tmp_path: 
             "timings": {"page": "Nowhere"}, "padding": {"tab": 77.0}, "lens": {"x": "y"},
         },
     )  # fmt: skip
-    dxt.save(made_trace(), tmp_path / "odd.dxt", Beside(seen=odd))
+    dxt.save(made_trace(), tmp_path / "odd.dxt", SavedExtras(seen=odd))
     opened(stage, tmp_path / "odd.dxt")
     assert stage.state.error == ""
     assert stage.state.step_index == 1

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from explorer.ui.threads.gc_timer import Garbage
+from explorer.ui.threads.gc_timer import GcTimer
 
 
 @pytest.fixture
-def garbage(qapp: QApplication) -> Iterator[Garbage]:
-    garbage = Garbage()
+def garbage(qapp: QApplication) -> Iterator[GcTimer]:
+    garbage = GcTimer()
     garbage.collect()  # freezes what is there
     yield garbage
     garbage.stop()
@@ -34,7 +34,7 @@ def _allocate() -> list[list[int]]:
     return [[n] for n in range(20_000)]
 
 
-def test_another_threads_allocations_destroy_no_widget(garbage: Garbage) -> None:
+def test_another_threads_allocations_destroy_no_widget(garbage: GcTimer) -> None:
     reference = _forgotten()
     thread = threading.Thread(target=_allocate)
     thread.start()
@@ -42,7 +42,7 @@ def test_another_threads_allocations_destroy_no_widget(garbage: Garbage) -> None
     assert reference() is not None
 
 
-def test_what_was_forgotten_goes_in_qts_thread(qapp: QApplication, garbage: Garbage) -> None:
+def test_what_was_forgotten_goes_in_qts_thread(qapp: QApplication, garbage: GcTimer) -> None:
     reference = _forgotten()
     kept = _allocate()
     assert garbage.collect() is not None
@@ -50,14 +50,14 @@ def test_what_was_forgotten_goes_in_qts_thread(qapp: QApplication, garbage: Garb
     assert kept
 
 
-def test_nothing_is_collected_when_nothing_is_due(garbage: Garbage) -> None:
+def test_nothing_is_collected_when_nothing_is_due(garbage: GcTimer) -> None:
     gc.collect()
     assert garbage.collect() is None
 
 
 def test_python_gets_its_collector_back(qapp: QApplication) -> None:
     gc.enable()
-    garbage = Garbage()
+    garbage = GcTimer()
     assert not gc.isenabled()
     garbage.stop()
     assert gc.isenabled()

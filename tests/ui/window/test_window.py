@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.session.saving.recovery import Found, Kept
+from explorer.session.saving.recovery import Found, UnsavedSession
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import messages as m
@@ -247,7 +247,7 @@ def test_a_kept_run_that_cannot_be_read_is_offered_no_more(
 ) -> None:
     path = tmp_path / "autosave-1.dxt"
     path.write_bytes(b"no session")
-    stage.window.offer_kept(Found((Kept(path, 0.0, "tiny", "hello", 2),)))
+    stage.window.offer_kept(Found((UnsavedSession(path, 0.0, "tiny", "hello", 2),)))
     assert stage.window.recovery.text
     stage.window.files.recover(str(path))
     wait_until(lambda: stage.drain() or bool(stage.state.error))

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.ui.access import tips
 from explorer.ui.canvases.charts.column_parts import StripColumns, StripPart
-from explorer.ui.canvases.keyboard_readout import ReadAlong
+from explorer.ui.canvases.keyboard_readout import KeyboardReadout
 from explorer.ui.canvases.opaque import fill, painter_of
 from explorer.ui.look.theme import Theme, unit
 
@@ -29,7 +29,7 @@ _TOP = 16  # pixels at a zoom of 1: room for the axis figure above the columns
 _BOTTOM = 19
 
 
-class ColumnStrip(ReadAlong):
+class ColumnStrip(KeyboardReadout):
     """Columns with a figure at the top of the axis; thinner than a pixel they keep their maxima."""
 
     picked = Signal(int)

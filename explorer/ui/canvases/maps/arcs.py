@@ -30,7 +30,7 @@ from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.maps.arc_raster import rasterise
 from explorer.ui.canvases.maps.lut_image import picture
 from explorer.ui.canvases.maps.map_labels import MapLabels, runs
-from explorer.ui.canvases.maps.map_widget import CursorMap
+from explorer.ui.canvases.maps.map_widget import MapWidget
 from explorer.ui.canvases.maps.svg_images import draw_picture
 from explorer.ui.canvases.opaque import painter_of
 from explorer.ui.look.theme import Theme, unit
@@ -39,7 +39,7 @@ _FEW = 400  # arcs up to which they are smoothed
 _SIDE = 24  # pixels left and right of the tokens: no labels beside an axis
 
 
-class ArcView(CursorMap):
+class ArcView(MapWidget):
     """One token a column; several views may share a `CellView` and move together."""
 
     moved = Signal(object)  # the token under mouse or cursor, or None

@@ -36,7 +36,7 @@ from explorer.ui.canvases.maps.lut_image import (
     picture,
 )
 from explorer.ui.canvases.maps.map_labels import Axis, MapLabels, runs
-from explorer.ui.canvases.maps.map_widget import CursorMap
+from explorer.ui.canvases.maps.map_widget import MapWidget
 from explorer.ui.canvases.maps.svg_images import draw_picture
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.look.theme import Theme, unit
@@ -64,7 +64,7 @@ class _Mark:
     label: tuple[Axis, int, str] = ("query", 0, "")
 
 
-class Heatmap(CursorMap):
+class Heatmap(MapWidget):
     """Rows and columns are slots, both beginning at slot 0."""
 
     def __init__(

@@ -19,7 +19,7 @@ from explorer.ui.look.theme import Theme, unit
 _BAR, _ROW = 80, 18  # pixels at a zoom of 1
 
 
-class KeyLine(QWidget):
+class MapLegend(QWidget):
     """0 to the top of the scale, -top to +top of the difference, and what has no weight."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

@@ -24,7 +24,7 @@ _MOVES = {
 }
 
 
-class CursorMap(QWidget):
+class MapWidget(QWidget):
     """Rows and columns of cells behind a `CellView`; several widgets may share one view."""
 
     hovered = Signal(object)  # (query, key) or None

@@ -10,10 +10,10 @@ from PySide6.QtCore import QBuffer, QIODevice, QPointF, QRectF, QSizeF
 from PySide6.QtGui import QImage, QPaintEngine, QPainter
 
 _MARK = (0x51D3A7, 0x0B6E94, 0xE8215C)  # colours of a stand-in, as no canvas draws them
-_collecting: Embedded | None = None
+_collecting: SvgImages | None = None
 
 
-class Embedded:
+class SvgImages:
     """The pictures of one drawing, and the stand-ins that were drawn in their places."""
 
     def __init__(self) -> None:
@@ -37,10 +37,10 @@ class Embedded:
 
 
 @contextmanager
-def apart() -> Iterator[Embedded]:
+def apart() -> Iterator[SvgImages]:
     """What `draw_picture` draws in the meantime has to be put in afterwards."""
     global _collecting
-    _collecting = found = Embedded()
+    _collecting = found = SvgImages()
     try:
         yield found
     finally:

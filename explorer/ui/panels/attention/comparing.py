@@ -14,7 +14,7 @@ from explorer.session.state import (
 from explorer.trace.comparison import Comparison
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention.compare_bar import CompareBar
-from explorer.ui.panels.attention.comparison_tray import Tray
+from explorer.ui.panels.attention.comparison_tray import ComparisonTray
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -33,7 +33,7 @@ class Comparing(QObject):
         super().__init__(parent)
         self._session = session
         self.bar = CompareBar()
-        self.tray = Tray(theme, session.measure_prefix)
+        self.tray = ComparisonTray(theme, session.measure_prefix)
         self._alone = False  # on without a second run, which this architecture refuses
 
     def on(self, state: State) -> bool:

@@ -278,7 +278,7 @@ class PrefixBox(QWidget):
         yield "logits", masked["logits"], "" if unmasked is None else unmasked["logits"]
 
 
-class Tray(QWidget):
+class ComparisonTray(QWidget):
     """One line, and on request both distributions and the experiment under it."""
 
     def __init__(self, theme: Theme, measure: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ from explorer.figures.drawing.colour_scale import Scale
 from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.maps.heatmap import Frame, Heatmap
-from explorer.ui.canvases.maps.map_legend import KeyLine
+from explorer.ui.canvases.maps.map_legend import MapLegend
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panels.attention import scales
@@ -93,7 +93,7 @@ class MapsPage(QWidget):
         self.maps = [Heatmap(theme, read, self, self.view) for _ in range(3)]
         names = (self.tr("with mask"), self.tr("without mask"), self.tr("without − with"))
         self._titles = [ElidedLabel(name, self) for name in names]
-        self.key = KeyLine(theme, self)
+        self.key = MapLegend(theme, self)
         for title, one in zip(self._titles, self.maps, strict=True):
             title.setProperty("look", "small")
             title.setAlignment(Qt.AlignmentFlag.AlignLeft)

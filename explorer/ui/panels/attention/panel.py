@@ -29,7 +29,7 @@ from explorer.ui.panels.attention.comparing import Comparing, other_run
 from explorer.ui.panels.attention.heads_side import HeadsSide
 from explorer.ui.panels.attention.map_source import AttentionSource
 from explorer.ui.panels.attention.pages import Pages
-from explorer.ui.panels.attention.toolbar import Tools
+from explorer.ui.panels.attention.toolbar import Toolbar
 from explorer.wording import progress_percent
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class AttentionPanel(Panel):
     # -- building
 
     def _build(self) -> None:
-        self.tools = Tools(self.theme)
+        self.tools = Toolbar(self.theme)
         self.comparing = Comparing(self.session, self.theme, self)
         self.compare_bar, self.tray = self.comparing.bar, self.comparing.tray
         self.heads = HeadsSide(self.theme, self._head_words)

@@ -36,7 +36,7 @@ _WORDS_ONLY = Qt.ToolButtonStyle.ToolButtonTextOnly
 _ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 
 
-class Tools(QWidget):
+class Toolbar(QWidget):
     """Reports every choice; `changed` covers all that decides what is worked out."""
 
     changed = Signal()

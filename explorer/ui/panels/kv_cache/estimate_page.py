@@ -8,7 +8,7 @@ import numpy as np
 from PySide6.QtWidgets import QVBoxLayout
 
 from explorer.figures.cost.cache import bytes_text, short_bytes
-from explorer.figures.cost.cache_estimate import DTYPES, WhatIf, what_if
+from explorer.figures.cost.cache_estimate import DTYPES, CacheEstimate, what_if
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.card import ModelCard
@@ -90,7 +90,7 @@ class EstimatePage(Page):
         self._dtype.setCurrentText(card.dtype)
         self._dtype.blockSignals(False)
 
-    def _worked_out(self, length: int) -> WhatIf | None:
+    def _worked_out(self, length: int) -> CacheEstimate | None:
         assert self._card is not None
         return what_if(
             self._card, self._dtype.currentText(), self._batch.value(), length, self._layer_bytes
@@ -118,7 +118,7 @@ class EstimatePage(Page):
         places = np.array(lengths, np.float64)
         self.chart.set_columns(Columns(sizes, ("formula",), parts=parts, places=places))
 
-    def _beside(self, found: WhatIf) -> list[str]:
+    def _beside(self, found: CacheEstimate) -> list[str]:
         assert self._card is not None
         parts = []
         if found.as_mha is not None:

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from explorer.session.jobs.prompt_list import PromptListError, read_prompts
 from explorer.trace.batch import MOST_ROWS
-from explorer.ui.files.dropped_files import FilesGoBy, local_files
+from explorer.ui.files.dropped_files import IgnoreFileDrops, local_files
 from explorer.ui.kit.flow import Flow
 
 EXAMPLES = (
@@ -48,7 +48,7 @@ class PromptList(QWidget):
         self.edit = QPlainTextEdit("\n".join(EXAMPLES))
         self.edit.setAccessibleName(self.tr("Prompts of the batch, one per line"))
         self.edit.setTabChangesFocus(True)
-        FilesGoBy(self.edit)
+        IgnoreFileDrops(self.edit)
         self.setAcceptDrops(True)
         self.edit.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.edit.textChanged.connect(self._on_changed)

@@ -1,4 +1,4 @@
-"""A ceiling on the engine's memory: what would take more fails in a sentence, not in the system.
+"""A limit on the engine's memory: what would take more fails in a sentence, not in the system.
 
 Without one, a few bytes of a file can ask for more than there is: the machine swaps for minutes,
 and the system ends whatever program it likes.
