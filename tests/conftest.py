@@ -5,12 +5,20 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from hypothesis import settings
 
 from explorer.places import models_folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="also run tests that take minutes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The same values at every run; with --run-slow many more, and others each time."""
+    settings.register_profile("short", derandomize=True, deadline=None, max_examples=40)
+    settings.register_profile("long", deadline=None, max_examples=2000, print_blob=True)
+    settings.load_profile("long" if config.getoption("--run-slow") else "short")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
-    LogitsProcessorList,
     MinPLogitsWarper,
     RepetitionPenaltyLogitsProcessor,
     TemperatureLogitsWarper,
@@ -20,22 +19,7 @@ from transformers import (
 from explorer import sampling
 from explorer.sampling import SamplingError
 from explorer.trace.request import ORDER, Sampling
-
-
-def drawn(**settings: object) -> Sampling:
-    return Sampling(greedy=False, **settings)  # type: ignore[arg-type]
-
-
-def processors(settings: Sampling) -> LogitsProcessorList:
-    """transformers' own, in the order of the settings."""
-    made = {
-        "penalty": lambda: RepetitionPenaltyLogitsProcessor(settings.repetition_penalty),
-        "temperature": lambda: TemperatureLogitsWarper(settings.temperature),
-        "top_k": lambda: TopKLogitsWarper(settings.top_k) if settings.top_k else None,
-        "top_p": lambda: TopPLogitsWarper(settings.top_p) if settings.top_p < 1 else None,
-        "min_p": lambda: MinPLogitsWarper(settings.min_p),
-    }
-    return LogitsProcessorList(p for link in settings.order if (p := made[link]()) is not None)
+from tests.sampling.transformers_chain import drawn, require_all_equal, require_equal
 
 
 def random_settings(rng: np.random.Generator) -> Sampling:
@@ -49,44 +33,11 @@ def random_settings(rng: np.random.Generator) -> Sampling:
     )
 
 
-def require_equal(logits: np.ndarray, settings: Sampling, previous: list[int]) -> None:
-    scores = torch.tensor(logits, dtype=torch.float64)[None]
-    ids = torch.tensor([previous], dtype=torch.long)
-    theirs = torch.softmax(processors(settings)(ids, scores), -1)[0].numpy()
-    ours = sampling.distribution(logits, settings, previous).final
-    if ((ours > 0) != (theirs > 0)).any():
-        require_same_but_for_rounding(ours, theirs, logits, settings, previous)
-        return
-    np.testing.assert_allclose(ours, theirs, atol=1e-6)
-
-
-def require_same_but_for_rounding(
-    ours: np.ndarray,
-    theirs: np.ndarray,
-    logits: np.ndarray,
-    settings: Sampling,
-    previous: list[int],
-) -> None:
-    """Tokens that tie at the cut are theirs to choose; else the mass there is within 1e-6 of p."""
-    fewer, more = sorted((np.count_nonzero(ours), np.count_nonzero(theirs)))
-    if fewer == more:
-        np.testing.assert_allclose(np.sort(ours), np.sort(theirs), atol=1e-6)
-        return
-    found = sampling.stages(logits, settings, previous)
-    at = next(i for i, stage in enumerate(found) if stage.name == "top_p")
-    cumulative = np.cumsum(found[at - 1].p)[fewer - 1 : more - 1]
-    np.testing.assert_allclose(cumulative, settings.top_p, atol=1e-6, rtol=0)
-
-
 def test_200_settings_on_20_vectors_equal_transformers() -> None:
     rng = np.random.default_rng(6)
-    vectors = [
-        (rng.standard_normal(300) * rng.uniform(0.5, 6)).astype(np.float32) for _ in range(20)
-    ]
+    vectors = (rng.standard_normal((20, 300)) * rng.uniform(0.5, 6, (20, 1))).astype(np.float32)
     for _ in range(200):
-        settings = random_settings(rng)
-        for logits in vectors:
-            require_equal(logits, settings, rng.integers(0, 300, 30).tolist())
+        require_all_equal(vectors, random_settings(rng), rng.integers(0, 300, (20, 30)).tolist())
 
 
 def test_the_order_by_default_is_the_one_that_generate_builds() -> None:

@@ -1,0 +1,76 @@
+"""Wherever the padding is: positions count real tokens, and the readout is the last of them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import astuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explorer.engine.passes.layout import Layout, lay_out, lay_out_batch
+from explorer.trace.request import RunRequest, Side
+
+IDS = st.lists(st.integers(0, 2**31 - 1), max_size=12)
+PROMPT = IDS.filter(bool)
+SIDES = st.sampled_from(("left", "right"))
+PADS = st.integers(0, 12)
+PAD_ID = 2**31 - 7
+
+
+def require_sound(layout: Layout, real: list[int]) -> None:
+    """Its real tokens are these, in order; positions and readout by the definition."""
+    slots = range(len(layout.ids))
+    assert len(layout.attention_mask) == len(layout.position_ids) == len(layout.ids)
+    assert set(layout.attention_mask) <= {0, 1}
+    seen = itertools.accumulate(layout.attention_mask)
+    expected = [count - 1 for count in seen]
+    for slot, mask, position in zip(slots, layout.attention_mask, layout.position_ids, strict=True):
+        assert position == (expected[slot] if mask else 0)
+    kept = [slot for slot in slots if layout.attention_mask[slot]]
+    assert [layout.ids[slot] for slot in kept] == real
+    assert layout.readout == kept[-1]
+    assert layout.position_ids[layout.readout] == len(real) - 1
+    assert layout.padded == (len(kept) < len(layout.ids))
+
+
+@given(PROMPT, IDS, SIDES | st.none(), PADS)
+def test_one_sequence(prompt: list[int], chosen: list[int], side: Side | None, pad: int) -> None:
+    layout = lay_out(prompt, chosen, RunRequest(padding=side, pad=pad), PAD_ID)
+    require_sound(layout, prompt + chosen)
+    pads = pad if side else 0
+    assert len(layout.ids) == pads + len(prompt) + len(chosen)
+    before = 0 if side == "left" else len(prompt)
+    assert layout.attention_mask[before : before + pads] == (0,) * pads
+    assert layout.ids[before : before + pads] == (PAD_ID,) * pads
+
+
+@given(PROMPT, IDS, SIDES, PADS)
+def test_a_sequence_that_grew_is_the_one_laid_out_at_once(
+    prompt: list[int], chosen: list[int], side: Side, pad: int
+) -> None:
+    request = RunRequest(padding=side, pad=pad)
+    grown = lay_out(prompt, (), request, PAD_ID)
+    for token_id in chosen:
+        grown = grown.grown(token_id)
+    whole = lay_out(prompt, chosen, request, PAD_ID)
+    assert grown == whole
+    for slots in range(len(whole.ids) + 1):
+        assert astuple(whole.first(slots)) == tuple(part[:slots] for part in astuple(whole))
+
+
+@given(st.lists(PROMPT, min_size=1, max_size=5), SIDES, PADS, st.data())
+def test_a_batch_and_each_of_its_rows(
+    prompts: list[list[int]], side: Side, extra: int, data: st.DataObject
+) -> None:
+    batch = lay_out_batch(prompts, side, extra, PAD_ID)
+    real = [list(prompt) for prompt in prompts]
+    assert batch.slots == max(map(len, prompts)) + extra
+    for chosen in data.draw(st.lists(st.tuples(*[st.integers(0, 9) | st.none()] * len(prompts)))):
+        batch = batch.grown(chosen)
+        for row, token_id in zip(real, chosen, strict=True):
+            row.extend(() if token_id is None else (token_id,))
+    assert {len(row.ids) for row in batch.rows} == {batch.slots}
+    for row, ids in zip(batch.rows, real, strict=True):
+        require_sound(row, ids)
+    assert batch.readouts == tuple(row.readout for row in batch.rows)
