@@ -137,7 +137,7 @@ class SurprisalPanel(Panel):
             known = some[~np.isnan(some)]
             if len(known):
                 mean = float(known.mean())
-                perplexity = f"{exp(mean):,.3g}" if isfinite(mean) else "∞"
+                perplexity = _perplexity(mean)
                 parts.append(words.format(information(mean), f"{len(known):,}", perplexity))
         if len(parts) == 1 and count > 1:
             parts.append(self.tr("the prompt has not been scored"))
@@ -192,3 +192,11 @@ class SurprisalPanel(Panel):
         for slot, (token, one) in enumerate(zip(trace.tokens, self._known, strict=False)):
             found = ("", "", "") if one is None else (one.nats, one.entropy_bits, one.rank + 1)
             yield slot, written(token), token.origin, *found
+
+
+def _perplexity(nats: float) -> str:
+    """e to the mean surprisal, in three digits or in whole numbers: "1.38", "10,722"."""
+    if not isfinite(nats):
+        return "∞"
+    value = exp(nats)
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

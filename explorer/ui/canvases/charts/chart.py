@@ -93,7 +93,12 @@ class Chart(QWidget):
         self._column.setSpacing(0)
         self._column.addStretch(1)
         self._column.addWidget(self._legend)
+        self._home: QToolButton | None = None  # with the plot: a window has a dozen charts
+        self._logs: tuple[QToolButton, ...] = ()
+
+    def _build_buttons(self) -> None:
         self._home = self._button(self.tr("Show all of the chart (0)"), self.fit)
+        self._home.setIcon(icon("fit", self._theme))
         self._logs = (
             self._button(self.tr("Logarithmic axis"), lambda: self._turn(0), "log x"),
             self._button(self.tr("Logarithmic axis"), lambda: self._turn(1), "log"),
@@ -169,6 +174,7 @@ class Chart(QWidget):
             from explorer.ui.canvases.charts.plot import Plot
 
             self._made = Plot(self._theme, self)
+            self._build_buttons()
             self._column.takeAt(0)  # what kept its room
             self._column.insertWidget(0, self._made, 1)
             self._made.lower()
@@ -181,7 +187,8 @@ class Chart(QWidget):
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self._legend.set_theme(theme)
-        self._home.setIcon(icon("fit", theme))
+        if self._home is not None:
+            self._home.setIcon(icon("fit", theme))
         if self._made is not None:
             self._made.set_theme(theme)
         self.update()
@@ -322,6 +329,8 @@ class Chart(QWidget):
     def _place_buttons(self) -> None:
         """Over the top right corner: log, where it helps, and home, where it would do something."""
         figure = self._figure
+        if self._home is None:
+            return
         axes = () if figure is None else (figure.x, figure.y)
         right = self.width()
         for button, axis in zip(self._logs, axes, strict=False):
@@ -440,7 +449,6 @@ class Chart(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._home.setIcon(icon("fit", self._theme))
         self.plot.update()
 
     def render(self, *arguments: Any) -> None:
