@@ -5,6 +5,7 @@ count like any other.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -55,6 +56,21 @@ def test_a_folder_says_what_it_holds_and_can_be_taken_in(folder: Path) -> None:
     assert ast.get_docstring(ast.parse(init.read_text(encoding="utf-8")))
     modules = [file.name for file in folder.glob("*.py") if file != init]
     assert len(modules) <= MOST_MODULES
+
+
+def test_every_module_and_file_that_is_named_exists() -> None:
+    """In strings too: scripts of tests, names in the README."""
+    modules = set(map(module_of, FILES))
+    project = PACKAGE.parent
+    missing = []
+    for text in [*project.glob("*.md"), *FILES, *(project / "tests").rglob("*.py")]:
+        words = text.read_text(encoding="utf-8")
+        for module in re.findall(r"(?:from|import) (explorer(?:\.\w+)*)", words):
+            known = module in modules or module.rpartition(".")[0] in modules
+            missing += [] if known else [(text.name, module)]
+        for path in re.findall(r"\bexplorer/[\w/]+\.py\b", words):
+            missing += [] if (project / path).exists() else [(text.name, path)]
+    assert missing == []
 
 
 def test_a_class_name_means_one_thing() -> None:

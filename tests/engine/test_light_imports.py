@@ -8,20 +8,21 @@ import sys
 
 SCRIPT = """
 import json, sys
-from explorer.engine import libraries
-libraries.load()
-from explorer.engine import findings, loading
-from explorer.engine.runner import Runner
+from explorer.engine import light_imports
+light_imports.load()
+from explorer.engine.loading import loading
+from explorer.engine.passes.runner import Runner
+from explorer.engine.selftest import store
 from tests.engine.tiny import tiny_runner
 import torch, transformers
 from transformers import masking_utils
 heavy = ("torch._dynamo", "torch.distributed.tensor")
 found = {"light": not any(name in sys.modules for name in heavy)}
 runner = tiny_runner("llama")
-from explorer.engine.skeleton import skeleton
+from explorer.engine.model_files.meta_model import skeleton
 skeleton(runner.model.config)
 found["still light"] = "torch._dynamo" not in sys.modules
-with libraries.no_compiler():
+with light_imports.no_compiler():
     from torch._dynamo import utils
     import torch._dynamo.exc
 found["parts"] = callable(utils.same) and callable(torch._dynamo.exc.TorchDynamoException)

@@ -73,7 +73,7 @@ def require_thirty_nodes(running: Running) -> None:
     dice.shuffle(picked)
     engine = running.engines[-1]
     assert isinstance(engine, LocalEngine)
-    runner = engine._lease._runner  # type: ignore[union-attr]
+    runner = engine._dispatcher._runner  # type: ignore[union-attr]
     assert runner is not None
     for path, (number, step) in picked:
         running.session.show_branch(number, select=step)

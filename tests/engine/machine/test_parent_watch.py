@@ -1,4 +1,4 @@
-"""The engine ends with its parent, though nothing in it gets its turn; and has a ceiling."""
+"""The engine ends with its parent, though nothing in it gets its turn; and has a memory limit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as Linu
 # A child that keeps the interpreter's lock for minutes; its parent is killed once it does.
 BUSY = """
 import sys
-from explorer.engine import parent
-parent.end_with()
+from explorer.engine.machine import parent_watch
+parent_watch.end_with()
 print("busy", flush=True)
 sum(range(10 ** 12))
 """
@@ -29,26 +29,26 @@ child.stdout.readline()
 print(child.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-CEILING = """
+LIMIT = """
 import re
-from explorer.engine import ceiling, memory
-memory.available_bytes = lambda: 600 << 20
-ceiling.set_here()
+from explorer.engine.machine import free_memory, memory_limit
+free_memory.available_bytes = lambda: 600 << 20
+memory_limit.set_here()
 try:
     kept = [bytearray(100 << 20) for _ in range(20)]
 except MemoryError as error:
-    assert ceiling.is_reached(error)
+    assert memory_limit.is_reached(error)
     print("refused")
 import torch
-memory.available_bytes = lambda: 600 << 20
-ceiling.set_here()
+free_memory.available_bytes = lambda: 600 << 20
+memory_limit.set_here()
 try:
     torch.ones(1 << 30)
 except RuntimeError as error:
-    assert ceiling.is_reached(error), error
+    assert memory_limit.is_reached(error), error
     print("refused")
-memory.available_bytes = lambda: 8 << 30
-ceiling.set_here()
+free_memory.available_bytes = lambda: 8 << 30
+memory_limit.set_here()
 print(int(torch.ones(1 << 24).sum()))
 """
 
@@ -89,5 +89,5 @@ def test_a_child_that_never_gives_the_lock_back_ends_with_its_parent() -> None:
 
 @linux
 def test_what_would_take_more_than_is_free_is_refused_and_what_fits_is_not() -> None:
-    done = run(CEILING)
+    done = run(LIMIT)
     assert done.stdout.split() == ["refused", "refused", str(1 << 24)], done.stderr

@@ -167,13 +167,13 @@ def test_a_model_that_cannot_be_opened_costs_the_one_that_works_nothing(
     running: Running, tmp_path: Path
 ) -> None:
     running.step(2)
-    lease = running.engines[0]._lease  # type: ignore[attr-defined]
-    runner, model = lease._runner, running.state.request.model
+    dispatcher = running.engines[0]._dispatcher  # type: ignore[attr-defined]
+    runner, model = dispatcher._runner, running.state.request.model
     bad = tmp_path / "bad.gguf"
     bad.write_bytes(b"GGUF" + bytes(200))
     running.session.open_model(str(bad))
     running.until(lambda s: "still open" in s.error and s.status.activity == "idle")
     assert running.state.request.model == model
-    assert lease._runner is runner  # it was not read again
+    assert dispatcher._runner is runner  # it was not read again
     running.session.step()
     running.until(lambda s: s.trace is not None and len(s.trace.steps) == 3)
