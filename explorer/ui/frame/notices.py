@@ -242,20 +242,21 @@ class Notices(QWidget):
         return self._shown
 
     def _on_said(self, notice: Notice) -> None:
-        """The newest is seen, but none that only informs in place of an urgent one."""
+        """The newest is seen, but never in place of one that matters more."""
         shown = self._shown
         if notice.text:
-            gives_way = shown is None or notice is shown or notice in self._urgent
-            self._show(notice if gives_way or shown not in self._urgent else shown)
+            gives_way = shown is None or self._weight(notice) >= self._weight(shown)
+            self._show(notice if gives_way else shown)
         elif notice is shown or shown is None:
             self._show(next(iter(self.waiting), None))
         else:
             self._show(shown)
 
-    @property
-    def _urgent(self) -> tuple[Notice, ...]:
-        """Those that tell of a failure or ask for a choice."""
-        return self.lost, self.error, self.plan, self.drift
+    def _weight(self, notice: Notice) -> int:
+        """2: nothing goes on without it; 1: tells of a failure or asks for a choice; 0: informs."""
+        if notice is self.lost:
+            return 2
+        return int(notice in (self.error, self.plan, self.drift))
 
     def _show_next(self) -> None:
         waiting = self.waiting

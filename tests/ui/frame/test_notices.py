@@ -193,3 +193,12 @@ def test_the_rest_of_a_long_notice_is_read_by_keyboard(stage: WindowStage) -> No
     QTest.keyClick(whole, Qt.Key.Key_Escape)
     stage.paint()
     assert QApplication.activePopupWidget() is None
+
+
+def test_a_lost_engine_stays_in_view_whatever_else_is_said(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    stage.say(m.Lost(sentence="The engine's process ended. Start it again to go on."))
+    stage.session.report("Something else.")
+    stage.paint()
+    assert stage.window.notices.lost.isVisible()
+    assert len(stage.window.notices.waiting) == 2
