@@ -27,9 +27,7 @@ class NextTokenPanel(Panel):
 
     ID = "next-token"
     TITLE = QT_TRANSLATE_NOOP("NextTokenPanel", "Next token")
-    EXPLANATION = QT_TRANSLATE_NOOP(
-        "NextTokenPanel", "Probabilities of the next token, before and after the sampling settings"
-    )
+    EXPLANATION = QT_TRANSLATE_NOOP("NextTokenPanel", "What may come next")
     EMPTY = QT_TRANSLATE_NOOP(
         "NextTokenPanel",
         "Type a prompt and press Step (Space) to see the probability of every next token.",
@@ -40,7 +38,7 @@ class NextTokenPanel(Panel):
         self._worker = Worker(self)
         self._figure: NextToken | None = None
         self._state: State | None = None
-        self._bars = TokenBars(theme, (self.tr("model"), self.tr("after sampling settings")))
+        self._bars = TokenBars(theme, (self.tr("model"), self.tr("after sampling")))
         self._bars.setAccessibleName(self.tr("Most likely next tokens"))
         self._bars.clicked.connect(self._force)
         self._bars.hovered.connect(lambda key: session.select(token_id=key))
@@ -165,14 +163,14 @@ class NextTokenPanel(Panel):
     def _words(self, figure: NextToken) -> str:
         draw = figure.step.draw
         picked = {
-            "greedy": self.tr("the most likely token"),
+            "greedy": self.tr("most likely token"),
             "drawn": self.tr("sampled with u = {0}").format(f"{draw.u or 0:.4f}"),
             "forced": self.tr("forced by you"),
         }[draw.how]
         text = self.tr("Chosen: {0}").format(picked)
         if draw.rank:
             text = self.tr("Chosen: {0} (rank {1})").format(picked, f"{draw.rank + 1:,}")
-        entropy = self.tr("Uncertainty (entropy): {0}").format(information(draw.entropy_nats))
+        entropy = self.tr("entropy {0}").format(information(draw.entropy_nats))
         parts = [text, entropy]
         if not figure.sampling.takes_best:
             left = (

@@ -36,12 +36,10 @@ class SurprisalPanel(Panel):
     ID = "surprisal"
     TITLE = QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal")
     BESIDE = "attention"
-    EXPLANATION = QT_TRANSLATE_NOOP(
-        "SurprisalPanel", "How unexpected each token was to the model, -ln of its probability"
-    )
+    EXPLANATION = QT_TRANSLATE_NOOP("SurprisalPanel", "How unexpected each token was to the model")
     EMPTY = QT_TRANSLATE_NOOP(
         "SurprisalPanel",
-        "Type a prompt and press Step (Space): the surprisal of each token shows here.",
+        "Type a prompt and press Step (Space) to see the surprisal of each token.",
     )
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -51,7 +49,7 @@ class SurprisalPanel(Panel):
         self._words = ElidedLabel()
         self._score = QPushButton(self.tr("Score the prompt"))
         self._score.setToolTip(
-            self.tr("Read the prompt once more for the probability of each of its tokens")
+            self.tr("Read the prompt once more to get the probability of each token")
         )
         self._score.clicked.connect(session.score_prompt)
         self.chart = ColumnChart(
@@ -110,7 +108,7 @@ class SurprisalPanel(Panel):
                 parts=[Part(self.tr("surprisal"), drawn * scale)],
                 cap=top * scale if np.isinf(nats).any() else None,
                 marks=np.array(expected) * scale,
-                marks_name=self.tr("entropy: the surprisal that was expected"),
+                marks_name=self.tr("entropy (expected surprisal)"),
                 legend=self._legend(set(origins)),
             ),
             selected=selected,
@@ -123,7 +121,7 @@ class SurprisalPanel(Panel):
             "recompute": self.tr("forced by you"),
         }  # fmt: skip
         entries = [LegendEntry(words, colour) for colour, words in names.items() if colour in used]
-        expected = self.tr("entropy: the surprisal that was expected")
+        expected = self.tr("entropy (expected surprisal)")
         return [*entries, LegendEntry(expected, "formula", look="line")]
 
     def _summary(self, trace: Trace, nats: np.ndarray) -> str:
@@ -131,8 +129,8 @@ class SurprisalPanel(Panel):
         count = len(trace.prompt)
         parts = []
         for words, some in (
-            (self.tr("Generated: mean {0} over {1} tokens (perplexity {2})"), nats[count:]),
-            (self.tr("prompt: mean {0} over {1} tokens (perplexity {2})"), nats[:count]),
+            (self.tr("Generated: mean {0}, perplexity {2} (tokens: {1})"), nats[count:]),
+            (self.tr("prompt: mean {0}, perplexity {2} (tokens: {1})"), nats[:count]),
         ):
             known = some[~np.isnan(some)]
             if len(known):
@@ -140,7 +138,7 @@ class SurprisalPanel(Panel):
                 perplexity = _perplexity(mean)
                 parts.append(words.format(information(mean), f"{len(known):,}", perplexity))
         if len(parts) == 1 and count > 1:
-            parts.append(self.tr("the prompt has not been scored"))
+            parts.append(self.tr("prompt not scored yet"))
         return "; ".join(parts)
 
     def _label(self, place: float) -> str:
@@ -153,7 +151,7 @@ class SurprisalPanel(Panel):
     def _tip(self, slot: int) -> str:
         trace = self._trace
         assert trace is not None
-        name = self.tr("Token {0} {1}").format(slot, written(trace.tokens[slot]))
+        name = self.tr("Position {0} {1}").format(slot, written(trace.tokens[slot]))
         known = self._known[slot]
         if known is not None:
             return self.tr("{0}: surprisal {1}, probability {2}, rank {3}; entropy {4}").format(
@@ -166,7 +164,7 @@ class SurprisalPanel(Panel):
         if trace.tokens[slot].origin == "padding":
             return self.tr("{0}: padding").format(name)
         if all(token.origin == "padding" for token in trace.tokens[:slot]):
-            return self.tr("{0}: nothing stands before it").format(name)
+            return self.tr("{0}: nothing comes before it").format(name)
         return self.tr("{0}: no surprisal yet, the prompt has not been scored").format(name)
 
     def _pick(self, slot: int) -> None:

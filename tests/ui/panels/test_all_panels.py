@@ -164,7 +164,7 @@ def test_nothing_is_saved_by_a_cache_before_the_second_pass(stage: WindowStage) 
 def test_timings_tell_prefill_from_decode(stage: WindowStage) -> None:
     stage.loaded().ran(3)
     shown = panel(stage, "timings")
-    assert "Prefill of 3 tokens: 10 ms, then 10 ms per token (100/s)" in words(shown)
+    assert "Prefill 10 ms, then 10 ms/token (100/s)" in words(shown)
     assert "5 positions computed; without a cache: 12" in words(shown)
     table = rows(shown, "Time by token")
     assert [row[1] for row in table[1:]] == ["prefill", "decode", "decode"]

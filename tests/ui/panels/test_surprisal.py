@@ -60,17 +60,17 @@ def test_generated_tokens_are_known_at_once_and_the_prompt_when_it_was_scored(
     places, nats = drawn(panel).series["surprisal"]
     assert places.tolist() == list(range(len(PROMPT) + 2))
     np.testing.assert_allclose(nats, [0.0] * len(PROMPT) + made)
-    assert "the prompt has not been scored" in words(panel)
+    assert "prompt not scored yet" in words(panel)
     assert button(panel).isVisible()
     QTest.mouseClick(button(panel), Qt.MouseButton.LeftButton)
     asked = stage.engine.last(m.ScorePrompt)
     stage.say(m.Facts(run=asked.run, facts=FACTS))
     _, nats = drawn(panel).series["surprisal"]
     np.testing.assert_allclose(nats, [0.0, *FACTS["nats"], *made])
-    _, entropy = drawn(panel).series["entropy: the surprisal that was expected"]
+    _, entropy = drawn(panel).series["entropy (expected surprisal)"]
     assert entropy[0] == pytest.approx(2 * math.log(2))
     assert not button(panel).isVisible()
-    assert f"over {len(SCORED)} tokens" in words(panel)
+    assert f"(tokens: {len(SCORED)})" in words(panel)
 
 
 def test_keys_read_each_token_and_a_click_goes_to_its_step(stage: WindowStage) -> None:
@@ -78,7 +78,7 @@ def test_keys_read_each_token_and_a_click_goes_to_its_step(stage: WindowStage) -
     panel = opened(stage)
     panel.chart.setFocus()
     QTest.keyClick(panel.chart, Qt.Key.Key_Home)
-    assert "nothing stands before it" in line_of(panel.chart)
+    assert "nothing comes before it" in line_of(panel.chart)
     QTest.keyClick(panel.chart, Qt.Key.Key_Right)
     assert "no surprisal yet" in line_of(panel.chart)
     QTest.keyClick(panel.chart, Qt.Key.Key_End)

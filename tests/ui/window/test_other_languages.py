@@ -105,7 +105,7 @@ def test_nothing_overlaps_from_right_to_left(leftward: WindowStage, size: tuple[
 
 def chart_of(kind: str) -> QWidget:
     if kind == "bars":
-        bars = TokenBars(LIGHT, ("model", "after sampling settings"))
+        bars = TokenBars(LIGHT, ("model", "after sampling"))
         rows = [
             BarRow(i, word, p, percent(p), p, percent(p))
             for i, (word, p) in enumerate((("at", 0.9), ("the", 0.08), ("a", 0.02)))
@@ -145,7 +145,7 @@ def test_figures_beside_bars_never_lie_on_labels_or_bars(qapp: QApplication, wid
     bars.resize(max(width, bars.minimumSizeHint().width()), 140)
     assert isinstance(bars, TokenBars)
     area, first, second = bars._columns(bars.fontMetrics())
-    figures = bars.fontMetrics().horizontalAdvance("after sampling settings")
+    figures = bars.fontMetrics().horizontalAdvance("after sampling")
     assert area.right() <= first - bars.fontMetrics().horizontalAdvance("90.0 %")
     assert second - figures >= first
     assert QRectF(bars.rect()).contains(QRectF(area.left(), 20, area.width(), 1))

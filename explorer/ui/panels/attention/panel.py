@@ -45,7 +45,7 @@ class AttentionPanel(Panel):
     TITLE = QT_TRANSLATE_NOOP("AttentionPanel", "Attention")
     EXPLANATION = QT_TRANSLATE_NOOP(
         "AttentionPanel",
-        "Each row: how much one token attends to each earlier token (brighter = more)",
+        "One row per token: brighter = more attention",
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "AttentionPanel",
@@ -181,9 +181,7 @@ class AttentionPanel(Panel):
         if self.tools.compare.isChecked() != on:
             self.tools.compare.setChecked(on)
         self.heads.set_comparing(on)
-        beside = self.tr(
-            "Left: with the mask. Right: without. Orange: more attention without it; blue: less."
-        )
+        beside = self.tr("Orange: more without the mask. Blue: less.")
         self.set_explanation(beside if on else self.tr(self.EXPLANATION))
 
     def _forget(self) -> None:

@@ -213,7 +213,7 @@ def row(drawn: DrawnMaps, labels: Sequence[Label], query: int, count: int = 4) -
     sides = drawn.maps[:2]
     said = [
         "…" if (read := row_of(drawn, place, query)) is None
-        else shares(read, labels, count if len(sides) == 1 else 2)
+        else shares(read, labels, count if len(sides) == 1 else 1)
         for place in range(len(sides))
     ]  # fmt: skip
     if len(sides) == 1:

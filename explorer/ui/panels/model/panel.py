@@ -25,9 +25,7 @@ class ModelPanel(Panel):
     ID = "model"
     BESIDE = "attention"
     TITLE = QT_TRANSLATE_NOOP("ModelPanel", "Model")
-    EXPLANATION = QT_TRANSLATE_NOOP(
-        "ModelPanel", "The model's architecture, from its config, and the features that work on it"
-    )
+    EXPLANATION = QT_TRANSLATE_NOOP("ModelPanel", "Architecture, and the features that work on it")
     EMPTY = QT_TRANSLATE_NOOP(
         "ModelPanel",
         "Choose a model at the top left to see its architecture and features. Then "
@@ -55,7 +53,7 @@ class ModelPanel(Panel):
             ("source", ""),
             ("warnings", self.tr("Worth knowing")),
             ("recipe", self.tr("Architecture")),
-            ("compare", self.tr("Other sizes of the same design")),
+            ("compare", self.tr("Other models of this kind")),
             ("cache", self.tr("KV cache size")),
             ("works", ""),
             ("modes", self.tr("Engine modes (menu Run)")),

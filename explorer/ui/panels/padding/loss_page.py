@@ -25,17 +25,17 @@ class LossPage(GridPage):
         super().__init__(
             theme,
             self.tr("The loss of this batch"),
-            self.tr("Surprisal of every token, a block a prompt"),
+            self.tr("Surprisal of every token, one block per prompt"),
         )
         self._rows: tuple[RowLoss, ...] = ()
         self._slots: list[int] = []
         self._words = ""
         self.chart = Chart(theme, self._tip)
-        self.chart.setAccessibleName(self.tr("Loss by position, a line a prompt"))
+        self.chart.setAccessibleName(self.tr("Loss by position, one line per prompt"))
         self.chart.hovered.connect(lambda words: self.note.setText(words or self._words))
         self.by_position = QToolButton()
         self.by_position.setText(self.tr("By position"))
-        self.by_position.setToolTip(self.tr("A line a prompt in place of the grid of tokens"))
+        self.by_position.setToolTip(self.tr("Show one line per prompt instead of the token grid"))
         self.by_position.setCheckable(True)
         self.by_position.toggled.connect(self._turn)
         self.column.removeWidget(self.note)
@@ -76,7 +76,7 @@ class LossPage(GridPage):
         values = np.concatenate([line.y for line in lines])
         top = float(values[np.isfinite(values)].max(initial=0.0)) or 1.0
         return Figure(
-            x=Axis(self.tr("slot of the target"), whole=True),
+            x=Axis(self.tr("position of the target"), whole=True),
             y=Axis(self.tr("surprisal"), "{:g} nats".format),
             places=np.array(self._slots, np.float64),
             x_range=(self._slots[0] - 0.5, self._slots[-1] + 0.5),
@@ -92,7 +92,7 @@ class LossPage(GridPage):
             if slot in row.slots:
                 nats = row.nats[row.slots.index(slot)]
                 parts.append(self.tr("prompt {0}: {1} nats").format(number, f"{nats:.3f}"))
-        return self.tr("Slot {0}: {1}").format(slot, ", ".join(parts))
+        return self.tr("Position {0}: {1}").format(slot, ", ".join(parts))
 
     def set_theme(self, theme: Theme) -> None:
         self.grid.set_theme(theme)

@@ -49,7 +49,7 @@ class PaddingPanel(Panel):
     BESIDE = "attention"
     EXPLANATION = QT_TRANSLATE_NOOP(
         "PaddingPanel",
-        "Prompts of different lengths in one batch, compared with each one run alone",
+        "Prompts of different lengths in one batch",
     )
     EMPTY = QT_TRANSLATE_NOOP(
         "PaddingPanel",

@@ -34,13 +34,11 @@ def speed(figure: TimingFigure) -> str:
     """Prefill and decode, each by itself."""
     parts = []
     if figure.prefill_ms is not None:
-        read = figure.prefill_tokens
-        tokens = tr("1 token") if read == 1 else tr("{0} tokens").format(f"{read:,}")
-        parts.append(tr("Prefill of {0}: {1}").format(tokens, ms_text(figure.prefill_ms)))
+        parts.append(tr("Prefill {0}").format(ms_text(figure.prefill_ms)))
     decode = figure.decode
     if decode is not None and figure.tokens_per_second is not None:
         parts.append(
-            tr("then {0} per token ({1}/s)").format(
+            tr("then {0}/token ({1}/s)").format(
                 ms_text(decode.median), f"{figure.tokens_per_second:.3g}"
             )
         )
