@@ -63,7 +63,7 @@ def _keep_details() -> None:
 
 
 def _speak_utf8() -> None:
-    """Start anew where Python takes arguments and names for something else than UTF-8 bytes."""
+    """Restart where Python takes arguments and names for something else than UTF-8 bytes."""
     other = sys.getfilesystemencoding().lower().replace("-", "") != "utf8"
     tried = os.environ.get("PYTHONUTF8") == "1"  # in vain: python -X utf8=0, -E and -I
     if other and not tried and sys.platform != "win32" and sys.executable and sys.orig_argv[1:]:

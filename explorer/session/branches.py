@@ -114,7 +114,7 @@ class Branches:
         return replace(self, all=tuple(rest))
 
     def within(self, limit: int, given_up: Collection[int] = ()) -> Branches:
-        """The oldest branches let go until the rest fits; never the one on screen."""
+        """Delete the oldest branches until the rest fits; never the one on screen."""
         found = self
         while len(found.all) > LIMIT_BRANCHES or found.bytes > limit:
             others = [b for b in found.all if b.number != found.current]

@@ -134,7 +134,7 @@ class Session:
             self.open_model(self.state.request.model, mode=mode)
 
     def test_model_again(self) -> None:
-        """Open the model once more and find anew what works on it."""
+        """Reopen the model and test again which features work on it."""
         state = self.state
         self.open_model(*(state.opened or (model_key(state.request),))[0], test_again=True)
         if state.reopens:
@@ -232,7 +232,7 @@ class Session:
         self._driver.advance(ENDLESS)
 
     def go_on(self, capture_every: int | None = None) -> None:
-        """Begin the large run of `state.plan`, recording every so manyth layer's attention."""
+        """Begin the large run of `state.plan`, recording attention of every n-th layer."""
         if self.state.plan is None:
             return
         every = self.state.request.capture_every if capture_every is None else capture_every
@@ -388,7 +388,7 @@ class Session:
         self._driver.proof.first(lambda: self._driver.experiments.draw_many(count, length))
 
     def score_prompt(self) -> None:
-        """How well each token of the prompt on screen was foreseen: `state.scores`."""
+        """Score the prompt on screen, token by token: `state.scores`."""
         self._driver.proof.first(self._driver.experiments.score_prompt, quiet=True)
 
     def search(self, length: int, width: int, passes: int) -> None:

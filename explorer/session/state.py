@@ -206,7 +206,7 @@ class State:
     draws: Experiment | None = None  # many draws (engine.draws), all or the first of them
     found: Experiment | None = None  # the search for a better sequence (engine.search)
     plan: Plan | None = None  # a large run waits for the user's word: go_on or drop_plan
-    scores: Experiment | None = None  # how the prompt was foreseen (engine.prompt_scores)
+    scores: Experiment | None = None  # surprisal of the prompt (engine.prompt_scores)
     slot_read: Experiment | None = None  # keys and values of one position (engine.slot)
     cache_runs: CacheRuns | None = None  # the same generation with and without a cache
     self_check: SelfCheck = field(default_factory=SelfCheck)

@@ -1,4 +1,4 @@
-"""A padded batch: what was asked, and what it gave beside each row run alone."""
+"""A padded batch: the request, and the results compared with each row run alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`batch`: padded prompts in one pass, beside each of them run alone."""
+"""`batch`: padded prompts in one pass, compared with each one run alone."""
 
 from __future__ import annotations
 

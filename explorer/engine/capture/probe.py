@@ -54,7 +54,7 @@ class Recorder:
     keep_outputs: bool = False
     rows: int = 0  # slots this pass reads
     layers: int = 0  # decoder layers that are watched
-    every: int = 1  # attention of every so manyth layer is recorded
+    every: int = 1  # attention of every n-th layer is recorded
     entered: Callable[[int], None] | None = None  # told of each layer that begins
     token_modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
     map_modules: frozenset[int] = frozenset()  # ids of those whose weights are kept

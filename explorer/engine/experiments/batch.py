@@ -1,4 +1,4 @@
-"""A padded batch beside each of its rows run alone, right and with mistakes made on purpose.
+"""A padded batch compared with each row run alone, correct and with deliberate mistakes.
 
 The reference of a row is the row by itself: no padding, no cache, the same tokens.  What a mistake
 does is measured on the model at hand, never assumed.

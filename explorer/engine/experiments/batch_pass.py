@@ -41,7 +41,7 @@ class BatchPass:
         self._caches = runner.cache_offered and attends and runner.cache.kind == "fitted"
 
     def cache(self) -> Any:
-        """A fresh cache for decoding, or None where every step is better computed anew."""
+        """A fresh cache for decoding, or None if every step should be recomputed."""
         if not self._caches:
             return None
         try:

@@ -1,4 +1,4 @@
-"""The most memory that something takes, and freed memory back to the system, where it is told."""
+"""Peak memory of a call (Linux), and returning freed memory to the system."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def give_back() -> None:
 
 
 def _reset() -> int | None:
-    """Start the high-water mark anew; bytes held now."""
+    """Reset the high-water mark; the bytes held now."""
     gc.collect()
     give_back()  # what earlier work freed must not be taken again unseen
     with contextlib.suppress(OSError):

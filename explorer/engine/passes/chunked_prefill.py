@@ -49,7 +49,7 @@ class Gathered:
         self.hidden: np.ndarray | None = None  # (T, d) float32
 
     def add(self, recorder: Recorder, end: int, proven: Proven | None) -> None:
-        """The pass that read the slots up to `end`; its tensors are let go."""
+        """The pass that read the slots up to `end`; its tensors are freed."""
         found = records.records(recorder, end, proven=proven)
         if not self._layers:
             self._layers = [_Layer(record) for record in found]

@@ -51,7 +51,7 @@ class _Config:
         self.__dict__.pop(name, None)
 
     def forget(self) -> None:
-        """Ask anew."""
+        """Ask again."""
         behind = self.__dict__["_behind"]
         self.__dict__.clear()
         self.__dict__["_behind"] = behind

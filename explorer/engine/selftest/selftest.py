@@ -42,7 +42,7 @@ FAULTS = (  # what a model may raise on input that it was not made for
 
 
 def sample_ids(vocabulary: int, avoid: set[int], length: int = LENGTH) -> tuple[int, ...]:
-    """Twelve ordinary ids, or so many, spread over the vocabulary; different, if it has as many."""
+    """`length` non-special ids, evenly spread; distinct if the vocabulary is large enough."""
     stride = max(1, vocabulary // (length + 3))
     ids = [i % vocabulary for i in range(stride, vocabulary * 2, stride) if i not in avoid]
     return tuple((ids * length)[:length])

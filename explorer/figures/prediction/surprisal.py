@@ -1,4 +1,4 @@
-"""How well the model foresaw each token of a run, to colour the tokens by."""
+"""Surprisal and entropy of each token of a run, to colour the tokens by."""
 
 from __future__ import annotations
 

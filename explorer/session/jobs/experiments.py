@@ -60,7 +60,7 @@ class Experiments:
         self._lease.store.set(status=Status(activity="running", text=text, fraction=0.0), error="")
 
     def score_prompt(self) -> None:
-        """How well each token of the prompt on screen was foreseen; nothing without its model."""
+        """Score the prompt on screen, token by token; nothing without its model."""
         trace = self._lease.store.state.trace
         if trace is None or not self._lease.can_continue(trace):
             return

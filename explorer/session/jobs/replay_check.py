@@ -29,7 +29,7 @@ class Proof:
         self._drifts: list[Drift] = []  # found with the model open now
 
     def forget(self) -> None:
-        """Another model was opened, or the same one anew: nothing is known of it."""
+        """A model was opened or reopened: nothing is known of it yet."""
         self._lease.proven.clear()
         self._drifts.clear()
 
@@ -52,7 +52,7 @@ class Proof:
         return job is not None and job.kind == "proof" and self._then == act
 
     def wanted(self, trace: Trace) -> bool:
-        """True if the trace must be proven first: its model is open, by name, but opened anew."""
+        """True if the trace must be checked first: its model was reopened since."""
         return bool(trace.steps) and self._lease.holds(trace) and not self._lease.same_model(trace)
 
     def _begin(self, trace: Trace, then: Callable[[], None]) -> None:

@@ -33,6 +33,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def large(self) -> bool:
-        """True if the user had better know before it begins."""
+        """True if the run needs confirmation first."""
         slow = self.estimated_seconds is not None and self.estimated_seconds > LARGE_SECONDS
         return self.total_bytes > LARGE_BYTES or slow or not self.fits

@@ -121,7 +121,7 @@ class SearchSequences(Request, frozen=True, kw_only=True):
 
 
 class ScorePrompt(Request, frozen=True, kw_only=True):
-    """How well each token of the prompt was foreseen, padding left out; Progress…, Facts."""
+    """Surprisal, entropy and rank of each prompt token, without padding; Progress…, Facts."""
 
     request: RunRequest
 

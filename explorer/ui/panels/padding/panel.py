@@ -1,4 +1,4 @@
-"""Padding: a batch of prompts beside each run alone, right and wrong on purpose."""
+"""Padding: a batch of prompts compared with each one run alone, with deliberate mistakes."""
 
 from __future__ import annotations
 
