@@ -86,7 +86,7 @@ def test_a_folder_that_may_not_be_written_is_refused_before_the_run(
     monkeypatch.setattr("os.access", lambda path, mode: False)  # for root everything is allowed
     done = command(*TRACE, "--out", tmp_path / "a.dxt")
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"no permission to write in {tmp_path}; choose another folder.\n"
+    assert f"no permission to write in {tmp_path}." in done.err
 
 
 def test_ctrl_c_while_the_modules_load(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -234,7 +234,7 @@ class Runner(Passes):
             return done, rebuilt, "decode"
 
     def _hold(self, request: RunRequest, layout: Layout, slots: int, cancelled: Stop) -> int:
-        """Bring the cache to exactly the first `slots` slots; returns how many were computed again."""
+        """Bring the cache to exactly the first `slots` slots; returns how many were recomputed."""
         shared = self.cache.shared(layout, slots)
         if not self.cache.cut_to(shared) or self.cache.live is None:
             self.cache.fresh()

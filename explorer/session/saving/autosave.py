@@ -66,7 +66,7 @@ class Autosave:
             self._changed.notify()
 
     def adopt(self, path: Path) -> None:
-        """A session that a crashed program left is open here: its file goes once it is saved again."""
+        """A session that a crashed program left is open here: its file goes once it is saved."""
         lock = Lock.take(path) if path.match(SESSIONS) else None
         if lock is not None:
             self._adopted[path] = lock

@@ -11,7 +11,7 @@ from explorer.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """A named continuation of the same model, request and prompt; shared steps are shared objects."""
+    """A named continuation, same model, request and prompt; shared steps are shared objects."""
 
     name: str
     trace: Trace

@@ -115,8 +115,8 @@ def test_a_json_list_of_prompts(batch: Batch, file: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "holds 0 prompts"),
-        (b"a\n" * 17, "holds 17 prompts"),
+        (b"", "has 0 prompts"),
+        (b"a\n" * 17, "has 17 prompts"),
         (b"fine\n\xff", "not UTF-8 text (byte 5"),
         (b'["\\ud800"]', "U+D800"),
         (b"one\n\nthree", "Prompt 2 has no tokens"),

@@ -120,9 +120,9 @@ def test_prompts_are_lines_or_a_json_list(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "holds 0 prompts"),
-        (b"\n", "holds 0 prompts"),
-        (b"a\n" * 17, "holds 17 prompts"),
+        (b"", "has 0 prompts"),
+        (b"\n", "has 0 prompts"),
+        (b"a\n" * 17, "has 17 prompts"),
         (b"a\xff", "not UTF-8"),
         (b'["\\udc00"]', "U+DC00"),
     ],
