@@ -111,5 +111,5 @@ def test_progress_ends_at_one_and_cancel_is_heard(runner: Runner) -> None:
     "changes", [{"count": 0}, {"length": 65}, {"sampling": Sampling()}, {"count": 100_001}]
 )
 def test_what_cannot_be_drawn_is_a_sentence(runner: Runner, changes: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match=r"must be|switch it off"):
+    with pytest.raises(BadInput, match=r"must be|Switch it off"):
         drawn(runner, **changes)

@@ -35,7 +35,7 @@ def test_a_switch_that_does_not_take_is_found(monkeypatch: pytest.MonkeyPatch) -
     runner = tiny_runner("llama")
     selftest.run(runner)
     assert not runner.loaded.card.offers("causal_off")
-    assert "does not take in layers 0, 1, 2" in runner.loaded.card.words("causal_off")
+    assert "has no effect in layers 0, 1, 2" in runner.loaded.card.words("causal_off")
 
 
 def test_a_map_that_is_not_the_models_is_found_and_not_drawn() -> None:
@@ -56,7 +56,7 @@ def test_a_map_that_is_not_the_models_is_found_and_not_drawn() -> None:
 
     attention.forward = twisted
     selftest.run(runner)
-    assert "layers 1 can't be had exactly" in runner.loaded.card.words("capture")
+    assert "layers 1 cannot be obtained exactly" in runner.loaded.card.words("capture")
     kept: list[Any] = []
     runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: kept.append(s))
     assert [record.kind for record in kept[0].layers] == ["qk", "absent", "qk"]
@@ -92,7 +92,7 @@ def test_the_models_own_maps_are_not_believed_where_the_kernel_refutes_them() ->
     runner = runner_on(tiny("deepseek_v4"))
     selftest.run(runner)
     assert runner.capture.route == "eager"
-    assert "layers 1, 3 can't be had exactly" in runner.loaded.card.words("capture")
+    assert "layers 1, 3 cannot be obtained exactly" in runner.loaded.card.words("capture")
     assert not runner.loaded.card.offers("causal_off")
 
 

@@ -126,7 +126,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, name: str) -> None:
 
 def test_a_newer_format_says_so(saved: Path) -> None:
     edited(saved, lambda head, body: body.update(format=2))
-    with pytest.raises(dxt.DxtError, match=r"format 2.*newer Decoder Explorer"):
+    with pytest.raises(dxt.DxtError, match=r"format 2.*newer version"):
         dxt.load(saved)
 
 

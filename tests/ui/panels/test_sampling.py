@@ -214,7 +214,7 @@ def test_where_is_a_token_by_text_or_id(stage: WindowStage) -> None:
 def test_any_token_of_the_vocabulary_can_be_forced(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     stage.session.force(35)
-    assert "open its model" in stage.state.error
+    assert "Open its model" in stage.state.error
     spell(stage)
     shown = panel_of(stage)
     shown._tabs.setCurrentIndex(1)

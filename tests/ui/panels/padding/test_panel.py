@@ -282,7 +282,7 @@ def test_prompts_from_a_file_and_files_that_are_none(stage: WindowStage, tmp_pat
     assert panel.prompts.prompts() == ("red", "green tea")
     file.write_text('["a\\nb"]', encoding="utf-8")
     panel.prompts.open_file(str(file))
-    assert "Prompt 1 holds a line break" in stage.window.notices.error.text
+    assert "Prompt 1 contains a line break" in stage.window.notices.error.text
     file.write_bytes(b"\xff")
     panel.prompts.open_file(str(file))
     assert "not UTF-8" in stage.window.notices.error.text
