@@ -17,7 +17,6 @@ from explorer.figures.text.characters import printable
 from explorer.session.connection.remote import EngineProcess
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import ModelCard
-from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import messages as m
 from explorer.trace.wire.bounds import require_bounded
@@ -69,22 +68,15 @@ class Client:
                     return
 
     def load(
-        self,
-        model: str,
-        dtype: str = "float32",
-        device: str = "cpu",
-        test_again: bool = False,
-        mode: Mode = "exact",
+        self, model: str, dtype: str = "float32", device: str = "cpu", test_again: bool = False
     ) -> ModelCard:
         """Open a model, and tell what is to be known of it.
 
         `test_again`: also if what works on it is known from an earlier time.
         """
-        request = m.Load(model=model, dtype=dtype, device=device, test_again=test_again, mode=mode)
+        request = m.Load(model=model, dtype=dtype, device=device, test_again=test_again)
         for event in self.answers(request):
             if isinstance(event, m.Loaded):
-                if event.card.mode_refused:
-                    raise CommandError(event.card.mode_refused)
                 self.warn(warnings.of_card(event.card))
                 return event.card
         raise CommandError("The engine gave no model.", ENGINE_FAILED)

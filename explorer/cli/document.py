@@ -13,7 +13,6 @@ from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.figures.text.sentences import name
 from explorer.trace.card import SelfCheck
-from explorer.trace.modes import MODES
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
@@ -22,7 +21,7 @@ CELL = 240  # letters that a cell of a table has at most: whole paths, and no en
 
 
 def trace_document(trace: Trace) -> dict[str, Any]:
-    """The fields of design section 8; the engine's mode, if it is not exact; what came later."""
+    """The fields of design section 8, and what came later."""
     request = trace.request
     sampling = trace.steps[-1].sampling if trace.steps else Sampling()
     last = trace.steps[-1] if trace.steps else None
@@ -41,7 +40,6 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         ],
         "cache_bytes_per_layer": list(last.cache_bytes_per_layer) if last else [],
         "self_check": self_check_document(trace.self_check),
-        **({} if request.mode == "exact" else {"mode": request.mode}),
         "stored_dtype": trace.card.stored_dtype,
         "warnings": warnings.of_trace(trace),
     }
@@ -114,8 +112,6 @@ def print_trace(trace: Trace) -> None:
     print("{} ({}, {}, {})".format(*(name(part, CELL) for part in named)))
     if card.stored_dtype:
         print(f"weights stored as {name(card.stored_dtype, CELL)}, run in {card.dtype}")
-    if request.mode != "exact":
-        print(f"mode {request.mode}: {MODES[request.mode]}")
     print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")
     if request.padding and request.pad:
         print(f"{request.pad} padding slots on the {request.padding}")

@@ -60,7 +60,7 @@ class Dispatcher:
         self._sampling: dict[int, Sampling] = {}
         self._stopping = False
         self._runner: Runner | None = None
-        self._held: tuple[str, ...] = ()  # model, dtype, device and mode of the runner
+        self._held: tuple[str, ...] = ()  # model, dtype and device of the runner
         self._batches: ResultCache | None = None  # of the loaded model
         self._aside = SideRequests(self._answer)
 
@@ -171,7 +171,6 @@ class Dispatcher:
     def _load(self, request: messages.Load) -> None:
         import torch
 
-        from explorer.engine import modes
         from explorer.engine.library import opened_models
         from explorer.engine.loading import loading
         from explorer.engine.passes.runner import Runner
@@ -180,7 +179,7 @@ class Dispatcher:
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
         torch.set_num_threads(threads)
         what = request.model, request.dtype, request.device
-        held = self._runner if self._held == (*what, request.mode) else None
+        held = self._runner if self._held == what else None
         if request.keep and held is not None and held.loaded.watched.changed is None:
             self._say(messages.Loaded(run=request.run, card=held.loaded.card))
             return
@@ -207,8 +206,7 @@ class Dispatcher:
             )
         runner = Runner(loaded)
         store.find(runner, stop, request.test_again, progress)
-        modes.switch(runner, request.mode, progress, stop, request.test_again)
-        self._runner, self._held = runner, (*what, runner.loaded.card.mode)
+        self._runner, self._held = runner, what
         opened_models.remember(runner.loaded.card)
         self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
 
@@ -310,9 +308,8 @@ class Dispatcher:
     def _traffic(self, run: int) -> None:
         from explorer.engine.machine.memory_bandwidth import traffic
 
-        runner = self._loaded()
-        how = () if runner.one_row is None else (runner.one_row.bytes_read,)
-        self._say(messages.Facts(run=run, facts=msgspec.to_builtins(traffic(runner.model, *how))))
+        found = traffic(self._loaded().model)
+        self._say(messages.Facts(run=run, facts=msgspec.to_builtins(found)))
 
     def _progress(self, run: int) -> Callable[[str, float | None], None]:
         return lambda text, fraction: self._say(

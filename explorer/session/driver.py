@@ -180,7 +180,6 @@ class Driver:
                 model=request.model,
                 dtype=request.dtype,
                 device=request.device,
-                mode=request.mode,
                 keep=keep,
                 **how,
             )
@@ -491,7 +490,6 @@ class Driver:
             changes |= self.models.opened()
             changes |= {"card": event.card, "vocabulary": None, "batch": None}
             changes |= {"prompt_tokens": (), "prompt_parts": None}
-            changes["error"] = event.card.mode_refused or store.state.error
         store.set(**changes)
         waited_for = after is not None and after < ENDLESS
         if not waited_for and store.state.vocabulary is None:

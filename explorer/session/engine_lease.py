@@ -106,7 +106,7 @@ def keys_of(request: RunRequest, card: ModelCard, trace: Trace | None) -> tuple[
 
     A saved run names its model without the path by which the same files are opened here.
     """
-    key = model_key(msgspec.structs.replace(request, mode=card.mode))  # it may have been refused
+    key = model_key(request)
     if trace is None or trace.request.model == key[0] or trace.card.name != card.name:
         return (key,)
     same = same_weights(trace.card.fingerprint, card.fingerprint)
@@ -116,5 +116,5 @@ def keys_of(request: RunRequest, card: ModelCard, trace: Trace | None) -> tuple[
 def with_key(request: RunRequest, key: ModelKey) -> RunRequest:
     """The request for the model of this key."""
     return msgspec.structs.replace(
-        request, **dict(zip(("model", "dtype", "device", "mode"), key, strict=True))
+        request, **dict(zip(("model", "dtype", "device"), key, strict=True))
     )

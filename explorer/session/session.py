@@ -94,22 +94,17 @@ class Session:
         self._saving.close()
 
     def open_model(
-        self,
-        name: str,
-        dtype: str | None = None,
-        device: str | None = None,
-        mode: str | None = None,
-        **how: bool,
+        self, name: str, dtype: str | None = None, device: str | None = None, **how: bool
     ) -> None:
         """Open a model; the trace on screen stays until the next step.
 
         The model that is open stays in its place until the new one is there: if that can't be
         opened, or is cancelled, it is used as before.
-        None = as before; but another model or dtype begins in exact mode.
+        None = as before.
 
         `how` are fields of `messages.Load` for this one time.
         """
-        opened = transitions.opened(self.state.request, name, dtype, device, mode)
+        opened = transitions.opened(self.state.request, name, dtype, device)
         self._store.set(plan=None, code_question=None, unopened="", error="", error_details="")
         self._driver.open(opened, **how)
 
@@ -123,15 +118,6 @@ class Session:
             self.open_model(question.model, allow_code=True)
         else:
             self._store.set(error=question.refused)
-
-    def set_mode(self, mode: str) -> None:
-        """Open the model once more, in this mode; not while the engine has something to do."""
-        if self.state.busy:
-            self._store.set(
-                error="The mode can't be changed during a run. Pause or cancel the run first."
-            )
-        elif mode != self.state.request.mode or self.state.card is None:
-            self.open_model(self.state.request.model, mode=mode)
 
     def test_model_again(self) -> None:
         """Reopen the model and test again which features work on it."""

@@ -26,7 +26,7 @@ from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
 
 Reading = tuple[str, str, bool, bool]  # what decides a prompt's tokens: see `reading`
-ModelKey = tuple[str, ...]  # model, dtype, device and mode: see `model_key`
+ModelKey = tuple[str, ...]  # model, dtype and device: see `model_key`
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
 
@@ -164,7 +164,7 @@ def reading(request: RunRequest) -> Reading:
 
 def model_key(request: RunRequest) -> ModelKey:
     """What must be loaded for this request."""
-    return (request.model, request.dtype, request.device, request.mode)
+    return (request.model, request.dtype, request.device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ class State:
 
     @property
     def reopens(self) -> bool:
-        """True if a step opens a model first: the open one, or its dtype or mode, is not asked for.
+        """True if a step opens a model first: the open one, or its dtype, is not asked for.
 
         So it is after a saved run was opened: its request is its own.
         """
@@ -315,5 +315,5 @@ def only_points(old: State, new: State) -> bool:
     )
 
 
-_BOUND_BY = ("dtype", "device", "mode")  # what a step reads, and from where
+_BOUND_BY = ("dtype", "device")  # what a step reads, and from where
 _BUT_SELECTION = tuple(name for name in State.__dataclass_fields__ if name != "selection")

@@ -64,13 +64,9 @@ def known_token(token_id: int, state: State) -> Token | None:
     return None
 
 
-def opened(
-    before: RunRequest, name: str, dtype: str | None, device: str | None, mode: str | None
-) -> RunRequest:
-    """The request with another model; another model or dtype begins in exact mode."""
-    if (name, dtype or before.dtype) != (before.model, before.dtype):
-        mode = mode or "exact"
-    given = {"dtype": dtype, "device": device, "mode": mode}
+def opened(before: RunRequest, name: str, dtype: str | None, device: str | None) -> RunRequest:
+    """The request with another model; None = as before."""
+    given = {"dtype": dtype, "device": device}
     changes = {field: value for field, value in given.items() if value is not None}
     return msgspec.structs.replace(before, model=name, **changes)
 
@@ -78,9 +74,5 @@ def opened(
 def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
     """`request` on the model that is open now: undo does not open models."""
     return msgspec.structs.replace(
-        request,
-        model=current.model,
-        dtype=current.dtype,
-        device=current.device,
-        mode=current.mode,
+        request, model=current.model, dtype=current.dtype, device=current.device
     )

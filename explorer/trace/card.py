@@ -6,9 +6,6 @@ from typing import Any
 
 import msgspec
 
-from explorer.trace.mode_figures import ModeFigures
-from explorer.trace.modes import Mode
-
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One measured claim: `measured` must not exceed `tolerance`."""
@@ -66,9 +63,6 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     missing_bytes: tuple[int, ...] = ()  # byte values that the vocabulary cannot spell
     generation_defaults: dict[str, Any] = {}
     capabilities: tuple[Capability, ...] = ()
-    mode: Mode = "exact"  # that its passes run in
-    mode_refused: str = ""  # why the mode that was asked for is not on
-    modes: tuple[ModeFigures, ...] = ()  # those measured with this model on this machine
     tested: str = ""  # the day they were found, where that was an earlier one; else empty
     fingerprint: dict[str, Any] = {}  # see trace.fingerprint
     versions: dict[str, str] = {}

@@ -6,8 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from explorer.trace.modes import Mode
-
 Side = Literal["left", "right"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Link = Literal["penalty", "temperature", "top_k", "top_p", "min_p"]
@@ -47,7 +45,6 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     pad: int = 0  # padding slots on that side
     dtype: Dtype = "float32"
     device: str = "cpu"
-    mode: Mode = "exact"
     max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
     capture_every: int = 1  # record the attention of layers 0, n, 2n, … only; 1 = of all
 

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +28,6 @@ _MEANING = {
     "eager_bytes_over_ours": "the same, bytes kept",
     "eager_peak_over_ours": "the same, most memory while it runs",
     "decode_over_floor": "decoding ÷ reading every weight once",
-    "mode_fast_over_plain": "decoding in mode fast ÷ plain loop",
-    "mode_fast_over_floor": "the same ÷ reading every weight once",
-    "mode_rounded_over_plain": "decoding in mode rounded ÷ plain loop",
-    "mode_rounded_over_floor": "the same ÷ reading every weight once",
     "start_to_window_ms": "process start → window painted, ms",
     "start_to_first_token_ms": "process start → first token, ms",
     "step_to_painted_ms": "step arrives → painted, median, ms",
@@ -44,7 +39,7 @@ _MEANING = {
 def run(arguments: argparse.Namespace) -> int:
     out = None if arguments.out is None else writable(arguments.out)
     earlier = None if arguments.against is None else _earlier(arguments.against)
-    document = {"model": arguments.model, "mode": arguments.mode, **_measured(arguments)}
+    document = {"model": arguments.model, **_measured(arguments)}
     document["figures"]["window"] = (
         {"not_measured": "left out by --no-window"} if arguments.no_window else _window(arguments)
     )
@@ -61,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
     with Client(engine_command(arguments.engine)) as client:
-        card = client.load(arguments.model, mode=arguments.mode)
+        card = client.load(arguments.model)
         return {**client.facts(m.Bench()), "warnings": warnings.of_card(card)}
 
 
@@ -115,17 +110,6 @@ def _spread(document: dict[str, Any], name: str, length: str) -> str:
     return f"{found[0]:.2f}-{found[1]:.2f} ({repeats})"
 
 
-def _mode_lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What each named mode changes, or why it is not offered."""
-    for one in found:
-        yield "\n" + (
-            one.get("not_offered")
-            or f"Mode {one['name']}: logits differ by {one['max_logit_difference']:.2g} at most, "
-            f"the same token wins in {one['same_winner_steps']} of {one['steps']} passes; "
-            f"ready after {one['warm_up_s']:.1f} s."
-        )
-
-
 def _compared(document: dict[str, Any], earlier: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Per figure that both have: then, now, and now ÷ then."""
     now, then = flat(document), flat(earlier)
@@ -170,8 +154,6 @@ def _print(document: dict[str, Any]) -> None:
     heads: tuple[str, ...] = ("figure", "tokens", "median", "lowest-highest (pairs)", "before")
     shown_columns = len(heads) if against else len(heads) - 1
     print_table(heads[:shown_columns], [row[:shown_columns] for row in rows], left={0})
-    for line in _mode_lines(document["figures"].get("named_modes", ())):
-        print(line)
     window = document["figures"]["window"]
     if "not_measured" in window:
         print(f"\nThe window was not measured: {window['not_measured']}")

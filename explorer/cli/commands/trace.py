@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     command = engine_command(arguments.engine)
     out = None if arguments.out is None else writable(arguments.out)
     with Client(command) as client:
-        card = client.load(request.model, request.dtype, request.device, mode=request.mode)
+        card = client.load(request.model, request.dtype, request.device)
         sampling = _sampling(given, card if arguments.model_defaults else None)
         trace = run_loaded(client, card, request, arguments.steps, sampling)
     if out is not None:
@@ -115,7 +115,6 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
         capture_every=arguments.capture_every,
         dtype=arguments.dtype,
         device=arguments.device,
-        mode=arguments.mode,
     )
     require_possible(request)
     return request

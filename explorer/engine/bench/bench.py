@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 import torch
 from transformers import DynamicCache
 
-from explorer.engine.bench import bench_modes
 from explorer.engine.capture.capture import set_attention
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.machine.memory_bandwidth import bytes_per_second, processor, step_bytes
@@ -59,7 +58,6 @@ class ModelBench:
         with open(os.devnull, "wb") as self._sink:
             self._prefills(lengths, ratios, figures)
             self._decode(ratios, figures)
-            self._named_modes(ratios, figures)
         figures["memory_bytes_per_second"] = bytes_per_second(self.model.device)
         figures["step_bytes"] = step_bytes(self.model)
         return {
@@ -204,23 +202,6 @@ class ModelBench:
                 torch.mv(linear.weight, inputs[linear.in_features].to(linear.weight.device))
             return time.perf_counter() - started
 
-    def _named_modes(self, ratios: Ratios, figures: dict[str, Any]) -> None:
-        """Each named mode beside the plain loop and the floor."""
-        ids = self._ids(128)
-        clocks = (
-            partial(self._plain_decode, ids),
-            partial(self._watched_decode, ids),
-            lambda: [self._memory_floor()],
-        )
-        found = bench_modes.measure(self.runner, clocks, self._note, self._stop)
-        figures |= found
-        for one in found["named_modes"]:
-            for over in ("over_plain", "over_floor"):
-                if f"decode_{over}" in one:
-                    name = f"mode_{one['name']}_{over}"
-                    ratios.medians[name] = one[f"decode_{over}"]
-                    ratios.spread[name] = one[f"decode_{over}_spread"]
-
     # -- small things
 
     def _ids(self, length: int) -> tuple[int, ...]:
@@ -248,7 +229,8 @@ class Ratios:
 
     def add(self, name: str, above: Sequence[float], below: Sequence[float], key: str = "") -> None:
         """The ratio above ÷ below; one pair from each round."""
-        median, spread = bench_modes.paired(above, below)
+        pairs = [a / b for a, b in zip(above, below, strict=True)]
+        median, spread = statistics.median(pairs), [min(pairs), max(pairs)]
         if key:
             self.medians.setdefault(name, {})[key] = median
             self.spread.setdefault(name, {})[key] = spread

@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,11 @@ REPEATS = 6
 _measured: dict[str, float] = {}  # by machine, in this process
 
 
-def _stored(parameter: torch.Tensor) -> int:
-    return parameter.numel() * parameter.element_size()
-
-
-def traffic(model: Any, read: Callable[[Any], int] = _stored) -> Traffic:
+def traffic(model: Any) -> Traffic:
     """The bound on the model's device, measured once in a process, with what one token reads."""
     return Traffic(
         bytes_per_second=bytes_per_second(model.device),
-        step_bytes=step_bytes(model, read),
+        step_bytes=step_bytes(model),
         threads=torch.get_num_threads(),
     )
 
@@ -84,8 +79,8 @@ def measure(device: Any) -> float:
     return matrix.numel() * 4 / best
 
 
-def step_bytes(model: Any, read: Callable[[Any], int] = _stored) -> int:
-    """Bytes of parameters that one token reads; `read`: those of one parameter.
+def step_bytes(model: Any) -> int:
+    """Bytes of parameters that one token reads.
 
     All but a token table that is not the head too (one row of it is read), and of experts as many
     as a token is sent to.
@@ -98,7 +93,7 @@ def step_bytes(model: Any, read: Callable[[Any], int] = _stored) -> int:
     total = 0.0
     for name, parameter in model.named_parameters():
         if id(parameter) not in skipped:
-            size = read(parameter)
+            size = parameter.numel() * parameter.element_size()
             total += size * share if ".experts." in name else size
     return int(total)
 

@@ -10,7 +10,7 @@ anew; for the time of the pass it is asked once for each.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -29,11 +29,6 @@ class Direct(torch.nn.Linear):
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         held = self.__dict__["_parameters"]
         return torch.nn.functional.linear(tensor, held["weight"], held["bias"])
-
-
-def direct(value: Any) -> Direct | None:
-    """The library's own product, called directly."""
-    return Direct(value) if type(value) is torch.nn.Linear else None
 
 
 class _Config:
@@ -58,13 +53,9 @@ class _Config:
 
 
 class FastCalls:
-    """Those of the decoder layers, found once; laid only while `laid`.
+    """Those of the decoder layers, found once; laid only while `laid`."""
 
-    `direct` gives what is called in a linear layer's place, and None for other modules.
-    """
-
-    def __init__(self, layers: list[Any], direct: Callable[[Any], Any] = direct) -> None:
-        self._direct = direct
+    def __init__(self, layers: list[Any]) -> None:
         # Per name: where to put it, where the module keeps it, what it was when this was made.
         self._names: list[tuple[dict[str, Any], dict[str, Any], str, Any, Any]] = []
         self._configs: dict[int, _Config] = {}
@@ -104,7 +95,8 @@ class FastCalls:
         for kept in (module._modules, module._parameters, module._buffers):
             for name, value in kept.items():
                 if name not in own and not hasattr(type(module), name):
-                    self._names.append((own, kept, name, value, self._direct(value)))
+                    linear = Direct(value) if type(value) is torch.nn.Linear else None
+                    self._names.append((own, kept, name, value, linear))
 
 
 def _is_heard(module: Any) -> bool:

@@ -20,7 +20,6 @@ from explorer.engine.capture.timed_parts import parts_of
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.machine import memory_limit
-from explorer.engine.one_row import OneRow
 from explorer.engine.passes import chunked_prefill, masks
 from explorer.engine.passes.cache import OwnCache
 from explorer.engine.passes.chunked_prefill import Gathered
@@ -77,20 +76,13 @@ class Passes:
         parts = parts_of(self.model)
         self.layers = list(parts.layers)
         self._watch = PartClocks(parts, self.model.device)
-        self._shortcuts = self._plain_shortcuts = FastCalls(self.layers)
-        self.one_row: OneRow | None = None
+        self._shortcuts = FastCalls(self.layers)
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.capture = Capture(routes(self.model)[0])
         self.first_position: int | None = 0  # that this model counts from; None = it counts alone
         self.in_chunks = False  # long prompts may be read chunk by chunk
         self.report: Report = lambda text, fraction: None
         self._accepted = set(inspect.signature(self.model.forward).parameters)
-
-    def use(self, kernels: OneRow | None) -> None:
-        """Passes of one token go through these kernels; None = the library's own."""
-        self.one_row, self._shortcuts = kernels, self._plain_shortcuts
-        if kernels is not None:
-            self._shortcuts = FastCalls(self.layers, kernels.stand_in)
 
     def read(
         self,
@@ -218,13 +210,8 @@ class Passes:
 
     @contextlib.contextmanager
     def _recording(self, recorder: probe.Recorder) -> Iterator[None]:
-        layers = len(self.layers)
-        kernels = self.one_row if recorder.rows == 1 else None
-        with (
-            contextlib.nullcontext() if kernels is None else kernels.laid(),
-            probe.recording(self.model, layers, self._watch, recorder),
-            self._shortcuts.laid(),
-        ):
+        recording = probe.recording(self.model, len(self.layers), self._watch, recorder)
+        with recording, self._shortcuts.laid():
             yield
 
     def _sync(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
 
 from explorer.engine.passes.forward import ForwardPass
@@ -13,7 +12,6 @@ from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
 from explorer.trace.card import Check
-from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.rounding import largest, logit_tolerance, tolerance
 
@@ -167,13 +165,4 @@ def check(
         ):
             found = find()
             if found is not None:
-                yield _told(found, runner.loaded.card.mode)
-
-
-def _told(found: Check, mode: Mode) -> Check:
-    """The check with a word on what a mode is compared with, where it is not exact mode."""
-    if mode == "exact":
-        return found
-    what = "the rounded weights' own numbers" if mode == "rounded" else "the library's kernels"
-    note = "; ".join(filter(None, (found.note, f"mode {mode}, against {what}")))
-    return msgspec.structs.replace(found, note=note)
+                yield found

@@ -50,7 +50,9 @@ class Background:
             or not self._lease.can_continue(trace)
         ):
             if asked and not self._lease.job:
-                self._lease.store.set(error=self._unfit(trace))
+                self._lease.store.set(
+                    error="The self-check needs a run and its model. Press Step first."
+                )
             return
         run = self._lease.link.ask(m.CheckTrace(request=trace.request, chosen=trace.chosen_ids))
         self._lease.job = Job("check", run, trace.request, asked=asked)
@@ -58,17 +60,6 @@ class Background:
             trace=replace(trace, self_check=SelfCheck()),
             status=Status(activity="checking", text="Checking the run…"),
         )
-
-    def _unfit(self, trace: Trace | None) -> str:
-        """Why the trace on screen cannot be checked now."""
-        opened = self._lease.store.state.request.mode
-        model = self._lease.store.state.request.model
-        if trace is not None and trace.request.model == model and trace.request.mode != opened:
-            return (
-                f"This run was made in mode {trace.request.mode}, but the model is open in mode "
-                f"{opened}. Change the mode back, or press Step to start a new run."
-            )
-        return "The self-check needs a run and its model. Press Step first."
 
     def look_at(self, step: int) -> None:
         """If this pass gave its records up, run it again as soon as nothing else runs."""

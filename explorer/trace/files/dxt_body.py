@@ -29,6 +29,12 @@ from explorer.trace.wire.packing import LayerHeader, StepHeader, unpack_step
 
 FORMAT = 1
 _NOT_FINITE = "not finite"
+_OLD_MODES = {
+    "fast": "An earlier version of this program made this run with its own float32 kernels (mode "
+    "fast), so the last digits of its numbers differ from this version's.",
+    "rounded": "An earlier version of this program made this run with the weights rounded to "
+    "float16 (mode rounded), so its numbers are not those of the model itself.",
+}
 
 
 class StepBody(msgspec.Struct, frozen=True):
@@ -126,10 +132,11 @@ def _card(trace: Trace) -> Any:
     return _safe(msgspec.to_builtins(bare))
 
 
-def _card_of(body: Any, trace: Trace) -> ModelCard:
-    """A branch's card; that of the trace if both say the same, so that they are one opening."""
+def _card_of(body: Any) -> ModelCard:
+    """A card as it travels; of an earlier version's engine mode a warning is left."""
     card = msgspec.convert(_unsafe(body), ModelCard)
-    return trace.card if card == trace.card else card
+    words = _OLD_MODES.get(body.get("mode"))
+    return msgspec.structs.replace(card, warnings=(*card.warnings, words)) if words else card
 
 
 def all_steps(trace: Trace, beside: SavedExtras) -> tuple[Step, ...]:
@@ -162,7 +169,7 @@ def trace_of(body: Body, steps: Sequence[Step]) -> Trace:
     """The trace on screen."""
     return Trace(
         request=body.request,
-        card=msgspec.convert(_unsafe(body.card), ModelCard),
+        card=_card_of(body.card),
         self_check=msgspec.convert(_unsafe(body.self_check), SelfCheck),
         prompt=body.prompt,
         chosen=body.chosen,
@@ -177,9 +184,10 @@ def beside_of(body: Body, trace: Trace, steps: Sequence[Step]) -> SavedExtras:
     for one in body.branches:
         if not all(0 <= i < len(steps) for i in one.steps):
             raise ValueError("a branch names steps that are not there")
+        card = None if one.card is None else _card_of(one.card)
         own = replace(
             trace,
-            card=trace.card if one.card is None else _card_of(one.card, trace),
+            card=trace.card if card is None or card == trace.card else card,  # one opening
             steps=tuple(steps[i] for i in one.steps),
             chosen=one.chosen,
             stop_reason=one.stop_reason,

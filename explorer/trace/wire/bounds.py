@@ -16,7 +16,6 @@ import msgspec
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow, Ranked, Reading, Scored
 from explorer.trace.card import Capability, Check, ModelCard
 from explorer.trace.cost.run_cost import Plan
-from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Draw, Token
 from explorer.trace.wire.messages import Facts, PartFacts, Progress
@@ -79,8 +78,6 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (Check, "measured"): _FOUND,
     (Check, "tolerance"): _FOUND,
     (Capability, "measured"): _FOUND,
-    (ModeFigures, "exact_ms"): Bound(1e-9, 1e15),
-    (ModeFigures, "max_logit_difference"): _FOUND,
     (BatchResult, "tolerance"): MEASURE,
     (BatchRow, "max_abs_diff_vs_alone"): MEASURE,
     (BatchRow, "unshifted_nats"): _FOUND,

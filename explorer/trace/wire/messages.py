@@ -15,7 +15,6 @@ from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
 from explorer.trace.chat import ChatParts
 from explorer.trace.cost.run_cost import Plan
-from explorer.trace.modes import Mode
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
@@ -36,7 +35,6 @@ class Load(Request, frozen=True, kw_only=True):
     model: str
     dtype: str = "float32"
     device: str = "cpu"
-    mode: Mode = "exact"
     threads: int = 0  # 0 = max(1, cores - 1)
     allow_code: bool = False  # the user said yes to the model's own program code, this once
     test_again: bool = False  # even if what works on this model is known from an earlier time

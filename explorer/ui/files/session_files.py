@@ -167,7 +167,7 @@ class SessionFiles(QObject):
 
     def _reopen(self, last: LastSession) -> None:
         request = last.request
-        self._session.open_model(request.model, request.dtype, request.device, request.mode)
+        self._session.open_model(request.model, request.dtype, request.device)
         self._set(last)
         if last.file and Path(last.file).is_file():
             own = Path(last.file) == self._memory.last_run

@@ -341,9 +341,6 @@ class Notices(QWidget):
             name = state.card.name if opened and state.card is not None else request.model
             text = self.tr("This is still the {0} run. Press Step to start over with {1}.")
             return text.format(trace.card.name, name)
-        if made.mode != request.mode:
-            text = self.tr("This run was made in mode {0}. Press Step to run again in mode {1}.")
-            return text.format(made.mode, request.mode)
         if made.causal_mask != request.causal_mask:
             if request.causal_mask:
                 return self.tr("This run used no causal mask. Press Step to run again with it.")

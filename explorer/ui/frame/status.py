@@ -310,7 +310,7 @@ def _model_words(state: State, tr: Callable[[str], str]) -> str:
     known = [] if card is None else [card.source, *_dtype_words(card, tr), card.device]
     if card is not None and state.other_model:
         known = [tr("{0} is open").format(fitting(card.name)), *known]
-    return " · ".join(filter(None, [*known, _mode_words(state, tr)]))
+    return " · ".join(filter(None, known))
 
 
 def _dtype_words(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
@@ -320,16 +320,6 @@ def _dtype_words(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
     named = card.stored_dtype in card.source  # "from Q4_1 (dequantised)"
     stored = [] if named else [tr("stored as {0}").format(card.stored_dtype)]
     return [*stored, tr("run in {0}").format(card.dtype)]
-
-
-def _mode_words(state: State, tr: Callable[[str], str]) -> str:
-    """The mode of the open model, and that of the run on screen where it is another."""
-    opened = None if state.card is None else state.card.mode
-    made = opened if state.trace is None else state.trace.request.mode
-    if made != opened and {made, opened} - {"exact", None}:
-        run = tr("run made in mode {0}").format(made)
-        return run if opened is None else tr("{0}, now in mode {1}").format(run, opened)
-    return "" if opened in (None, "exact") else tr("mode {0}").format(opened)
 
 
 def _details(state: State, tr: Callable[[str], str]) -> list[str]:

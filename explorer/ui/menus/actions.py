@@ -5,7 +5,6 @@ from __future__ import annotations
 from explorer.session.state import State
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.menus.action import Action
-from explorer.ui.menus.mode_actions import MODES
 from explorer.ui.menus.undo_words import redo_text, undo_text
 
 
@@ -310,7 +309,6 @@ ACTIONS: tuple[Action, ...] = (
         act=lambda w: w.session.test_model_again(),
         enabled=lambda s: s.card is not None and not s.busy,
     ),
-    *MODES,
     Action(
         id="cancel",
         menu="run",

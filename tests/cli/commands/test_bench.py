@@ -50,24 +50,6 @@ def test_results_are_saved_and_compared(
     assert "an abacus, 2 cores" in table
 
 
-def test_modes_are_printed_with_what_they_change(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    document = json.loads(json.dumps(DOCUMENT))
-    document["ratios"]["mode_rounded_over_plain"] = 0.55
-    document["figures"]["named_modes"] = [
-        {"name": "fast", "not_offered": "This mode needs a C compiler."},
-        {"name": "rounded", "max_logit_difference": 0.031, "same_winner_steps": 20, "steps": 21,
-         "warm_up_s": 0.9},
-    ]  # fmt: skip
-    monkeypatch.setattr(bench, "_measured", lambda arguments: document)
-    assert main(["bench", "tiny", "--no-window"]) == 0
-    shown = capsys.readouterr().out
-    assert "decoding in mode rounded ÷ plain loop" in shown
-    assert "This mode needs a C compiler." in shown
-    assert "logits differ by 0.031 at most, the same token wins in 20 of 21" in shown
-
-
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"ratios": {"x": {"y": "z"}}}'])
 def test_what_is_no_saved_bench_is_refused_before_anything_runs(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

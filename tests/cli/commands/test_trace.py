@@ -238,25 +238,6 @@ def test_a_failed_check_is_exit_1(
     assert "FAILED" in command("check", tiny).out
 
 
-@pytest.mark.compiler
-def test_a_mode_is_recorded_and_named(trace: Trace, command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "run.dxt"
-    exact, ours = trace(), trace("--mode", "fast", "--out", file)
-    assert "mode" not in exact
-    assert ours["mode"] == "fast"
-    assert column(ours, "chosen_id") == column(exact, "chosen_id")
-    assert json.loads(command("show", file, "--json").out)["mode"] == "fast"
-    assert "mode fast: float32" in command("show", file).out
-    assert dxt.load(file).card.modes[0].mode == "fast"
-
-
-def test_a_mode_that_cannot_be_is_bad_use(command: Command, tiny: Path) -> None:
-    words = ("--prompt", PROMPT, "--steps", 1, "--mode", "fast", "--dtype", "bfloat16")
-    done = command("trace", tiny, *words)
-    assert (done.code, done.out) == (2, "")
-    assert "Mode fast runs only on the CPU in float32" in done.err
-
-
 def test_inspect_counts_from_the_config(command: Command, tiny: Path) -> None:
     done = command("inspect", tiny, "--json")
     facts = json.loads(done.out)

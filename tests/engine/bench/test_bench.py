@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from explorer.engine import kernels
-from explorer.engine.bench import bench, bench_modes
+from explorer.engine.bench import bench
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.machine import peak_memory
 from explorer.engine.selftest import selftest
 from tests.engine.tiny import runner_on, tiny_model
 
 
-def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "DECODE_ROUNDS", 3)
-    monkeypatch.setattr(bench_modes, "ROUNDS", 3)
-
-
 def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "LENGTHS", (16, 32))
-    few_rounds(monkeypatch)
+    monkeypatch.setattr(bench, "DECODE_ROUNDS", 3)
     runner = runner_on(tiny_model("llama"), context=300)
     selftest.run(runner)
     said: list[str] = []
@@ -43,44 +35,6 @@ def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> Non
     assert figures["capture_bytes"]["32"] == 3 * 32 * (4 + 2) * 8 * 4 + 32 * 32 * 4
     assert ratios["decode_over_floor"] > 1
     assert said[0].startswith("Prefill of 16")
-
-
-@pytest.mark.compiler
-def test_every_mode_is_measured_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "LENGTHS", (16,))
-    few_rounds(monkeypatch)
-    runner = runner_on(tiny_model("llama"), context=300)
-    selftest.run(runner)
-    card, weights = runner.loaded.card, runner.model.lm_head.weight.data_ptr()
-    found = bench.ModelBench(runner, lambda *_: None, lambda: False).run()
-    modes = {one["name"]: one for one in found["figures"]["named_modes"]}
-    assert modes.keys() == {"fast", "rounded"}
-    assert (
-        0 < modes["fast"]["max_logit_difference"] < 1e-4 < modes["rounded"]["max_logit_difference"]
-    )
-    for name, one in modes.items():
-        assert found["ratios"][f"mode_{name}_over_floor"] == one["decode_over_floor"] > 1
-        assert one["steps"] == 21
-    best = min(modes, key=lambda name: modes[name]["decode_over_plain"])
-    assert found["figures"]["fastest_mode"] == best
-    assert runner.loaded.card is card
-    assert runner.model.lm_head.weight.data_ptr() == weights
-
-
-def test_a_mode_that_is_not_offered_says_why(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path))  # nothing built before
-    monkeypatch.setattr(bench, "LENGTHS", (16,))
-    few_rounds(monkeypatch)
-    runner = runner_on(tiny_model("llama"), context=300)
-    selftest.run(runner)
-    monkeypatch.setenv("PATH", "")
-    kernels.library.cache_clear()
-    figures = bench.ModelBench(runner, lambda *_: None, lambda: False).run()["figures"]
-    assert [one["name"] for one in figures["named_modes"]] == ["fast", "rounded"]
-    assert all("C compiler" in one["not_offered"] for one in figures["named_modes"])
-    assert figures["fastest_mode"] is None
 
 
 def test_a_ratio_is_the_median_of_its_pairs_with_the_lowest_and_highest() -> None:

@@ -13,7 +13,6 @@ from explorer.trace.card import Capability, ModelCard
 from explorer.trace.files import dxt
 from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.files.saved_view import SavedView
-from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.trace import Trace
 from explorer.trace.wire.bounds import bound_of, require_bounded
 from tests.trace import leaves
@@ -26,13 +25,9 @@ HUGE = (2**31, 2**53 + 1, 10**400, -1, 1e308)
 def whole() -> tuple[Trace, SavedExtras]:
     """A session in which no optional number is missing."""
     made = made_trace(2)
-    figures = ModeFigures(
-        mode="fast", measured="today", exact_ms=2.0, mode_ms=1.0, max_logit_difference=1e-6,
-        same_winner_steps=3, steps=3, warm_up_s=0.5,
-    )  # fmt: skip
     able = Capability(name="cache", offered=True, words="Keeps keys.", measured=1e-6)
     card = msgspec.structs.replace(
-        made.card, pad_id=0, missing_bytes=(3,), modes=(figures,), layer_kinds=("full",),
+        made.card, pad_id=0, missing_bytes=(3,), layer_kinds=("full",),
         capabilities=(*made.card.capabilities, able),
     )  # fmt: skip
     steps = tuple(replace(step, norm_ms=0.5) for step in made.steps)
@@ -109,7 +104,6 @@ def _at(body: Any, at: leaves.Path) -> Any:
         (("request", "pad"), 2 * 10**9, "pad is 2,000,000,000"),
         (("request", "pad"), 1000, "more padding"),
         (("steps", 0, "header", "draw", "probability"), 1e308, "probability"),
-        (("card", "modes", 0, "exact_ms"), 0.0, "exact_ms is 0.0"),
         (("card", "fingerprint", "config"), 10**400, "damaged"),
     ],
 )
@@ -133,7 +127,7 @@ def test_only_what_a_measurement_can_give_may_be_no_number(full: Path, number: s
             continue
         open_to_it.add((kind, name))
     assert {name for _, name in open_to_it} == {
-        "measured", "tolerance", "max_logit_difference", "nats", "unshifted_nats", "alone_nats",
+        "measured", "tolerance", "nats", "unshifted_nats", "alone_nats",
     }  # fmt: skip
 
 

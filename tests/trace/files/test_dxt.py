@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -144,3 +145,28 @@ def test_files_of_earlier_versions_still_open() -> None:
     assert trace.weights(2, 3, 0).shape == (1, 6)
     assert trace.steps[0].attention_ms is None
     assert trace.steps[0].engine_ms is None
+
+
+@pytest.mark.parametrize(("mode", "word"), [("fast", "float32"), ("rounded", "float16")])
+def test_a_file_of_a_version_with_engine_modes_opens_and_says_so(
+    saved: Path, mode: str, word: str
+) -> None:
+    figures = {
+        "mode": mode, "measured": "2026-11-30", "exact_ms": 3.8, "mode_ms": 2.9,
+        "max_logit_difference": 9.5e-07, "same_winner_steps": 21, "steps": 21, "warm_up_s": 0.9,
+    }  # fmt: skip
+    before = dxt.load(saved)
+
+    def as_written_then(_: object, body: dict[str, Any]) -> None:
+        body["request"]["mode"] = body["card"]["mode"] = mode
+        body["card"] |= {"mode_refused": "", "modes": [figures]}
+
+    back = dxt.load(edited(saved, as_written_then))
+    *others, warning = back.card.warnings
+    assert tuple(others) == before.card.warnings
+    assert f"(mode {mode})" in warning
+    assert word in warning
+    plain = dataclasses.replace(back, card=before.card)
+    assert same(plain, before)
+    dxt.save(back, saved)
+    assert dxt.load(saved).card == back.card

@@ -14,6 +14,7 @@ from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.wire import framing, messages
 from tests.trace import examples
+from tests.trace.runs import made_trace
 
 
 def there_and_back(event: messages.Event) -> messages.Event:
@@ -165,3 +166,24 @@ def test_every_cut_of_a_frame_is_refused() -> None:
     for end in range(1, len(whole), max(1, len(whole) // 60)):
         with pytest.raises(framing.WireError):
             framing.read_event(io.BytesIO(whole[:end]))
+
+
+def test_frames_of_a_version_with_engine_modes_are_read() -> None:
+    def with_mode(frame: bytes, at: str) -> io.BytesIO:
+        header = msgspec.msgpack.decode(frame[4:])
+        part = header["body"][at] if at else header["body"]
+        part |= {"mode": "fast", "mode_refused": "", "modes": [{"mode": "fast", "steps": 21}]}
+        raw = msgspec.msgpack.encode(header)
+        return io.BytesIO(struct.pack("<I", len(raw)) + raw)
+
+    loaded = messages.Loaded(run=2, card=made_trace(0).card)
+    stream = io.BytesIO()
+    framing.write_event(stream, loaded)
+    assert framing.read_event(with_mode(stream.getvalue(), "card")) == loaded
+    for request, at in (
+        (messages.Load(model="tiny"), ""),
+        (messages.Advance(request=RunRequest(prompt="x")), "request"),
+    ):
+        stream = io.BytesIO()
+        framing.write_request(stream, request)
+        assert framing.read_request(with_mode(stream.getvalue(), at)) == request

@@ -79,21 +79,6 @@ def test_whatever_makes_step_start_over_is_said_in_a_bar(stage: WindowStage, kin
     assert not bar.isVisible()
 
 
-def test_a_run_is_not_taken_for_one_in_the_mode_that_is_open_now(stage: WindowStage) -> None:
-    stage.loaded().ran(1)
-    words = stage.window.status._model
-    assert "mode" not in words.text()
-    stage.session.set_mode("rounded")
-    stage.answer_load(mode="rounded")
-    stage.paint()
-    bar = stage.window.notices.stale
-    assert bar.text == "This run was made in mode exact. Press Step to run again in mode rounded."
-    assert words.text().endswith("run made in mode exact, now in mode rounded")
-    stage.ran(1)
-    assert not bar.isVisible()
-    assert words.text().endswith("· mode rounded")
-
-
 def test_a_run_whose_weights_have_changed_says_so_with_a_choice(stage: WindowStage) -> None:
     opened_anew(stage, fingerprint=CHANGED).session.step()
     bar = stage.window.notices.drift

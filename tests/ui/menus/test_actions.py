@@ -12,7 +12,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QFileDialog,
-    QLabel,
     QMenu,
     QMessageBox,
     QTreeWidget,
@@ -219,35 +218,6 @@ def try_test_again(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert not stage.engine.last(m.Load).test_again
     trigger(stage, "test-again")
     assert stage.engine.last(m.Load).test_again
-
-
-def try_mode_exact(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    try_mode_fast(stage, monkeypatch, tmp_path)
-    trigger(stage, "mode-exact")
-    assert stage.engine.last(m.Load).mode == "exact"
-
-
-def try_mode_fast(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    stage.loaded()
-    by_id = stage.window.actions_table.by_id
-    assert by_id["mode-exact"].isChecked()
-    trigger(stage, "mode-fast")
-    assert stage.engine.last(m.Load).mode == "fast"
-    assert not by_id["mode-rounded"].isEnabled()  # it is being opened
-    stage.answer_load(mode="fast")
-    stage.paint()
-    assert by_id["mode-fast"].isChecked()
-    assert not by_id["mode-exact"].isChecked()
-
-
-def try_mode_rounded(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    stage.loaded()
-    trigger(stage, "mode-rounded")
-    assert stage.engine.last(m.Load).mode == "rounded"
-    stage.answer_load(mode="rounded")
-    assert stage.engine.last(m.Load).dtype == "float32"
-    said = [label.text() for label in stage.window.findChildren(QLabel)]
-    assert any(text.endswith("mode rounded") for text in said)  # in the status bar
 
 
 def try_cancel(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -510,17 +480,6 @@ def test_the_mask_cannot_be_dropped_where_the_model_does_not_offer_it(stage: Win
     stage.drain()
     stage.answer_load(capabilities=(refused,))
     assert not stage.window.actions_table.by_id["mask"].isEnabled()
-
-
-def test_the_mode_stays_as_it_is_during_a_run(stage: WindowStage) -> None:
-    stage.loaded()
-    stage.session.run()
-    stage.drain()
-    assert not stage.window.actions_table.by_id["mode-fast"].isEnabled()
-    loads = stage.engine.count(m.Load)
-    stage.session.set_mode("fast")
-    assert stage.engine.count(m.Load) == loads
-    assert "Pause" in stage.state.error
 
 
 def test_icons_follow_the_theme(stage: WindowStage) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from explorer.trace.card import Capability
-from explorer.trace.mode_figures import ModeFigures
 from explorer.trace.wire import messages as m
 from explorer.ui.look.theme import THEMES
 from explorer.ui.panels.model.panel import ModelPanel
@@ -141,21 +139,3 @@ def test_marks_take_the_colours_of_the_theme(stage: WindowStage) -> None:
         stage.look.set_theme(theme.name)
         stage.paint()
         assert theme.good in words(panel)
-
-
-def test_each_mode_with_what_it_was_measured_to_change(stage: WindowStage) -> None:
-    stage.loaded()
-    panel = opened(stage)
-    stage.session.open_model("other")
-    measured = ModeFigures(
-        mode="rounded", measured="2026-11-30", exact_ms=100.0, mode_ms=56.0,
-        max_logit_difference=0.03125, same_winner_steps=20, steps=21, warm_up_s=0.9,
-    )  # fmt: skip
-    stage.answer_load(name="other", mode="rounded", modes=(measured,))
-    text = html.unescape(words(panel))
-    assert "Exact: the library's own kernels." in text
-    assert "not measured yet on this machine" in text  # fast
-    assert "Rounded (on): " in text
-    assert "this changes the model's numbers" in text
-    assert "0.56 × exact mode; logits differ by at most 0.031" in text
-    assert "the same token wins in 20 of 21 passes" in text

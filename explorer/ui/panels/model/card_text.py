@@ -8,7 +8,6 @@ from html import escape
 from explorer.figures.cost.cache import bytes_text
 from explorer.figures.text import sentences
 from explorer.figures.text.sentences import fitting
-from explorer.trace import mode_figures, modes
 from explorer.trace.card import Capability, ModelCard
 from explorer.trace.found_models import Recipe
 from explorer.ui.look.theme import Theme
@@ -109,17 +108,6 @@ def _marked(good: bool, words: str, theme: Theme, tr: Tr) -> str:
 def _sentence(words: str) -> str:
     words = words[:1].upper() + words[1:]
     return words if words.endswith(".") else f"{words}."
-
-
-def mode_lines(card: ModelCard, tr: Tr) -> list[str]:
-    """Each engine mode: which is on, what it is, and what it was measured to gain and change."""
-    measured = {figures.mode: mode_figures.sentence(figures) for figures in card.modes}
-    lines = []
-    for mode, words in modes.MODES.items():
-        name = tr("{0} (on)").format(mode) if card.mode == mode else mode
-        figures = "" if mode == "exact" else "; " + measured.get(mode, modes.NOT_MEASURED)
-        lines.append(_sentence(f"{name}: {words}{figures}"))
-    return lines
 
 
 def token_lines(card: ModelCard, tr: Tr) -> list[str]:

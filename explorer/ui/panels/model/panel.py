@@ -56,7 +56,6 @@ class ModelPanel(Panel):
             ("compare", self.tr("Other models of this kind")),
             ("cache", self.tr("KV cache size")),
             ("works", ""),
-            ("modes", self.tr("Engine modes (menu Run)")),
             ("tokens", self.tr("Tokenizer")),
         ):
             self._bodies[key] = self._section(title)
@@ -122,7 +121,6 @@ class ModelPanel(Panel):
         self._put("warnings", card_text.paragraphs(card.warnings))
         self._bodies["works"][0].setText(card_text.tested(card, self.tr))
         self._put("works", card_text.capabilities(card.capabilities, self.theme, self.tr))
-        self._put("modes", card_text.paragraphs(card_text.mode_lines(card, self.tr)))
         self._put("tokens", card_text.paragraphs(card_text.token_lines(card, self.tr)))
         self._draw_recipe()
         self.show_content()
@@ -180,7 +178,5 @@ class ModelPanel(Panel):
                 yield "recipe", line
         for one in card.capabilities:
             yield one.name, ("offered: " if one.offered else "not offered: ") + one.words
-        for line in card_text.mode_lines(card, self.tr):
-            yield "mode", line
         for line in card_text.token_lines(card, self.tr):
             yield "tokens", line
