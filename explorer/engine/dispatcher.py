@@ -223,7 +223,7 @@ class Dispatcher:
         tokenizer = self._open().loaded.tokenizer
         answer = messages.Tokens(run=request.run, text=request.text, tokens=())
         try:
-            found = tokenizer.live(request.text, request.chat, request.special_as_text)
+            found = tokenizer.encode(request.text, request.chat, request.special_as_text)
             fields = {"tokens": found.tokens, "problem": found.problem, "parts": found.parts}
         except BadInput as error:
             fields = {"problem": error.sentence}

@@ -94,7 +94,7 @@ def list_it(path: Path) -> None:
 
 def use(tokenizer: Tokenizer) -> None:
     tokenizer.encode(TEXT)
-    tokenizer.live(TEXT * 200)
+    tokenizer.encode(TEXT * 200)
     tokenizer.token(tokenizer.size - 1)
     if tokenizer.has_chat_template:
         tokenizer.encode(TEXT, chat=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 import traceback
@@ -18,7 +17,6 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from explorer.engine.errors import BadInput, no_panic
 from explorer.engine.model_files import unusable_files
 from explorer.engine.text import (
-    byte_pairs,
     chat_parts,
     sentencepiece_file,
     template_limits,
@@ -29,7 +27,6 @@ from explorer.engine.text.tokenizer_backends import FastSplitter, PythonSplitter
 from explorer.trace.chat import ChatParts
 from explorer.trace.step import Origin, Token
 
-_LONG_CHARS = 4096  # below this the tokenizer itself answers within a key press
 _LARGEST_BYTES = 128 * 1024 * 1024  # the widest vocabularies take 35 MB as tokenizer.json
 _LONGEST_SETTINGS = 32 * 1024 * 1024
 _SETTINGS = (
@@ -68,8 +65,6 @@ class Tokenizer:
         self.assumption = assumption  # one sentence about what the files leave open
         self._vocabulary = splitter.vocabulary
         self._lock = threading.Lock()
-        self._fast: byte_pairs.BytePairs | None = None
-        self._fast_tried = False
         self._before, self._after = self._added_around()
 
     @property
@@ -134,25 +129,6 @@ class Tokenizer:
             parts = chat_parts.of(rendered, text, tokens, self.render)
             return Encoded(tokens, problem, parts)
         return self._encoded(text, self._splitter.ids(text, True, special_as_text))
-
-    def live(self, text: str, chat: bool = False, special_as_text: bool = False) -> Encoded:
-        """`encode` for a text being typed: long ones go through a tiktoken twin, proven equal."""
-        check_text(text)
-        slow = chat or special_as_text or len(text) < _LONG_CHARS
-        fast = None if slow else self.fast()
-        ids = None if fast is None else fast.ids(text)
-        if ids is None:
-            return self.encode(text, chat, special_as_text)
-        return self._encoded(text, [*self._before, *ids, *self._after])
-
-    def fast(self) -> byte_pairs.BytePairs | None:
-        """The same vocabulary through tiktoken; None where that gives other tokens."""
-        with self._lock:
-            if not self._fast_tried and isinstance(self._splitter, FastSplitter):
-                with contextlib.suppress(Exception), no_panic():  # then the tokenizer itself serves
-                    self._fast = byte_pairs.of_backend(self._splitter.backend)
-            self._fast_tried = True
-            return self._fast
 
     def render(self, text: str, opened: bool = True) -> str:
         """One user message as the model's chat template writes it; `opened`: ready to answer."""

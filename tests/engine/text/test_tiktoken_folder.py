@@ -1,24 +1,20 @@
-"""Byte-pair vocabularies: folders that hold only a tiktoken one, and twins of other tokenizers."""
+"""Folders that hold only a tiktoken vocabulary."""
 
 from __future__ import annotations
 
 import base64
 import json
-import random
 from pathlib import Path
 
 import pytest
-import tiktoken
-from tokenizers import Regex, normalizers, pre_tokenizers
-from tokenizers import Tokenizer as Backend
 from transformers.convert_slow_tokenizer import TikTokenConverter
 
 from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import load
-from explorer.engine.text import byte_pairs, tiktoken_folder, token_bytes
+from explorer.engine.text import tiktoken_folder, token_bytes
 from explorer.engine.text.tokenizers import load_tokenizer
 from tests.engine.folders import byte_level, greedy, model
-from tests.engine.texts import TEXTS, raws, sentence_piece, wild_texts
+from tests.engine.texts import TEXTS, raws, wild_texts
 
 
 def ranks() -> dict[bytes, int]:
@@ -56,7 +52,7 @@ def test_a_tiktoken_folder_with_settings(tmp_path: Path) -> None:
     settings = {
         "add_bos_token": True,
         "bos_token": "<|start|>",
-        "pat_str": byte_pairs.GPT2,
+        "pat_str": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
         "chat_template": "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}",
         "added_tokens_decoder": {
             str(size): {"content": "<|start|>"},
@@ -88,57 +84,3 @@ def test_a_cut_tiktoken_vocabulary(tmp_path: Path, share: float) -> None:
 def test_a_sentencepiece_model_is_not_taken_for_tiktoken(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
     assert tiktoken_folder.find_vocabulary(tmp_path) is None
-
-
-def llama3_style() -> Backend:
-    backend = byte_level()
-    described = json.loads(backend.to_str())
-    described["model"]["ignore_merges"] = True
-    backend = Backend.from_str(json.dumps(described))
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(tiktoken_folder.LLAMA3), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    return backend
-
-
-def qwen_style() -> Backend:
-    backend = llama3_style()
-    backend.normalizer = normalizers.NFC()
-    return backend
-
-
-def digits_style() -> Backend:
-    backend = byte_level()
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    )
-    return backend
-
-
-@pytest.mark.parametrize("make", [byte_level, llama3_style, qwen_style, digits_style])
-def test_a_byte_level_tokenizer_has_a_tiktoken_twin(make: object) -> None:
-    backend = make()  # type: ignore[operator]
-    twin = byte_pairs.of_backend(backend)
-    assert twin is not None
-    assert isinstance(twin.encoding, tiktoken.Encoding)
-    draw = random.Random(2)
-    mixed = ["".join(draw.choices("ab 1\n'st.é日<|im_end|>", k=40)) for _ in range(1000)]
-    for text in [*TEXTS, *wild_texts(1000), *mixed]:
-        assert twin.ids(text) == backend.encode(text, add_special_tokens=False).ids, text
-
-
-def test_no_twin_where_it_would_differ() -> None:
-    assert byte_pairs.of_backend(sentence_piece()) is None
-    lower = byte_level()
-    lower.normalizer = normalizers.Lowercase()
-    assert byte_pairs.of_backend(lower) is None
-    prefixed = byte_level()
-    prefixed.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    assert byte_pairs.of_backend(prefixed) is None
-    # The same vocabulary, merged in another order than the ranks say.
-    described = json.loads(byte_level().to_str())
-    described["model"]["merges"].reverse()
-    assert byte_pairs.of_backend(Backend.from_str(json.dumps(described))) is None

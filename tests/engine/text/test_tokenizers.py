@@ -74,7 +74,7 @@ def test_ids_that_the_tokenizer_lacks_have_a_label(tokenizer: Tokenizer) -> None
 
 
 def test_half_a_surrogate_pair_is_refused(tokenizer: Tokenizer) -> None:
-    for ask in (tokenizer.encode, tokenizer.render, tokenizer.live):
+    for ask in (tokenizer.encode, tokenizer.render):
         with pytest.raises(BadInput, match="Character 3 "):
             ask("ab\ud800c")
 
@@ -262,14 +262,6 @@ def test_rubbish_of_200_mb_is_not_even_read(folder: Path) -> None:
 # tiktoken
 
 
-def test_live_tokens_of_a_long_text_are_the_tokenizers_own(tokenizer: Tokenizer) -> None:
-    text = " ".join(TEXTS) * 200
-    assert tokenizer.fast() is not None
-    assert tokenizer.live(text) == tokenizer.encode(text)
-    assert "control token" in tokenizer.live(text + "<|im_end|>").problem
-    assert tokenizer.live("short").tokens == tokenizer.encode("short").tokens
-
-
 @pytest.mark.smollm2
 def test_smollm2_splits_as_the_original() -> None:
     tokenizer = load("smollm2").tokenizer
@@ -277,8 +269,3 @@ def test_smollm2_splits_as_the_original() -> None:
     assert raws(tokenizer, "x\n\n\n7") == [b"x", b"\n\n\n", b"7"]
     assert len(tokenizer.missing_bytes) == 21
     assert "0x13" in tokenizer.encode("a\x13").problem
-    twin = tokenizer.fast()
-    assert twin is not None
-    for text in TEXTS + wild_texts():
-        ids = twin.ids(text)
-        assert ids is None or ids == [t.id for t in tokenizer.encode(text).tokens]
