@@ -291,6 +291,10 @@ class Notices(QWidget):
             self.drift.say(self._drift_words(new.drift) if told and new.drift is not None else "")
         if old is None or old.card is not new.card:
             self.model.say(" ".join(new.card.warnings) if new.card is not None else "")
+        made_by = None if new.trace is None else new.trace.card
+        known = (new.card, None if old is None or old.trace is None else old.trace.card)
+        if made_by is not None and made_by.warnings and not any(made_by is c for c in known):
+            self.model.say(" ".join(made_by.warnings))  # of a saved run
         if old is None or new.branches.let_go != old.branches.let_go:
             self.dropped.say(self._dropped_words(new.branches.let_go))
         self.taken.say(self._taken_words() if new.undo_kind == "batch prompt" else "")

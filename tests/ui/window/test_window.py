@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 
 from explorer.session.saving.recovery import Found, UnsavedSession
 from explorer.trace.card import Check, SelfCheck
+from explorer.trace.files import dxt
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import messages as m
 from explorer.ui.files.session_files import SessionFiles
@@ -32,6 +33,7 @@ from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.look import apply_theme
 from explorer.ui.look.theme import unit
 from explorer.ui.settings.settings import Settings
+from tests.trace.runs import made_trace
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 
@@ -88,6 +90,25 @@ def test_what_a_model_warns_of_is_said_when_it_opens_and_can_be_dismissed(
     stage.session.open_model("other")
     stage.answer_load(name="other")
     assert not notice.isVisible()
+
+
+def test_what_a_saved_run_was_made_with_is_said_when_it_opens(
+    stage: WindowStage, tmp_path: Path
+) -> None:
+    stage.loaded().ran(1)
+    trace = made_trace()
+    card = msgspec.structs.replace(trace.card, warnings=("Made with rounded weights.",))
+    dxt.save(replace(trace, card=card), tmp_path / "run.dxt")
+    notice = stage.window.notices.model
+    assert not notice.isVisible()
+    stage.session.open_trace(tmp_path / "run.dxt")
+
+    def is_said() -> bool:
+        stage.drain()
+        return notice.isVisible()
+
+    wait_until(is_said)
+    assert notice.text == "Made with rounded weights."
 
 
 def test_a_lost_engine_is_one_click_from_going_on(stage: WindowStage) -> None:
