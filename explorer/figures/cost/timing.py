@@ -43,16 +43,6 @@ class TimedPass:
     step: Step = field(repr=False, compare=False)
 
     @property
-    def display_ms(self) -> float:
-        """Milliseconds until it was painted; 0 where that was not measured."""
-        return 0.0 if self.lap is None else self.lap.display_ms or 0.0
-
-    @property
-    def whole_ms(self) -> float:
-        """The pass, capture and display: how high its column is."""
-        return self.forward_ms + self.capture_ms + self.display_ms
-
-    @property
     def course(self) -> tuple[float | None, ...]:
         """Pass, capture, picking, handing over and display; None = not measured.
 

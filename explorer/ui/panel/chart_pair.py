@@ -18,7 +18,7 @@ from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page
 
 _BOTH_FROM = (620, 120)  # pixels at a zoom of 1, width and height
-_MORE_FROM = 158  # pixels of height at a zoom of 1
+_MORE_FROM = (158, 176)  # pixels of height at a zoom of 1
 
 
 class ChartPair(QWidget):
@@ -37,8 +37,9 @@ class ChartPair(QWidget):
         self._line = ElidedLabel()
         self._line.setProperty("look", "small")
         self._words = "", ""
-        self._more = ElidedLabel()
-        self._more.setProperty("look", "small")
+        self._more = (ElidedLabel(), ElidedLabel())
+        for part in self._more:
+            part.setProperty("look", "small")
         self._list = self._build_list()
         top = QHBoxLayout()
         top.setSpacing(4)
@@ -52,8 +53,8 @@ class ChartPair(QWidget):
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(1)
         rows.addLayout(top)
-        rows.addWidget(self._line)
-        rows.addWidget(self._more)
+        for part in (self._line, *self._more):
+            rows.addWidget(part)
         rows.addLayout(charts, 1)
         for chart in (first, second):
             chart.hovered.connect(self._read_out)
@@ -93,18 +94,22 @@ class ChartPair(QWidget):
         both = (self.first, self.second)
         return both if self._roomy else both[self._front : self._front + 1]
 
-    def set_words(self, headline: str, line: str = "", more: str = "") -> None:
-        """What the charts say.  Without a line the headline reads out what is under the cursor."""
+    def set_words(self, headline: str, line: str = "", *more: str) -> None:
+        """What the charts say.  Without a line the headline reads out what is under the cursor.
+
+        `more`: up to two further lines, seen where there is room for them.
+        """
         self._words = headline, line
         if self.first.over is None and self.second.over is None:
             self._read_out("")
-        self._more.setText(more)
+        for part, words in zip(self._more, (*more, "", ""), strict=False):
+            part.setText(words)
         self._make_room()
 
     @property
-    def words(self) -> tuple[str, str, str]:
-        """The headline, the line below it, and what else there is to say."""
-        return self._headline.text(), self._line.text(), self._more.text()
+    def words(self) -> tuple[str, ...]:
+        """The headline, the line below it, and two lines of what else there is to say."""
+        return tuple(part.text() for part in (self._headline, self._line, *self._more))
 
     def set_theme(self, theme: Theme) -> None:
         for chart in (self.first, self.second):
@@ -133,7 +138,8 @@ class ChartPair(QWidget):
                 chart.resize(seen[0].size())  # a picture of it is as large
         self._list.setVisible(len(seen) == 1)
         self._line.setVisible(bool(self._words[1]))
-        self._more.setVisible(self.height() >= _MORE_FROM * unit(self) and bool(self._more.text()))
+        for part, least in zip(self._more, _MORE_FROM, strict=True):
+            part.setVisible(self.height() >= least * unit(self) and bool(part.text()))
 
 
 class ChartPairPage(Page):

@@ -117,7 +117,6 @@ def test_a_whole_step_is_its_parts() -> None:
     one = timing.chart(trace([10]), 0, lambda _: lap).passes[0]
     assert one.step_ms == 15
     assert one.course == (10, 0.5, 0, 1.5, 3)
-    assert one.whole_ms == 13.5
 
 
 def test_what_was_not_measured_is_not_known() -> None:

@@ -1,4 +1,4 @@
-"""The timings panel: passes and their parts, whole steps, and what a step costs the window."""
+"""The timings panel: passes and their parts, and what a step costs the window."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
-from explorer.figures.cost.timing import PIECES
+from explorer.figures.cost.timing import PIECES, ms_text
 from explorer.trace.step import Step
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
@@ -20,7 +20,6 @@ from explorer.ui.look.theme import LIGHT
 from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.panel import TimingsPanel
 from explorer.ui.panels.timings.passes_page import PassesPage
-from explorer.ui.panels.timings.steps_page import StepsPage
 from tests.session.scripted import stepped
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
@@ -141,19 +140,26 @@ def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None
     assert page.charts.words[2] == "memory limit 4 ms; decode takes 2.5 times as long"
 
 
+def course(panel: TimingsPanel) -> str:
+    """The line on the whole step looked at."""
+    page = panel.page
+    assert isinstance(page, PassesPage)
+    return page.charts.words[3]
+
+
 def test_a_step_that_was_painted_has_its_display_time(stage: WindowStage) -> None:
     stage.loaded()
     ran(stage, 1)
-    stage.until_settled()
     panel = timings(stage)
-    panel.turn_to(StepsPage)
-    one = rows(panel, "Per step")[0]
+    wait_until(lambda: rows(panel, "Time by token")[0]["display_ms"] != "")
+    one = rows(panel, "Time by token")[0]
+    parts = ("pick_ms", "hand_over_ms", "display_ms", "step_ms")
+    assert all(float(one[name]) >= 0 for name in parts)  # type: ignore[arg-type]
     assert float(one["display_ms"]) > 0  # type: ignore[arg-type]
-    parts = ("pass_ms", "capture_ms", "pick_ms", "hand_over_ms", "display_ms")
-    assert one["step_ms"] != ""
-    assert "from command to display" in words(panel)
-    assert rows(panel, "Parts of the step")[-1] == {"part": "display", "ms": one["display_ms"]}
-    assert all(one[name] != "" for name in parts)
+    told = course(panel)
+    assert told.startswith(f"Whole step {ms_text(float(one['step_ms']))}: pass ")  # type: ignore[arg-type]
+    painted = ms_text(float(one["display_ms"]))  # type: ignore[arg-type]
+    assert f"{told} ms".endswith(f"display {painted}")
 
 
 def test_a_step_from_a_file_says_that_its_display_is_not_known(stage: WindowStage) -> None:
@@ -165,9 +171,8 @@ def test_a_step_from_a_file_says_that_its_display_is_not_known(stage: WindowStag
     copied = replace(trace.steps[0], logits=trace.steps[0].logits.copy())
     stage.session._store.set(trace=replace(trace, steps=(copied,)))
     panel = timings(stage)
-    panel.turn_to(StepsPage)
-    assert rows(panel, "Per step")[0]["display_ms"] == ""
-    assert "did not run in this window" in words(panel)
+    assert rows(panel, "Time by token")[0]["display_ms"] == ""
+    assert "did not run in this window" in course(panel)
 
 
 def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStage) -> None:
@@ -175,10 +180,10 @@ def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStag
     ran(stage, 1)
     panel = timings(stage)
     assert panel._chooser.text() == "Per pass"
-    steps = next(a for a in panel._menu.actions() if a.text() == "Per step")
-    steps.trigger()
-    assert isinstance(panel.page, StepsPage)
-    assert panel._chooser.accessibleName() == "Timings shows: Per step"
+    other = next(a for a in panel._menu.actions() if a.text() == "With and without cache")
+    other.trigger()
+    assert isinstance(panel.page, CacheComparisonPage)
+    assert panel._chooser.accessibleName() == "Timings shows: With and without cache"
     passes = panel.findChild(PassesPage)
     assert passes is not None
     before = drawn(passes.charts.first).series["MLP"][1].tolist()

@@ -10,7 +10,6 @@ from explorer.ui.look.theme import Theme
 from explorer.ui.panel.paged_panel import PagedPanel
 from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.passes_page import PassesPage
-from explorer.ui.panels.timings.steps_page import StepsPage
 
 
 class TimingsPanel(PagedPanel):
@@ -25,8 +24,4 @@ class TimingsPanel(PagedPanel):
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
-        self.set_pages(
-            PassesPage(session, theme),
-            StepsPage(session, theme),
-            CacheComparisonPage(session, theme),
-        )
+        self.set_pages(PassesPage(session, theme), CacheComparisonPage(session, theme))

@@ -49,7 +49,8 @@ class PassesPage(ChartPairPage):
         self.set_charts(ChartPair(passes, layers, names, tip))
 
     def needs(self, old: State, new: State) -> bool:
-        return super().needs(old, new) or old.floor is not new.floor
+        painted = old.painted != new.painted or (old.busy and not new.busy)
+        return super().needs(old, new) or old.floor is not new.floor or painted
 
     def show_state(self, new: State) -> str | None:
         index = new.step_index
@@ -64,7 +65,10 @@ class PassesPage(ChartPairPage):
         self._passes.set_columns(_pass_columns(figure, new.floor, legend), selected=index)
         self._layers.set_columns(_layer_columns(figure, phase, legend))
         self.charts.set_words(
-            words.speed(figure), words.positions(figure), words.bound(figure, new.floor)
+            words.speed(figure),
+            words.positions(figure),
+            words.bound(figure, new.floor),
+            words.course(figure.passes[index]),
         )
         return None
 
@@ -102,14 +106,14 @@ class PassesPage(ChartPairPage):
         assert self._figure is not None
         yield (
             *("step", "phase", "positions", "forward_ms", "capture_ms", "warm_up"),
-            *("rebuilt_tokens", "pick_ms", "display_ms"),
+            *("rebuilt_tokens", "pick_ms", "hand_over_ms", "display_ms", "step_ms"),
             *(f"{name.replace(' ', '_')}_ms" for name in PIECES),
         )
         for p in self._figure.passes:
-            display = "" if p.lap is None or p.lap.display_ms is None else p.lap.display_ms
+            after = ("" if ms is None else ms for ms in (*p.course[2:], p.step_ms))
             yield (
                 *(p.index, p.phase, p.positions, p.forward_ms, p.capture_ms, p.warm_up),
-                *(p.rebuilt_tokens, p.pick_ms, display),
+                *(p.rebuilt_tokens, *after),
                 *p.pieces,
             )
 

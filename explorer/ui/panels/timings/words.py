@@ -26,6 +26,15 @@ PHASE_WORDS = {
 ATTENTION, MLP, OTHER = 1.0, 0.62, 0.32  # strength of a phase's colour
 
 
+COURSE_WORDS = (
+    QT_TRANSLATE_NOOP("timings", "pass"),
+    QT_TRANSLATE_NOOP("timings", "capture"),
+    QT_TRANSLATE_NOOP("timings", "sampling"),
+    QT_TRANSLATE_NOOP("timings", "transfer"),
+    QT_TRANSLATE_NOOP("timings", "display"),
+)
+
+
 def tr(text: str) -> str:
     return QCoreApplication.translate("timings", text)
 
@@ -76,7 +85,7 @@ def one_pass(one: TimedPass) -> str:
             one.index + 1, tr(PHASE_WORDS[one.phase]), _read(one.positions), ms_text(one.forward_ms)
         ),
         pieces(one),
-        tr("recording queries and keys: {0} extra").format(ms_text(one.capture_ms)),
+        course(one),
     ]
     if one.warm_up:
         lines.append(
@@ -85,6 +94,21 @@ def one_pass(one: TimedPass) -> str:
     if one.rebuilt_tokens:
         lines.append(tr("The cache was rebuilt first ({0} positions).").format(one.rebuilt_tokens))
     return "\n".join(filter(None, lines))
+
+
+def course(one: TimedPass) -> str:
+    """The whole step on the window's clock, part by part; why what is missing is not known."""
+    pairs = zip(COURSE_WORDS, one.course, strict=True)
+    parts = ", ".join(
+        f"{tr(name)} {ms_text(ms).removesuffix(' ms')}" for name, ms in pairs if ms is not None
+    )
+    if one.step_ms is not None:
+        return tr("Whole step {0}: {1}").format(ms_text(one.step_ms), parts)
+    if one.lap is None:
+        text = tr("Whole step in ms: {0}; display not measured (it did not run in this window)")
+    else:
+        text = tr("Whole step in ms: {0}; display not measured (the next token came first)")
+    return text.format(parts)
 
 
 def _read(count: int) -> str:
