@@ -132,15 +132,6 @@ def require_possible(asked: BatchRequest | RunRequest | Sampling) -> None:
         raise CommandError(f"This value is not allowed: {error}.") from error
 
 
-def _require(facts: dict[str, Any], kind: type | None) -> None:
-    if kind is None:
-        return
-    try:
-        msgspec.convert(facts, kind)
-    except msgspec.ValidationError as error:
-        raise CommandError(f"The engine's answers could not be read: {error}.") from error
-
-
 class ProgressLine:
     """One line on stderr that overwrites itself; silent unless stderr is a terminal."""
 

@@ -17,7 +17,7 @@ from explorer.engine.dispatcher import Dispatcher
 from explorer.engine.errors import EngineError
 from explorer.engine.machine import memory_limit, parent_watch
 from explorer.trace.wire import framing, messages
-from explorer.trace.wire.messages import AnyRequest, Event
+from explorer.trace.wire.messages import Event
 
 _log = logging.getLogger(__name__)
 _VERSIONED = ("torch", "transformers", "tokenizers", "tiktoken", "safetensors", "numpy")
@@ -30,39 +30,6 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     return found
-
-
-class LocalEngine:
-    """The same engine in this process, on a thread of its own: for tests and scripts."""
-
-    def __init__(self) -> None:
-        self._dispatcher: Dispatcher | None = None
-        self._thread: threading.Thread | None = None
-
-    def start(self, on_event: Callable[[Event], None]) -> None:
-        """Begin; the first event is Hello."""
-        dispatcher = self._dispatcher = Dispatcher(on_event)
-        on_event(messages.Hello(versions=versions()))
-        self._thread = threading.Thread(target=dispatcher.run, name="engine", daemon=True)
-        self._thread.start()
-
-    def send(self, request: AnyRequest) -> None:
-        """Hand over a request without waiting."""
-        if self._dispatcher is not None:
-            self._dispatcher.accept(request)
-
-    def close(self) -> None:
-        """Stop what runs and wait for the thread."""
-        if self._dispatcher is not None and self._thread is not None:
-            self._dispatcher.accept(messages.Quit())
-            self._thread.join()
-            self._dispatcher.join()
-        self._dispatcher = self._thread = None
-
-    @property
-    def alive(self) -> bool:
-        """True between start and close."""
-        return self._thread is not None and self._thread.is_alive()
 
 
 def main() -> NoReturn:

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from explorer.cli import client
-from explorer.engine.serve import LocalEngine
 from explorer.session.connection.remote import EngineProcess
 from tests.cli.conftest import Done
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 
 Command = Callable[..., Done]
 ROOT = Path(__file__).parents[2]

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from explorer.cli import client
-from explorer.engine.serve import LocalEngine
 from tests.cli.conftest import Done
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 from tests.engine.text.test_tiktoken_folder import write_ranks
 
 Command = Callable[..., Done]

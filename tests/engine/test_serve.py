@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from explorer.engine.serve import LocalEngine
 from explorer.trace.found_models import Library, Recipe
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import framing, messages
 from explorer.trace.wire.messages import AnyRequest, Event
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 
 PROMPT = "the cat sat on the mat"
 ENDS = (messages.Finished, messages.Failed, messages.Loaded, messages.Facts, messages.Tokens)

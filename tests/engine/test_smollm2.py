@@ -12,11 +12,11 @@ from explorer.engine.experiments import prefix
 from explorer.engine.loading import loading
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selfcheck, selftest
-from explorer.engine.serve import LocalEngine
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
+from tests.engine.local_engine import LocalEngine
 
 pytestmark = pytest.mark.smollm2
 

@@ -11,13 +11,13 @@ import pytest
 
 from explorer import places
 from explorer import sampling as chain
-from explorer.engine.serve import LocalEngine
 from explorer.figures.text import tokens
 from explorer.session.branches import Branches
 from explorer.trace.files import dxt
 from explorer.trace.request import Sampling, Stops
 from explorer.trace.trace import Trace
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 from tests.session.connection.test_real_engine import Running
 
 REAL = sorted(places.models_folder().glob("smollm2/*.gguf"))  # before tests get their own home

@@ -16,9 +16,6 @@ from explorer.figures.attention.mask_pair import Side
 Figure = Literal[
     "head", "sinkless", "mean_heads", "max_heads", "mean_layers", "max_layers", "rollout"
 ]
-FIGURES: tuple[Figure, ...] = (
-    "head", "sinkless", "mean_heads", "max_heads", "mean_layers", "max_layers", "rollout"
-)  # fmt: skip
 ALL_LAYERS: frozenset[Figure] = frozenset({"mean_layers", "max_layers"})
 
 

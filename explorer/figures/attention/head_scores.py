@@ -30,7 +30,6 @@ from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
 Kind = Literal["first", "previous", "induction", "entropy"]
-KINDS: tuple[Kind, ...] = ("first", "previous", "induction", "entropy")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

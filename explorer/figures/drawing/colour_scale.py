@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 
 Scale = Literal["fixed", "max", "row", "log"]
-SCALES: tuple[Scale, ...] = ("fixed", "max", "row", "log")
 DECADES = 5
 FLOOR = 10.0**-DECADES  # the logarithmic scale shows this and less as nothing
 

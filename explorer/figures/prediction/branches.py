@@ -27,15 +27,6 @@ class BranchPair:
     first: tuple[Cost, ...]  # after the fork
     second: tuple[Cost, ...]
 
-    @property
-    def first_nats(self) -> float:
-        """Surprisal of everything after the fork, in nats."""
-        return sum(cost.nats for cost in self.first)
-
-    @property
-    def second_nats(self) -> float:
-        return sum(cost.nats for cost in self.second)
-
 
 def costs(trace: Trace, start: int = 0) -> tuple[Cost, ...]:
     """The tokens chosen from `start` on."""

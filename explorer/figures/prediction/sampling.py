@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -175,8 +174,3 @@ def moved(order: Sequence[Link], link: Link, by: int) -> tuple[Link, ...]:
 def is_default(order: Sequence[Link]) -> bool:
     """True if this is transformers' order."""
     return tuple(order) == ORDER
-
-
-def removed(found: Sequence[Stage]) -> tuple[int, ...]:
-    """Tokens that each stage took out; 0 for the first."""
-    return (0, *(before.kept - after.kept for before, after in pairwise(found)))

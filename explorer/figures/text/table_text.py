@@ -6,7 +6,6 @@ The first row of a table is its header; an empty row parts two blocks.
 from __future__ import annotations
 
 import csv
-import io
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from html import escape
@@ -22,13 +21,6 @@ _ROWS_AT_ONCE, _CELLS = 2000, 300_000  # of a table that is copied in every form
 def write(rows: Iterable[Sequence[object]], out: TextIO, form: Form = "csv") -> Generator[int]:
     """Write a table, figures in full precision; how many rows are written, row by row."""
     return _write_html(rows, out) if form == "html" else _write_plain(rows, out, form)
-
-
-def text(rows: Iterable[Sequence[object]], form: Form = "csv") -> str:
-    """A whole table as text."""
-    out = io.StringIO(newline="")
-    write_all(rows, out, form)
-    return out.getvalue()
 
 
 def write_all(rows: Iterable[Sequence[object]], out: TextIO, form: Form = "csv") -> None:

@@ -20,7 +20,3 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     def floor_ms(self) -> float:
         """Milliseconds to read the weights of one token once."""
         return 1e3 * self.step_bytes / self.bytes_per_second
-
-    def floor_with_cache_ms(self, cache_bytes: int) -> float:
-        """The same with the keys and values that the step reads."""
-        return 1e3 * (self.step_bytes + cache_bytes) / self.bytes_per_second

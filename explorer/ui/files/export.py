@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -148,11 +147,6 @@ def writing(view: View, title: str, path: Path, kind: Kind, caption: str = "") -
         return _put(path, lambda file: _npy(array(), file))
     image = picture(view.widget, caption=caption)
     return _put(path, lambda file: _whole(file.write(png(image))))
-
-
-def write_view(view: View, title: str, path: Path, kind: Kind) -> None:
-    """Save a view to a file at once.  OSError if it can't be written."""
-    deque(writing(view, title, path, kind), maxlen=0)
 
 
 def _put(path: Path, write: Callable[[BinaryIO], Iterator[int]]) -> Generator[int]:

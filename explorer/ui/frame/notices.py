@@ -30,7 +30,6 @@ from explorer.ui.kit.forms import keep_place
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.wording import percent
 
-Act = Callable[[], object] | SignalInstance
 THINNED = 4  # the choice of a thinner record: every fourth layer
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from explorer.cli import client
-from explorer.engine.serve import LocalEngine
 from tests.cli.conftest import Done
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 
 Command = Callable[..., Done]
 PROMPTS = ("the cat sat on the mat and the dog", "one two", "7 8 9")

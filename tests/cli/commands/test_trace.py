@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from explorer.cli import client
-from explorer.engine.serve import LocalEngine
 from explorer.trace.files import dxt
 from tests.cli.conftest import Done
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 
 Command = Callable[..., Done]
 PROMPT = "the cat sat on"

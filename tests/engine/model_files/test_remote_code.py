@@ -13,11 +13,11 @@ import pytest
 from explorer.engine.errors import BadInput, NeedsCode
 from explorer.engine.library import catalog, recipe, stores
 from explorer.engine.loading.loading import load
-from explorer.engine.serve import LocalEngine
 from explorer.trace.request import RunRequest
 from explorer.trace.wire import messages as m
 from tests.engine import own_code
 from tests.engine.folders import greedy, model
+from tests.engine.local_engine import LocalEngine
 
 FILES = ("configuration_own.py", "modeling_own.py", "extra.py")
 

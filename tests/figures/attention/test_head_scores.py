@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
 from explorer.figures.attention import head_scores as figures
-from explorer.figures.attention.head_scores import KINDS, HeadScores, Kind
+from explorer.figures.attention.head_scores import HeadScores, Kind
 from explorer.figures.attention.head_weights import columns_read
 from explorer.figures.attention.map_blocks import blocks
 from explorer.figures.attention.maps import full_map
@@ -39,7 +41,7 @@ def _repeating(run: Run) -> Trace:
     return run.decode(replace(trace, prompt=prompt), 4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 @pytest.mark.parametrize("name", VARIANTS)
 def test_means_are_those_of_the_maps(name: str, kind: Kind) -> None:
     trace = _repeating(VARIANTS[name])
@@ -68,7 +70,7 @@ def test_what_each_query_is_asked_about() -> None:
     assert figures.targets(tokens, 6, "induction").tolist() == [-1, -1, -1, 2, -1, 3]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_growing_is_counting_anew(kind: Kind) -> None:
     trace = _repeating(Run())
     known = _last(trace, 0, kind)

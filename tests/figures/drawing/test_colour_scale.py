@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
 from explorer.figures.attention import difference, maps
 from explorer.figures.attention.atlas import LEVELS
 from explorer.figures.attention.map_blocks import ABSENT, MASKED, READ
-from explorer.figures.drawing.colour_scale import FLOOR, SCALES, Scale, row_tops, scaled
+from explorer.figures.drawing.colour_scale import FLOOR, Scale, row_tops, scaled
 from explorer.ui.canvases.maps.thumbnails import sheet
 
 WEIGHTS = np.array([[0.5, 0, 0], [0.001, 0.002, 0], [0, 0, 0]], np.float32)
@@ -24,7 +26,7 @@ def test_a_factor_of_ten_is_a_fifth_of_the_logarithmic_scale() -> None:
     np.testing.assert_allclose(scaled(weights, "log"), [1, 0.8, 0.4, 0, 0, 0, -0.8], atol=1e-6)
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", get_args(Scale))
 def test_no_scale_mixes_weights_with_what_has_none(scale: Scale) -> None:
     kinds = np.array([[READ, MASKED, ABSENT], [READ, READ, MASKED], [READ] * 3], np.uint8)
     top = 0.5 if scale == "max" else 1.0
@@ -37,7 +39,7 @@ def test_no_scale_mixes_weights_with_what_has_none(scale: Scale) -> None:
     assert signed[0, 0] < difference.MIDDLE
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", get_args(Scale))
 def test_thumbnails_follow_the_same_scale(scale: Scale) -> None:
     levels = np.rint(WEIGHTS * LEVELS).astype(np.uint16)[None, None] + np.uint16(READ)
     found = sheet(levels, (3, 3), (3, 3), scale=scale)

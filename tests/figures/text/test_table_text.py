@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -12,15 +13,22 @@ from explorer.figures.text import table_text
 ROWS = [("text", "p"), ('a "b",\tc', 0.1), ("👩‍🚀\n漢", 1e-300), ("<b>&lt;", 3)]
 
 
+def text(rows: Iterable[Sequence[object]], form: table_text.Form = "csv") -> str:
+    """A whole table as text."""
+    out = io.StringIO(newline="")
+    table_text.write_all(rows, out, form)
+    return out.getvalue()
+
+
 def test_comma_and_tab_separated_text_reads_back() -> None:
     for form, dialect in (("csv", "excel"), ("tab", "excel-tab")):
-        found = table_text.text(ROWS, form)  # type: ignore[arg-type]
+        found = text(ROWS, form)  # type: ignore[arg-type]
         read = list(csv.reader(io.StringIO(found, newline=""), dialect=dialect))
         assert read == [[str(cell) for cell in row] for row in ROWS]
 
 
 def test_html_holds_the_cells_as_text_and_a_header_for_each_block() -> None:
-    found = table_text.text([*ROWS, (), ("second",), (1,)], "html")
+    found = text([*ROWS, (), ("second",), (1,)], "html")
     assert "<th>text</th><th>p</th>" in found
     assert "<td>&lt;b&gt;&amp;lt;</td><td>3</td>" in found
     assert "<th>second</th>" in found
@@ -31,7 +39,7 @@ def test_several_forms_are_written_at_once() -> None:
     outs: dict[table_text.Form, io.StringIO] = {f: io.StringIO() for f in ("tab", "html", "csv")}
     list(table_text.write_forms(iter(ROWS), outs))
     for form, out in outs.items():
-        assert out.getvalue() == table_text.text(ROWS, form)
+        assert out.getvalue() == text(ROWS, form)
 
 
 def test_every_float32_reads_back_as_it_was() -> None:
@@ -43,6 +51,6 @@ def test_every_float32_reads_back_as_it_was() -> None:
 
 def test_a_matrix_is_what_numpy_reads() -> None:
     figures = np.random.default_rng(2).random((5, 3), np.float32)
-    found = table_text.text(table_text.matrix(figures))
+    found = text(table_text.matrix(figures))
     read = np.loadtxt(io.StringIO(found), delimiter=",", dtype=np.float32)
     np.testing.assert_array_equal(read, figures)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer.engine.serve import LocalEngine
 from explorer.session import capture_budget
 from explorer.session.connection.ports import Engine
 from explorer.session.connection.remote import EngineProcess
@@ -19,6 +18,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.trace import Trace
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 
 
 class Running:

@@ -66,7 +66,6 @@ def test_the_bound_is_asked_for_once_a_model_and_shown_for_its_own_trace_only() 
     floor = stage.state.floor
     assert floor is not None
     assert floor.floor_ms == 67.25
-    assert floor.floor_with_cache_ms(8_000_000) == 68.25
     stage.session.open_model("other")
     stage.answer_load(name="other", fingerprint={"config": "other"})
     assert stage.state.traffic is None

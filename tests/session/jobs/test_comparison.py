@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from explorer.engine.serve import LocalEngine
 from explorer.session.session import Session
 from explorer.session.state import State
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 
 
 class Owner:

@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from explorer.engine.serve import LocalEngine
 from explorer.session.state import State
 from explorer.trace.files import dxt
 from tests.engine import folders
+from tests.engine.local_engine import LocalEngine
 from tests.session.connection.test_real_engine import Running, assert_same_run
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import threading
 import xml.etree.ElementTree as xml
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,11 @@ def label(qapp: QApplication) -> QLabel:
     return label
 
 
+def write(view: View, title: str, path: Path, kind: export.Kind) -> None:
+    """Save a view to a file, all of it now."""
+    deque(export.writing(view, title, path, kind), maxlen=0)
+
+
 def test_a_picture_equals_the_screen_at_twice_the_pixels(label: QLabel) -> None:
     picture = export.picture(label)
     assert (picture.width(), picture.height()) == (240, 80)
@@ -52,7 +58,7 @@ def test_an_svg_is_well_formed_and_has_the_size(label: QLabel) -> None:
 def test_a_table_keeps_quotes_emoji_and_full_precision(tmp_path: Path) -> None:
     rows = [("text", "p"), ('a "b", c', 0.1), ("👩‍🚀\n漢", 1e-300), ("", 3)]
     path = tmp_path / "t.csv"
-    export.write_view(View(QLabel(), lambda: rows), "t", path, "csv")
+    write(View(QLabel(), lambda: rows), "t", path, "csv")
     assert path.read_bytes().startswith(b"\xef\xbb\xbf")
     with path.open(encoding="utf-8-sig", newline="") as stream:
         read = list(csv.reader(stream))
@@ -60,7 +66,7 @@ def test_a_table_keeps_quotes_emoji_and_full_precision(tmp_path: Path) -> None:
 
 
 def test_png_is_written_whatever_the_name_ends_in(label: QLabel, tmp_path: Path) -> None:
-    export.write_view(View(label), "t", tmp_path / "picture.odd", "png")
+    write(View(label), "t", tmp_path / "picture.odd", "png")
     assert QImage(str(tmp_path / "picture.odd")).width() == 240
 
 
@@ -68,7 +74,7 @@ def test_what_cannot_be_written_is_an_error(label: QLabel, tmp_path: Path) -> No
     nowhere = tmp_path / "missing" / "x"
     for kind in ("png", "svg", "csv"):
         with pytest.raises(OSError, match=r".+"):
-            export.write_view(View(label, list), "t", nowhere, kind)  # type: ignore[arg-type]
+            write(View(label, list), "t", nowhere, kind)  # type: ignore[arg-type]
 
 
 def _panel() -> Labels:
@@ -204,7 +210,7 @@ def test_a_failed_save_is_one_sentence(
 def test_an_array_is_saved_under_the_name_that_was_given(label: QLabel, tmp_path: Path) -> None:
     figures = np.array([[0.25, np.nan], [0.75, 1.0]], np.float32)
     path = tmp_path / "map.npy"
-    export.write_view(View(label, array=lambda: lambda: figures), "map", path, "npy")
+    write(View(label, array=lambda: lambda: figures), "map", path, "npy")
     np.testing.assert_array_equal(np.load(path), figures)
     assert np.load(path).dtype == np.float32
 
