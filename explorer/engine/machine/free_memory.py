@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from explorer.engine.errors import BadInput
 from explorer.engine.model_files.model_shape import Shape
@@ -79,20 +78,9 @@ def available_bytes(device: str = "cpu") -> int | None:
         import torch
 
         return int(torch.cuda.mem_get_info(torch.device(device))[0])
-    with suppress(OSError, ValueError, subprocess.SubprocessError, AttributeError):
-        if sys.platform == "win32":
-            return _windows()
-        if sys.platform == "darwin":
-            return _mac()
-        return min([_linux(), *_control_group()])
+    with suppress(OSError, psutil.Error):
+        return min([psutil.virtual_memory().available, *_control_group()])
     return None
-
-
-def _linux() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise ValueError("no MemAvailable in /proc/meminfo")
 
 
 def _control_group() -> list[int]:
@@ -118,34 +106,6 @@ def _cached(limit: Path) -> int:
             if line.startswith(("inactive_file ", "total_inactive_file ")):
                 return int(line.split()[1])
     return 0
-
-
-def _mac() -> int:
-    told = subprocess.run(
-        ["/usr/bin/vm_stat"], capture_output=True, text=True, timeout=5, check=True
-    )
-    lines = told.stdout.splitlines()
-    page = int(lines[0].split("page size of")[1].split()[0])
-    counted = ("Pages free", "Pages inactive", "Pages speculative", "Pages purgeable")
-    return page * sum(
-        int(line.split(":")[1].strip(" .")) for line in lines[1:] if line.startswith(counted)
-    )
-
-
-def _windows() -> int:
-    class MemoryStatus(ctypes.Structure):
-        _fields_ = (
-            ("length", ctypes.c_ulong),
-            ("load", ctypes.c_ulong),
-            ("total", ctypes.c_ulonglong),
-            ("available", ctypes.c_ulonglong),
-            ("rest", ctypes.c_ulonglong * 5),
-        )
-
-    status = MemoryStatus(length=ctypes.sizeof(MemoryStatus))
-    if not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):  # type: ignore[attr-defined]
-        raise OSError("GlobalMemoryStatusEx failed")
-    return int(status.available)
 
 
 def _gb(count: int) -> str:

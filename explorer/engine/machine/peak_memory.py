@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+
+import psutil
 
 T = TypeVar("T")
 _SELF = Path("/proc/self")
@@ -26,8 +27,8 @@ def peak_of(work: Callable[[], T]) -> tuple[T, int | None]:
 
 def give_back() -> None:
     """Hand what is free to the system; the C library keeps it otherwise.  Milliseconds."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    with contextlib.suppress(OSError, AttributeError):  # not every C library can
+        psutil.heap_trim()
 
 
 def _reset() -> int | None:
