@@ -377,9 +377,10 @@ class Notices(QWidget):
             text = self.tr("This run is of {0}, but {1} is open. Press Step to open {0} and go on.")
             return text.format(trace.card.name, card.name)
         text = self.tr(
-            "This run was made in {0}; {1} is open in {2}. Press Step to reopen it and go on."
+            "This run was made in {0} on {1}; {2} is open in {3} on {4}. Press Step to reopen it "
+            "and go on."
         )
-        return text.format(request.dtype, card.name, card.dtype)
+        return text.format(request.dtype, request.device, card.name, card.dtype, card.device)
 
     def _drift_words(self, drift: Drift) -> str:
         """What was found, how large it is, and what holds."""

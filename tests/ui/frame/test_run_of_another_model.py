@@ -99,7 +99,7 @@ def test_a_run_of_the_same_model_with_another_dtype(stage: WindowStage, tmp_path
     stage.loaded()
     opened(stage, tmp_path, of_model("tiny", dtype="bfloat16"))
     assert stage.window.notices.stale.text == (
-        "This run was made in bfloat16, mode exact; tiny is open in float32, mode exact. Press "
+        "This run was made in bfloat16 on cpu; tiny is open in float32 on cpu. Press "
         "Step to reopen it and go on."
     )
     assert "is open" not in stage.window.windowTitle()
