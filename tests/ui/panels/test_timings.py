@@ -136,7 +136,7 @@ def test_the_memory_bound_is_a_line_once_it_is_known(stage: WindowStage) -> None
     assert words.endswith("memory 4 ms")
     x, y = drawn(page.charts.first).series[words]
     assert y.tolist() == [4, 4]
-    assert x[0] < 0 < 5 < x[1]
+    assert x[0] < 1 < 6 < x[1]  # token 1 to token 6
     assert page.charts.words[2] == "memory limit 4 ms; decode takes 2.5 times as long"
 
 
