@@ -88,6 +88,36 @@ def progress_percent(share: float) -> str:
     return f"{min(int(100 * share), 100)} %"
 
 
+def bytes_text(count: int) -> str:
+    """Bytes in full and, from 1 KiB on, in the nearest binary unit: "552,960 bytes (540 KiB)"."""
+    whole = f"{count:,} {'byte' if count == 1 else 'bytes'}"
+    return whole if count < 1024 else f"{whole} ({short_bytes(count)})"
+
+
+def short_bytes(count: float) -> str:
+    """Bytes in the nearest binary unit, three significant digits: "540 KiB"."""
+    value = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1000 or unit == "GiB":
+            break
+        value /= 1024
+    return f"{value:,.0f} {unit}" if value >= 100 or unit == "bytes" else f"{value:.3g} {unit}"
+
+
+def ms_text(ms: float) -> str:
+    """Milliseconds in three significant digits; seconds from ten thousand on."""
+    if ms >= 10_000:
+        return f"{ms / 1000:,.1f} s"
+    return f"{ms:,.0f} ms" if ms >= 100 else f"{ms:.3g} ms"
+
+
+def seconds_text(seconds: float) -> str:
+    """An estimate in round figures: "40 s", "3 min"."""
+    if seconds < 90:
+        return f"{max(1, round(seconds, -1 if seconds >= 20 else 0)):.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
 def _end(share: float) -> str:
     if isnan(share):
         return "not a number"

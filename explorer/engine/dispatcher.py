@@ -8,22 +8,23 @@ chat template is the model's: it may take long, or never return.
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import os
 import queue
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from explorer.engine.errors import BadInput, Cancelled, EngineError, FilesChanged
-from explorer.engine.machine import memory_limit
+from explorer.engine.callbacks import Report, Stop
+from explorer.engine.errors import BadInput, Cancelled, FilesChanged
+from explorer.engine.faults import failure
 from explorer.engine.machine.peak_memory import give_back
 from explorer.engine.side_requests import Question, SideRequests
+from explorer.trace.engine_request import Request
+from explorer.trace.experiments import Experiment, Result
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
@@ -32,17 +33,11 @@ from explorer.trace.wire.messages import AnyRequest, Event
 
 if TYPE_CHECKING:
     from explorer.engine.experiments.batch_cache import ResultCache
+    from explorer.engine.passes.layout import Prompt
     from explorer.engine.passes.runner import Runner
 
 _log = logging.getLogger(__name__)
 LONG_SECONDS = 0.5  # work that took longer may have freed hundreds of megabytes
-Experiment = (
-    messages.DrawMany
-    | messages.SearchSequences
-    | messages.CacheExperiment
-    | messages.ScorePrompt
-    | messages.ReadSlot
-)
 
 
 class Dispatcher:
@@ -109,33 +104,8 @@ class Dispatcher:
                 self._say(messages.Finished(run=run, reason=reason))
         except Cancelled:
             self._say(messages.Finished(run=run, reason="cancelled"))
-        except EngineError as error:
-            bad, code = isinstance(error, BadInput), getattr(error, "files", ())
-            _log.warning("%s %s", error.sentence, error.details)
-            self._say(
-                messages.Failed(
-                    run=run,
-                    sentence=error.sentence,
-                    bad_input=bad,
-                    details=error.details,
-                    own_code=code,
-                    files_changed=isinstance(error, FilesChanged),
-                )
-            )
         except Exception as error:
-            _log.exception("a request failed")
-            if memory_limit.is_reached(error):
-                self._say(messages.Failed(run=run, sentence=memory_limit.SENTENCE, bad_input=True))
-                return
-            sentence = f"The engine hit an unexpected error ({type(error).__name__}): {error}"
-            self._say(
-                messages.Failed(
-                    run=run,
-                    sentence=" ".join(sentence.split())[:300] + ". See the log for details.",
-                    bad_input=False,
-                    details=traceback.format_exc(),
-                )
-            )
+            self._say(failure(run, error))
 
     def _handle(self, request: AnyRequest) -> str | None:
         """Do it; the reason to finish with, or None if an answer of another kind was given."""
@@ -150,11 +120,9 @@ class Dispatcher:
                 return self._recapture(request)
             case messages.CheckTrace():
                 return self._check(request)
-            case messages.PrefixExperiment():
-                self._prefix(request)
             case messages.ListVocabulary():
                 self._list_vocabulary(request.run)
-            case _ if isinstance(request, Experiment):
+            case Experiment():
                 self._experiment(request)
             case messages.RunBatch():
                 self._batch(request)
@@ -230,12 +198,15 @@ class Dispatcher:
         self._say(msgspec.structs.replace(answer, **fields))
 
     def _advance(self, request: messages.Advance) -> str:
+        from explorer.engine.passes.generate import generate
+
         runner = self._loaded()
         asked = request.request
         self._refuse_unfit(runner, asked)
-        if not request.chosen and self._planned(runner, request) and request.ask_first:
+        prompt = runner.prompt(asked)  # laid out here, and handed down
+        if not request.chosen and self._planned(runner, prompt, request) and request.ask_first:
             return "plan"
-        self._say(messages.Prompted(run=request.run, tokens=runner.padded_prompt(asked)))
+        self._say(messages.Prompted(run=request.run, tokens=prompt.tokens))
 
         def sampling() -> Sampling:
             with self._lock:
@@ -246,8 +217,9 @@ class Dispatcher:
             self._say(messages.Stepped(run=request.run, step=step, token=token))
 
         with self._reporting(runner, request.run):
-            return runner.advance(
-                asked,
+            return generate(
+                runner,
+                prompt,
                 request.chosen,
                 request.steps,
                 sampling,
@@ -256,11 +228,11 @@ class Dispatcher:
                 request.stops,
             )
 
-    def _planned(self, runner: Runner, request: messages.Advance) -> bool:
+    def _planned(self, runner: Runner, prompt: Prompt, request: messages.Advance) -> bool:
         """Says what a large run will take; False if it is not large."""
         from explorer.engine.passes.run_cost import plan
 
-        found = plan(runner, request.request)
+        found = plan(runner, prompt)
         if found.large:
             self._say(messages.Planned(run=request.run, plan=found))
         return found.large
@@ -280,30 +252,18 @@ class Dispatcher:
         self._say(messages.Spelled(run=run, vocabulary=Vocabulary.of(tokens)))
 
     def _experiment(self, request: Experiment) -> None:
-        from explorer.engine.experiments import (
-            cache_comparison,
-            prompt_scores,
-            read_position,
-            samples,
-            search,
-        )
+        from explorer.engine.experiments.workers import WORKERS
 
-        def part(facts: dict[str, Any]) -> None:
-            self._say(messages.PartFacts(run=request.run, facts=facts))
+        def part(result: Result) -> None:
+            self._say(messages.PartFacts(run=request.run, facts=msgspec.structs.asdict(result)))
 
-        work: dict[type, Callable[..., dict[str, Any]]] = {
-            messages.DrawMany: functools.partial(samples.draw_many, part=part),
-            messages.SearchSequences: search.search,
-            messages.CacheExperiment: cache_comparison.run,
-            messages.ReadSlot: read_position.read,
-            messages.ScorePrompt: prompt_scores.score_prompt,
-        }
         runner = self._loaded()
         self._refuse_unfit(runner, request.request)
         watch = self._progress(request.run), self._stop(request)
-        facts = work[type(request)](runner, request, *watch)
+        parts = {"part": part} if request.IN_PARTS else {}
+        result = WORKERS[type(request)](runner, request, *watch, **parts)
         self._loaded()
-        self._say(messages.Facts(run=request.run, facts=facts))
+        self._say(messages.Facts(run=request.run, facts=msgspec.structs.asdict(result)))
 
     def _traffic(self, run: int) -> None:
         from explorer.engine.machine.memory_bandwidth import traffic
@@ -311,12 +271,12 @@ class Dispatcher:
         found = traffic(self._loaded().model)
         self._say(messages.Facts(run=run, facts=msgspec.to_builtins(found)))
 
-    def _progress(self, run: int) -> Callable[[str, float | None], None]:
+    def _progress(self, run: int) -> Report:
         return lambda text, fraction: self._say(
             messages.Progress(run=run, text=text, fraction=fraction)
         )
 
-    def _stop(self, request: AnyRequest) -> Callable[[], bool]:
+    def _stop(self, request: Request) -> Stop:
         return lambda: self._cancel_asked(request.run)
 
     def _refuse_unfit(self, runner: Runner, asked: RunRequest) -> None:
@@ -329,11 +289,18 @@ class Dispatcher:
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
 
     def _recapture(self, request: messages.Recapture) -> str:
+        from explorer.engine.passes.generate import one_step
+
         runner = self._loaded()
         layout = runner.layout(request.request, request.chosen)
         with self._reporting(runner, request.run):
-            step = runner.step(
-                request.request, layout, len(request.chosen), Sampling(), self._stop(request)
+            step = one_step(
+                runner,
+                request.request,
+                layout,
+                len(request.chosen),
+                Sampling(),
+                self._stop(request),
             )
         self._loaded()
         token = runner.loaded.tokenizer.token(step.draw.token_id, "generated")
@@ -370,18 +337,6 @@ class Dispatcher:
         result = batch.run(self._loaded(), request.batch, *watch, self._batches)
         self._loaded()
         self._say(messages.Batched(run=request.run, result=result))
-
-    def _prefix(self, request: messages.PrefixExperiment) -> None:
-        from explorer.engine.experiments import prefix
-
-        facts = prefix.experiment(
-            self._loaded(),
-            request.request,
-            request.chosen,
-            lambda: self._cancel_asked(request.run),
-        )
-        self._loaded()
-        self._say(messages.Facts(run=request.run, facts=facts))
 
     def _open(self) -> Runner:
         if self._runner is None:

@@ -1,35 +1,22 @@
-"""Progress of loading: what transformers would print as bars goes to whoever watches."""
+"""Report of loading: what transformers would print as bars goes to whoever watches."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import transformers.utils.logging as library_log
 
+from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import Cancelled
 
-Progress = Callable[[str, float | None], None]
 _hooks = threading.Lock()  # transformers has one progress hook for the whole process
 
 
-def nobody(text: str, fraction: float | None) -> None:
-    """Progress that nobody watches."""
-
-
-def nothing() -> None:
-    """What nobody asks to be done."""
-
-
-def never() -> bool:
-    """A load that nobody cancels."""
-    return False
-
-
 @contextmanager
-def library_bars(progress: Progress, cancelled: Callable[[], bool]) -> Iterator[None]:
+def library_bars(progress: Report, cancelled: Stop) -> Iterator[None]:
     """Send transformers' progress bars to `progress`; nothing is printed.
 
     Between two tensors Cancelled is raised if `cancelled` turned true.
@@ -53,7 +40,7 @@ class _Bar:
     """What transformers needs of a tqdm bar."""
 
     def __init__(
-        self, items: Any, kwargs: dict[str, Any], progress: Progress, cancelled: Callable[[], bool]
+        self, items: Any, kwargs: dict[str, Any], progress: Report, cancelled: Stop
     ) -> None:
         self._items = items
         self._total = kwargs.get("total") or (len(items) if hasattr(items, "__len__") else 0)

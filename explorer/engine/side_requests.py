@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput
 from explorer.engine.library import hub_process
 from explorer.trace.wire import messages
 from explorer.trace.wire.messages import AnyRequest
 
-Progress = Callable[[str, float | None], None]
 Errand = messages.SearchHub | messages.LookOnHub | messages.Download
 Question = messages.Inspect | messages.FindModels | Errand
 LEAVE_SECONDS = 10.0  # at most; a tokenizer may never return
@@ -59,9 +59,7 @@ class SideRequests:
         for thread in self._threads:
             thread.join(LEAVE_SECONDS)
 
-    def facts(
-        self, request: Question, progress: Progress, cancelled: Callable[[], bool]
-    ) -> dict[str, Any]:
+    def facts(self, request: Question, progress: Report, cancelled: Stop) -> dict[str, Any]:
         """What was asked for; BadInput with a next step if it can't be had."""
         if isinstance(request, Errand):
             kind, form = _ERRANDS[type(request)], getattr(request, "form", "")

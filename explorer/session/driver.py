@@ -41,13 +41,7 @@ CANCELLED: dict[str, str] = {
     "recapture": "Cancelled: the attention of this token was not recomputed.",
     "check": "Cancelled: the self-check did not finish.",
     "compare": "Cancelled: the comparison was not computed.",
-    "prefix": "Cancelled: the test did not finish.",
     "batch": "Cancelled: the batch did not finish.",
-    "draws": "Cancelled. The samples so far are kept.",
-    "search": "Cancelled: the search did not finish.",
-    "cache runs": "Cancelled: the cache comparison did not finish.",
-    "slot": "Cancelled: the values were not read.",
-    "scores": "Cancelled: the prompt was not scored.",
     "proof": "Cancelled: the last token was not recomputed, and nothing was run.",
 }
 RUN_KEPT = "Your run is still here."
@@ -345,7 +339,7 @@ class Driver:
         """End the run, keeping its finished steps."""
         self._after_load = self._act_after = None
         kind, reading = self._lease.job.kind if self._lease.job else "", self.reading is not None
-        if kind in ("advance", "proof", "draws", "search", "cache runs", "scores"):
+        if kind in ("advance", "proof", "experiment"):
             self.cancel()
         if kind == "advance" and not reading:
             self.background.check()
@@ -366,7 +360,7 @@ class Driver:
         self.cancel()
         if job is None or reading:  # that has its own words
             return
-        words = CANCELLED[job.kind]
+        words = job.experiment.CANCELLED if job.experiment else CANCELLED[job.kind]
         if job.kind == "load":
             name = self._fall_back(job, reopen=job.held and not job.keep)
             words = f"{words} {name} is still open." if name and self._lease.job else words
@@ -442,16 +436,13 @@ class Driver:
                 self._on_stepped(event, job)
             case m.Checked():
                 self.background.on_checked(event)
-            case m.Facts() if job.kind == "prefix":
-                self.background.on_prefix(event, job)
-            case m.Facts() if job.kind == "scores":
+            case m.Facts() if job.experiment is not None:
                 self.experiments.answered(event, job)
                 self.background.go_on()
-                self.background.check()
-            case m.Facts() if job.kind in ("draws", "search", "cache runs", "slot"):
+                if not job.asked:  # it had taken the turn of what else nobody asked for
+                    self.background.check()
+            case m.PartFacts() if job.experiment is not None:
                 self.experiments.answered(event, job)
-            case m.PartFacts() if job.kind == "draws":
-                self.experiments.answered_in_part(event, job)
             case m.Batched():
                 self.batches.answered(event)
             case m.Finished():

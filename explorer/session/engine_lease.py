@@ -14,6 +14,7 @@ from explorer.session.store import Store
 from explorer.session.undo_history import UndoEntry
 from explorer.trace.card import ModelCard
 from explorer.trace.cost.run_cost import Plan
+from explorer.trace.experiments import Experiment
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
@@ -30,13 +31,8 @@ class Job:
         "recapture",
         "check",
         "compare",
-        "prefix",
         "batch",
-        "draws",
-        "search",
-        "cache runs",
-        "slot",
-        "scores",
+        "experiment",
         "proof",
     ]
     run: int
@@ -53,8 +49,10 @@ class Job:
     queued: int = 0  # advance: steps wished for meanwhile
     step: int = 0  # recapture, compare: index of the step
     plan: Plan | None = None  # advance: what a large run will take
-    asked: bool = False  # check: wished for by the user, not started by itself
-    sampling: Sampling = field(default_factory=Sampling)  # draws: the settings they are drawn with
+    asked: bool = False  # check, experiment: wished for by the user, not started by itself
+    experiment: type[Experiment] | None = None
+    chosen: tuple[int, ...] = ()  # experiment: tokens that stand before it
+    sampling: Sampling = field(default_factory=Sampling)  # experiment: the settings of then
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from explorer.session.store import Store
 from explorer.session.undo_history import History
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
+from explorer.trace.experiments import Experiment
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import Sampling, Stops
 
@@ -329,10 +331,6 @@ class Session:
         if on and self.state.step_index is not None:
             self._driver.background.look_at(self.state.step_index)
 
-    def measure_prefix(self) -> None:
-        """Drop the last token, masked and unmasked, and see what moves: `state.prefix`."""
-        self._driver.proof.first(self._driver.background.measure_prefix)
-
     # -- branches and experiments
 
     def show_branch(self, number: int, steps: int | None = None, select: int | None = None) -> None:
@@ -368,29 +366,16 @@ class Session:
         if branches.get(number) is not None and number != branches.current:
             self._edits.make("forget", {"forgotten": self.state.forgotten | {number}})
 
-    def draw_many(self, count: int, length: int) -> None:
-        """Continue the prefix of the step on screen `count` times: `state.draws`."""
-        self._driver.stop()
-        self._driver.proof.first(lambda: self._driver.experiments.draw_many(count, length))
+    def measure(self, kind: type[Experiment], quiet: bool = False, **settings: Any) -> None:
+        """Run an experiment on the step on screen, for `state.measured_of` its result.
 
-    def score_prompt(self) -> None:
-        """Score the prompt on screen, token by token: `state.scores`."""
-        self._driver.proof.first(self._driver.experiments.score_prompt, quiet=True)
-
-    def search(self, length: int, width: int, passes: int) -> None:
-        """Look for `length` tokens more probable than greedy's: `state.found`."""
-        self._driver.stop()
-        self._driver.proof.first(lambda: self._driver.experiments.search(length, width, passes))
-
-    def read_slot(self, slot: int) -> None:
-        """Keys and values of one position of the step on screen: `state.slot_read`."""
-        self._driver.stop()
-        self._driver.proof.first(lambda: self._driver.experiments.read_slot(slot))
-
-    def measure_cache(self, tokens: int = 20) -> None:
-        """The same generation with the cache and without: `state.cache_runs`."""
-        self._driver.stop()
-        self._driver.proof.first(lambda: self._driver.experiments.cache_runs(tokens))
+        `settings` are fields of `kind`.  `quiet`: the program wants it, so nothing gives way to it
+        but what else nobody asked for, and no error is told.
+        """
+        if not quiet:
+            self._driver.stop()
+        run = partial(self._driver.experiments.run, kind, settings, quiet)
+        self._driver.proof.first(run, quiet=quiet)
 
     # -- undo
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from explorer.trace.chat import ChatParts
 from explorer.trace.comparison import Comparison, made_for
 from explorer.trace.cost.memory_bandwidth import Traffic
 from explorer.trace.cost.run_cost import Plan
+from explorer.trace.experiments import Experiment, R, Result
 from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.fingerprint import same_weights
@@ -49,7 +50,7 @@ class Status:
     activity: Activity = "starting"
     text: str = ""
     fraction: float | None = None
-    experiment: str = ""  # which one is under way: the kind of its job
+    experiment: type[Experiment] | None = None  # the one under way
 
 
 @dataclass(frozen=True)
@@ -91,40 +92,27 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
-    """Figures that the engine worked out for one prefix; `fits` says whether it is on screen."""
+class Measured(Generic[R]):
+    """The result of an experiment on one prefix; `fits` says whether that is on screen."""
 
     request: RunRequest
     chosen: tuple[int, ...]  # tokens chosen before it
     sampling: Sampling
-    facts: dict[str, Any]
+    result: R
     card: ModelCard | None = None  # of the run it was made for; None = any
 
     def fits(self, trace: Trace | None, index: int | None) -> bool:
         """True if step `index` of `trace` stands behind the same prefix, on the same model."""
         return (
-            trace is not None
-            and index is not None
-            and made_for(self.card, trace)
+            index is not None
+            and trace is not None
             and self.request == trace.request
             and self.chosen == trace.chosen_ids[:index]
+            and made_for(self.card, trace)
         )
 
-
-@dataclass(frozen=True, slots=True)
-class CacheRuns:
-    """The same greedy generation both ways, step by step (engine.cache_runs)."""
-
-    request: RunRequest  # its cache setting does not matter
-    same_tokens: bool
-    cached_positions: tuple[int, ...]  # slots run through the model, one entry a step
-    uncached_positions: tuple[int, ...]
-    cached_ms: tuple[float, ...]  # measured
-    uncached_ms: tuple[float, ...]
-    card: ModelCard | None = None  # of the run it was made for; None = any
-
-    def fits(self, trace: Trace | None) -> bool:
-        """True if the trace on screen begins with the same prompt on the same model."""
+    def fits_prompt(self, trace: Trace | None) -> bool:
+        """True if `trace` begins with the same prompt on the same model; the cache may differ."""
         if trace is None or not made_for(self.card, trace):
             return False
         return msgspec.structs.replace(trace.request, cache=self.request.cache) == self.request
@@ -201,14 +189,10 @@ class State:
     prompt_problem: str = ""
     comparing: bool = False  # masked beside unmasked is wished for
     comparison: Comparison | None = None  # the other side of the last step compared
-    prefix: Experiment | None = None  # the last token dropped (engine.prefix)
+    # Results of experiments by their type, the last of each: see `measured_of`.
+    measured: Mapping[type[Result], Measured[Any] | None] = field(default_factory=dict)
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
-    draws: Experiment | None = None  # many draws (engine.draws), all or the first of them
-    found: Experiment | None = None  # the search for a better sequence (engine.search)
     plan: Plan | None = None  # a large run waits for the user's word: go_on or drop_plan
-    scores: Experiment | None = None  # surprisal of the prompt (engine.prompt_scores)
-    slot_read: Experiment | None = None  # keys and values of one position (engine.slot)
-    cache_runs: CacheRuns | None = None  # the same generation with and without a cache
     self_check: SelfCheck = field(default_factory=SelfCheck)
     painted: int = 0  # counts up when the display time of a step becomes known (stopwatch)
     saved: Saved | None = None
@@ -218,6 +202,21 @@ class State:
     can_redo: bool = False
     undo_kind: str = ""  # of act that undo takes back; empty = there is none
     redo_kind: str = ""
+
+    def measured_of(self, kind: type[R]) -> Measured[R] | None:
+        """The last result of this type, whatever it was measured on."""
+        return self.measured.get(kind)
+
+    def result(self, kind: type[R]) -> R | None:
+        """The last result of this type, if it is of the step on screen."""
+        found = self.measured_of(kind)
+        fits = found is not None and found.fits(self.trace, self.step_index)
+        return found.result if found is not None and fits else None
+
+    def result_of_prompt(self, kind: type[R]) -> R | None:
+        """The same of a type that is about the prompt alone."""
+        found = self.measured_of(kind)
+        return found.result if found is not None and found.fits_prompt(self.trace) else None
 
     @property
     def step_index(self) -> int | None:

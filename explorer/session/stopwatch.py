@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.figures.cost.timing import Lap
+from explorer.trace.cost.lap import Lap
 from explorer.trace.step import Step
 
 

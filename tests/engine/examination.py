@@ -16,6 +16,7 @@ import torch
 from explorer.engine.capture import attention_sites
 from explorer.engine.errors import EngineError
 from explorer.engine.passes import masks
+from explorer.engine.passes.generate import forward, generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selftest
 from explorer.trace.request import RunRequest, Sampling
@@ -86,14 +87,14 @@ class Examination:
         """A trace as the window gets it."""
         runner = self.runner
         trace = Trace(
-            request=request, card=runner.loaded.card, prompt=runner.padded_prompt(request)
+            request=request, card=runner.loaded.card, prompt=runner.prompt(request).tokens
         )
 
         def emit(step: Any, token: Any) -> None:
             nonlocal trace
             trace = trace.appended(step, token)
 
-        runner.advance(request, chosen, steps, Sampling, emit)
+        generate(runner, runner.prompt(request), chosen, steps, Sampling, emit)
         return trace
 
     def check(self, words: str, gap: float, limit: float) -> bool:
@@ -204,7 +205,7 @@ def _kernel_outputs(this: Examination, trace: Trace, step: int) -> None:
     """Where the eager copy gives no weights: weights · V against what the kernel gave."""
     ids = _read(trace, step)
     layout = measured_gaps.Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
-    done = this.runner.forward(_request(), layout, 0, None, keep_outputs=True)
+    done = forward(this.runner, _request(), layout, 0, None, keep_outputs=True)
     gaps = measured_gaps.kernel_output(done, layout)
     rows = slice(trace.steps[step].first_slot, len(ids))
     for one in measured_gaps.drawn(done):
@@ -293,7 +294,7 @@ def _opened_maps_are_the_models(this: Examination, opened: Trace) -> None:
 
 def _every_logit(this: Examination, request: RunRequest, ids: tuple[int, ...]) -> np.ndarray:
     layout = measured_gaps.Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
-    return this.runner.forward(request, layout, 0, None, at=range(len(ids))).logits
+    return forward(this.runner, request, layout, 0, None, at=range(len(ids))).logits
 
 
 def _step_back(this: Examination, trace: Trace) -> None:

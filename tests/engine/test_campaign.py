@@ -20,12 +20,13 @@ import gguf as library
 import pytest
 import torch
 
+from explorer.engine.callbacks import never
 from explorer.engine.errors import BadInput
 from explorer.engine.library import catalog, recipe
 from explorer.engine.library.stores import Source
 from explorer.engine.loading.loading import load
+from explorer.engine.passes.generate import one_step
 from explorer.engine.passes.runner import Runner
-from explorer.engine.progress import never
 from explorer.engine.selftest import store
 from explorer.engine.text.tokenizers import Tokenizer, load_tokenizer
 from explorer.trace.request import RunRequest, Sampling
@@ -80,7 +81,7 @@ def open_and_run(path: Path) -> None:
         runner = Runner(loaded)
         store.find(runner, never, again=True)
         request = RunRequest(prompt="the cat")
-        runner.step(request, runner.layout(request, ()), 0, Sampling())
+        one_step(runner, request, runner.layout(request, ()), 0, Sampling())
 
 
 def read_tokenizer(folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from explorer.engine.experiments import prefix
 from explorer.engine.loading import loading
+from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selfcheck, selftest
 from explorer.trace.request import RunRequest, Sampling
@@ -35,7 +36,9 @@ def run(
     runner: Runner, request: RunRequest, steps: int, chosen: tuple[int, ...] = ()
 ) -> list[Step]:
     found: list[Step] = []
-    runner.advance(request, chosen, steps, Sampling, lambda step, _: found.append(step))
+    generate(
+        runner, runner.prompt(request), chosen, steps, Sampling, lambda step, _: found.append(step)
+    )
     return found
 
 
@@ -66,7 +69,7 @@ def test_without_cache_the_same_tokens_and_more_work(runner: Runner) -> None:
 def test_without_mask_every_layer_sees_the_future(runner: Runner) -> None:
     request = RunRequest(prompt=FRANCE.prompt, causal_mask=False)
     steps = run(runner, request, 2)
-    trace = Trace(request=request, card=runner.loaded.card, prompt=runner.padded_prompt(request))
+    trace = Trace(request=request, card=runner.loaded.card, prompt=runner.prompt(request).tokens)
     for step in steps:
         trace = trace.appended(step, step.top[0])
     assert [s.phase for s in steps] == ["prefill", "recompute"]

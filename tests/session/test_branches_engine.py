@@ -11,6 +11,7 @@ import pytest
 
 from explorer import places
 from explorer import sampling as chain
+from explorer.engine.passes.generate import logits_after
 from explorer.figures.text import tokens
 from explorer.session.branches import Branches
 from explorer.trace.files import dxt
@@ -83,7 +84,7 @@ def require_thirty_nodes(running: Running) -> None:
         assert trace.weights(step, 0, 0).sum(axis=-1) == pytest.approx(1, abs=1e-4)
         request = trace.request
         runner.cache.drop()
-        fresh = runner.logits_after(request, path[:-1])
+        fresh = logits_after(runner, request, path[:-1])
         np.testing.assert_allclose(trace.steps[step].logits, fresh, atol=1e-4, rtol=0)
     assert 0 < running.state.branches.bytes < 30 * 1_000_000
 

@@ -11,17 +11,19 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, BinaryIO
 
 import torch
 from transformers import DynamicCache
 
+from explorer.engine.callbacks import Report, Stop
 from explorer.engine.capture.capture import set_attention
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.machine.memory_bandwidth import bytes_per_second, processor, step_bytes
 from explorer.engine.machine.peak_memory import peak_of
+from explorer.engine.passes.generate import one_step
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.trace.request import RunRequest, Sampling
@@ -32,14 +34,12 @@ LENGTHS = (128, 512, 1024, 2048)
 REPEATS = {128: 7, 2048: 3}  # the others: 5; a pair at 2,048 tokens takes a minute with eager
 EAGER_FROM = 1024  # eager maps are compared where they start to hurt
 DECODE_TOKENS, DECODE_ROUNDS = 8, 9
-Progress = Callable[[str, float | None], None]
-Stop = Callable[[], bool]
 
 
 class ModelBench:
     """One loaded model under the clock."""
 
-    def __init__(self, runner: Runner, progress: Progress, stop: Stop) -> None:
+    def __init__(self, runner: Runner, progress: Report, stop: Stop) -> None:
         self.runner, self.model = runner, runner.model
         self._progress, self._stop = progress, stop
         self._sink: BinaryIO = io.BytesIO()
@@ -140,7 +140,7 @@ class ModelBench:
         """(seconds until the step is handed over, bytes kept of it)."""
         layout = _alone(ids)
         started = time.perf_counter()
-        step = self.runner.step(RunRequest(), layout, 0, Sampling(), self._stop)
+        step = one_step(self.runner, RunRequest(), layout, 0, Sampling(), self._stop)
         self._send(step)
         return time.perf_counter() - started, _kept_bytes(step)
 
@@ -184,8 +184,8 @@ class ModelBench:
         spent = []
         for index in range(DECODE_TOKENS + 1):
             started = time.perf_counter()
-            step = self.runner.step(
-                RunRequest(), _alone(tuple(context)), index, Sampling(), self._stop
+            step = one_step(
+                self.runner, RunRequest(), _alone(tuple(context)), index, Sampling(), self._stop
             )
             self._send(step)
             context.append(step.draw.token_id)

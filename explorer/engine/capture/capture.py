@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from explorer.engine.callbacks import Stop
 from explorer.engine.capture import probe
 from explorer.engine.capture.records import Proven
 from explorer.engine.errors import EngineError
@@ -38,7 +38,7 @@ class Capture:
         return {"output_attentions": True} if self.route == probe.OWN else {}
 
     def recorder(
-        self, rows: int, cache: Any, cancelled: Callable[[], bool], keep_outputs: bool
+        self, rows: int, cache: Any, cancelled: Stop, keep_outputs: bool
     ) -> probe.Recorder:
         """A recorder for one pass over `rows` slots, before it runs."""
         return probe.Recorder(

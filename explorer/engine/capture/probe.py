@@ -21,6 +21,7 @@ import torch
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from explorer.engine.callbacks import Stop, never
 from explorer.engine.capture.part_clocks import PartClocks, Times
 from explorer.engine.errors import Cancelled
 
@@ -50,7 +51,7 @@ class Call:
 class Recorder:
     """What one forward pass did: attention calls, layer by layer, and the clocks' readings."""
 
-    cancelled: Callable[[], bool] = lambda: False
+    cancelled: Stop = never
     keep_outputs: bool = False
     rows: int = 0  # slots this pass reads
     layers: int = 0  # decoder layers that are watched

@@ -6,11 +6,12 @@ does is measured on the model at hand, never assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.experiments.batch_cache import ResultCache
 from explorer.engine.experiments.batch_decode import Alone, Decoded, Steps
@@ -35,7 +36,6 @@ from explorer.trace.rounding import logit_tolerance
 from explorer.trace.step import Token
 
 TOP = 10
-Progress = Callable[[str, float | None], None]
 Fed = frozenset[Mistake]  # the mistakes that change what is fed: positions, mask
 _RIGHT: Fed = frozenset()
 _VERDICTS: dict[Mistake, Verdict] = {
@@ -49,8 +49,8 @@ _OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 def run(
     runner: Runner,
     request: BatchRequest,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    progress: Report,
+    cancelled: Stop,
     memory: ResultCache | None = None,
 ) -> BatchResult:
     """Everything there is to say of this batch; `memory` is that of earlier ones on this model.

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import DynamicCache
 
-from explorer.engine.errors import Cancelled, EngineError, NoMemory
-from explorer.engine.machine import memory_limit
+from explorer.engine.callbacks import Stop
+from explorer.engine.errors import Cancelled
+from explorer.engine.faults import MODEL_FAULTS, explained
 from explorer.engine.passes.layout import BatchLayout
 from explorer.engine.passes.runner import Runner
 from explorer.trace.batch import Mistake
 
 LOGIT_BYTES = 256 << 20  # logits taken from one pass; more slots are read in further passes
 _ATTENTION = {"full", "sliding", "chunked"}
-_FAULTS = (
-    MemoryError, RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError,
-    AssertionError, NotImplementedError,
-)  # fmt: skip
 
 
 class BatchPass:
     """Feeds batches to the runner's model; its cache and recorder are left alone."""
 
-    def __init__(self, runner: Runner, cancelled: Callable[[], bool]) -> None:
+    def __init__(self, runner: Runner, cancelled: Stop) -> None:
         self.model: Any = runner.model
         self._layers = runner.layers
         self._cancelled = cancelled
-        self._accepted = set(inspect.signature(self.model.forward).parameters)
+        self._accepted = runner.accepted
         self._width = runner.loaded.card.vocab_size
         # A recurrent state can't be told afterwards which slots were padding; and a cache that is
         # not fitted to the model by its config was found to work on single rows only.
@@ -46,7 +42,7 @@ class BatchPass:
             return None
         try:
             return DynamicCache(config=self.model.config)
-        except _FAULTS:
+        except MODEL_FAULTS:
             return None
 
     def logits(
@@ -65,12 +61,8 @@ class BatchPass:
         wanted = [slot - first for slot in slots]
         arguments = self._arguments(layout, wrong, cache, first, wanted)
         with torch.inference_mode(), self._watched():
-            try:
+            with explained("batch", "Use fewer or shorter prompts, or a smaller dtype."):
                 logits = self.model(**arguments).logits
-            except Cancelled:
-                raise
-            except _FAULTS as error:
-                raise _explained(error) from error
             if logits.shape[1] != len(wanted):  # a model without logits_to_keep gives every slot
                 logits = logits[:, wanted]
             numbers: np.ndarray = logits.float().cpu().numpy()
@@ -108,7 +100,7 @@ class BatchPass:
         }
         if "positions" in wrong:
             del arguments["position_ids"]
-        return {name: value for name, value in arguments.items() if name in self._accepted}
+        return self._accepted(arguments)
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
@@ -124,13 +116,3 @@ class BatchPass:
         finally:
             for handle in handles:
                 handle.remove()
-
-
-def _explained(error: Exception) -> EngineError:
-    text = str(error)
-    if memory_limit.is_reached(error):
-        return NoMemory(
-            "Not enough memory for this batch. Use fewer or shorter prompts, or a smaller dtype.",
-            text,
-        )
-    return EngineError("The model could not run this batch. See the log for details.", text)

@@ -6,16 +6,15 @@ Both ways take each step one after the other, so that a busy moment of the machi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
+from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.passes.forward import Stop
+from explorer.engine.passes.generate import next_pass
 from explorer.engine.passes.runner import Runner
+from explorer.trace.experiments import CacheComparison, CacheExperiment, Way
 from explorer.trace.request import RunRequest
-from explorer.trace.wire.messages import CacheExperiment
 
 MOST_TOKENS = 512
 
@@ -23,14 +22,13 @@ MOST_TOKENS = 512
 def run(
     runner: Runner,
     asked: CacheExperiment,
-    progress: Callable[[str, float], None],
-    cancelled: Stop = lambda: False,
-) -> dict[str, Any]:
-    """{prompt, tokens, ids, same_tokens, cached, uncached}; the last two {positions, ms}.
+    progress: Report,
+    cancelled: Stop = never,
+) -> CacheComparison:
+    """Both ways, step by step.  The run's own cache is left as it was.
 
-    `positions` and `ms` have one entry a step: slots run through the model, and the time of the
-    pass.  The run's own cache is left as it was.  BadInput where no cache can be used, or the
-    tokens exceed the context; Cancelled between and within passes.
+    BadInput where no cache can be used, or the tokens exceed the context; Cancelled between and
+    within passes.
     """
     ways = {
         "cached": msgspec.structs.replace(asked.request, cache=True),
@@ -38,30 +36,33 @@ def run(
     }
     _refuse(runner, asked, ways["cached"])
     prompt = len(runner.layout(asked.request, ()).ids)
-    found: dict[str, dict[str, list[float]]] = {w: {"positions": [], "ms": []} for w in ways}
+    positions: dict[str, list[int]] = {way: [] for way in ways}
+    ms: dict[str, list[float]] = {way: [] for way in ways}
     ids: dict[str, list[int]] = {way: [] for way in ways}
     work = sum(prompt + i for i in range(asked.tokens)) + prompt + asked.tokens - 1
-    done = 0
+    read = 0
     with runner.own_cache_aside():
         for step in range(asked.tokens):
             for way, request in ways.items():
                 if cancelled():
                     raise Cancelled
-                progress(f"Token {step + 1} of {asked.tokens}, {way}", done / work)
+                progress(f"Token {step + 1} of {asked.tokens}, {way}", read / work)
                 layout = runner.layout(request, ids[way])
                 started = time.perf_counter()
-                logits, read = runner.pass_after(request, layout, step, cancelled)
-                found[way]["ms"].append((time.perf_counter() - started) * 1e3)
-                found[way]["positions"].append(read)
-                ids[way].append(int(logits.argmax()))
-                done += read
-    return {
-        "prompt": prompt,
-        "tokens": asked.tokens,
-        "ids": ids["cached"],
-        "same_tokens": ids["cached"] == ids["uncached"],
-        **found,
-    }
+                done = next_pass(runner, request, layout, step, cancelled)
+                ms[way].append((time.perf_counter() - started) * 1e3)
+                positions[way].append(done.slots_run)
+                ids[way].append(int(done.logits.argmax()))
+                read += done.slots_run
+    found = {w: Way(positions=tuple(positions[w]), ms=tuple(ms[w])) for w in ways}
+    return CacheComparison(
+        prompt=prompt,
+        tokens=asked.tokens,
+        ids=tuple(ids["cached"]),
+        same_tokens=ids["cached"] == ids["uncached"],
+        cached=found["cached"],
+        uncached=found["uncached"],
+    )
 
 
 def _refuse(runner: Runner, asked: CacheExperiment, cached: RunRequest) -> None:

@@ -5,30 +5,32 @@ With the causal mask nothing may move but rounding; without it every layer after
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from explorer.engine.errors import BadInput
+from explorer.engine.callbacks import Report, Stop, never
+from explorer.engine.errors import BadInput, EngineError
+from explorer.engine.passes.generate import forward
+from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
+from explorer.trace.experiments import PrefixExperiment, PrefixShift, Shifts
 from explorer.trace.request import RunRequest
 
 MOST_SLOTS = 512  # logits of every slot are kept twice
-Stop = Callable[[], bool]
 
 
-def experiment(
-    runner: Runner, request: RunRequest, chosen: Sequence[int], stop: Stop = lambda: False
-) -> dict[str, Any]:
-    """Both runs, each {layers: [relative shift per layer], logits: …, logits_abs: …}.
+def drop_last(
+    runner: Runner, asked: PrefixExperiment, progress: Report, cancelled: Stop = never
+) -> PrefixShift:
+    """Both runs: the largest change at any earlier position, by the root mean square there.
 
-    A shift is the largest change at any earlier position, divided by the root mean square of
-    that layer's output (of the logits) over those positions.  `unmasked` is None, with the reason
-    under `why`, where this model's mask can't be switched off.  BadInput on fewer than two slots.
+    `unmasked` is None, with the reason in `why`, where this model's mask can't be switched off.
+    BadInput on fewer than two slots, EngineError where the outputs are not numbers.
     """
-    layout = runner.layout(request, chosen)
+    layout = runner.layout(asked.request, asked.chosen)
     note = ""
     if len(layout.ids) > MOST_SLOTS:
         note = f"measured on the first {MOST_SLOTS} of {len(layout.ids)} positions"
@@ -37,26 +39,33 @@ def experiment(
         raise BadInput(
             "The experiment removes the last token, so the prompt needs at least two tokens."
         )
-    result: dict[str, Any] = {"tokens": len(layout.ids), "note": note, "why": ""}
-    for name, causal in (("masked", True), ("unmasked", False)):
-        asked = RunRequest(causal_mask=causal, cache=False)
-        if not causal and not runner.loaded.card.offers("causal_off"):
-            result[name], result["why"] = None, runner.loaded.card.words("causal_off")
-            continue
-        whole = _outputs(runner, asked, layout, stop)
-        short = _outputs(runner, asked, layout.first(len(layout.ids) - 1), stop)
-        keep = np.array(layout.attention_mask[:-1], bool)
-        layers = [_shift(a, b, keep) for a, b in zip(whole[0], short[0], strict=True)]
-        result[name] = {
-            "layers": layers,
-            "logits": _shift(whole[1], short[1], keep),
-            "logits_abs": float(np.abs(whole[1][: len(keep)] - short[1])[keep].max()),
-        }
-    return result
+    masked = _shifts(runner, True, layout, cancelled)
+    progress("Removing the last token…", 0.5)
+    able = runner.loaded.card.offers("causal_off")
+    return PrefixShift(
+        tokens=len(layout.ids),
+        note=note,
+        why="" if able else runner.loaded.card.words("causal_off"),
+        masked=masked,
+        unmasked=_shifts(runner, False, layout, cancelled) if able else None,
+    )
+
+
+def _shifts(runner: Runner, causal: bool, layout: Layout, stop: Stop) -> Shifts:
+    request = RunRequest(causal_mask=causal, cache=False)
+    whole = _outputs(runner, request, layout, stop)
+    short = _outputs(runner, request, layout.first(len(layout.ids) - 1), stop)
+    keep = np.array(layout.attention_mask[:-1], bool)
+    layers = [_shift(a, b, keep) for a, b in zip(whole[0], short[0], strict=True)]
+    logits = _shift(whole[1], short[1], keep)
+    if not np.isfinite([*layers, logits]).all():
+        raise EngineError("The model's outputs contain NaN or infinite values. Try another dtype.")
+    moved = float(np.abs(whole[1][: len(keep)] - short[1])[keep].max())
+    return Shifts(layers=tuple(layers), logits=logits, logits_abs=moved)
 
 
 def _outputs(
-    runner: Runner, request: RunRequest, layout: Any, stop: Stop
+    runner: Runner, request: RunRequest, layout: Layout, stop: Stop
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """((T, d) output of each decoder layer, (T, V) logits) of one uncached pass."""
     kept: dict[int, np.ndarray] = {}
@@ -72,7 +81,7 @@ def _outputs(
         layer.register_forward_hook(keep(index)) for index, layer in enumerate(runner.layers)
     ]
     try:
-        done = runner.forward(request, layout, 0, None, stop, at=range(len(layout.ids)))
+        done = forward(runner, request, layout, 0, None, stop, at=range(len(layout.ids)))
     finally:
         for handle in handles:
             handle.remove()

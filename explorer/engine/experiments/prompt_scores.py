@@ -7,18 +7,19 @@ somebody asks, a bounded number at a time.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from explorer.engine.errors import Cancelled
+from explorer.engine.callbacks import Report, Stop, never
+from explorer.engine.errors import Cancelled, EngineError
 from explorer.engine.experiments.loss import nats, ranks
-from explorer.engine.passes.forward import Stop
+from explorer.engine.passes.generate import forward
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.sampling import leading
-from explorer.trace.wire.messages import ScorePrompt
+from explorer.trace.experiments import PromptScores, ScorePrompt
 
 LOGIT_BYTES = 128 << 20
 ALTERNATIVES = 3
@@ -27,13 +28,12 @@ ALTERNATIVES = 3
 def score_prompt(
     runner: Runner,
     asked: ScorePrompt,
-    progress: Callable[[str, float], None],
-    cancelled: Stop = lambda: False,
-) -> dict[str, Any]:
-    """{slots, nats, entropy_bits, ranks, top, passes}: one entry a token but the first.
+    progress: Report,
+    cancelled: Stop = never,
+) -> PromptScores:
+    """One entry a token but the first, padding left out; the model's own choices beside it.
 
-    `slots` are those of the tokens that were foreseen, padding left out; `top` holds the model's
-    own choices as (id, probability).  The run's own cache is left as it was.
+    EngineError where the logits are not numbers.  The run's own cache is left as it was.
     """
     layout = runner.layout(asked.request, ())
     real = [slot for slot, seen in enumerate(layout.attention_mask) if seen]
@@ -50,7 +50,7 @@ def score_prompt(
         progress("Scoring the prompt", slots.stop / len(layout.ids))
         if cancelled():
             raise Cancelled
-    return {**found, "passes": passes}
+    return PromptScores(passes=passes, **{name: tuple(some) for name, some in found.items()})
 
 
 def _add(
@@ -60,13 +60,15 @@ def _add(
     found["slots"] += targets
     found["nats"] += nats(logits, ids).tolist()
     found["ranks"] += ranks(logits, ids).tolist()
+    if np.isnan(logits).any():
+        raise EngineError("The model's logits contain NaN values. Try another dtype.")
     for row in logits:
         shares = np.exp(row.astype(np.float64) - float(row.max()))
         shares /= shares.sum()
         some = shares[shares > 0]
         best = leading(row, ALTERNATIVES)
         found["entropy_bits"].append(float(max(0.0, -(some * np.log2(some)).sum())))
-        found["top"].append([(int(i), float(shares[i])) for i in best])
+        found["top"].append(tuple((int(i), float(shares[i])) for i in best))
 
 
 def _logits(
@@ -84,9 +86,9 @@ def _logits(
     for start in range(0, whole, most):
         span = range(start, min(start + most, whole))
         if cache is None:
-            done = runner.forward(request, layout, 0, None, cancelled, at=span)
+            done = forward(runner, request, layout, 0, None, cancelled, at=span)
         else:
-            done = runner.forward(
-                request, layout.first(span.stop), span.start, cache, cancelled, at=span
+            done = forward(
+                runner, request, layout.first(span.stop), span.start, cache, cancelled, at=span
             )
         yield span, done.logits

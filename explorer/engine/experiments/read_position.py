@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput
-from explorer.engine.passes.forward import Stop
+from explorer.engine.passes.generate import next_pass
 from explorer.engine.passes.runner import Runner
-from explorer.trace.wire.messages import ReadSlot
+from explorer.trace.experiments import HeadNumbers, LayerRead, PositionRead, ReadSlot
 
 GONE = "this layer keeps only a window, and the position is outside it"
 STATE = "this layer keeps a state of fixed size, not single positions"
@@ -17,13 +17,13 @@ STATE = "this layer keeps a state of fixed size, not single positions"
 def read(
     runner: Runner,
     asked: ReadSlot,
-    progress: Callable[[str, float], None],
-    cancelled: Stop = lambda: False,
-) -> dict[str, Any]:
-    """{slot, layers: [{key, value: {heads, width, numbers}} or {reason}]}, one a layer.
+    progress: Report,
+    cancelled: Stop = never,
+) -> PositionRead:
+    """What each layer keeps of the position.
 
-    `numbers`: little-endian float32 bytes of (heads, width).  A cache that does not hold the
-    tokens any more is filled by a pass first.  BadInput without a cache or with a slot beyond it.
+    A cache that does not hold the tokens any more is filled by a pass first.  BadInput without a
+    cache or with a slot beyond it.
     """
     request = asked.request
     if not runner.caches(request):
@@ -36,22 +36,25 @@ def read(
         )
     if runner.cache.shared(layout, slots) < slots:
         progress("Filling the cache again…", 0.0)
-        runner.pass_after(request, layout, len(asked.chosen), cancelled)
+        next_pass(runner, request, layout, len(asked.chosen), cancelled)
     held = runner.cache.slots
-    layers = [_of_layer(layer, asked.slot, held) for layer in runner.cache.live.layers]
-    return {"slot": asked.slot, "layers": layers}
+    layers = runner.cache.live.layers
+    return PositionRead(
+        slot=asked.slot, layers=tuple(_of_layer(layer, asked.slot, held) for layer in layers)
+    )
 
 
-def _of_layer(layer: Any, slot: int, held: int) -> dict[str, Any]:
+def _of_layer(layer: Any, slot: int, held: int) -> LayerRead:
     keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
     if keys is None or values is None or keys.ndim != 4:
-        return {"reason": STATE}
+        return LayerRead(reason=STATE)
     place = slot - (held - keys.shape[2])  # a window holds the last slots
     if place < 0:
-        return {"reason": GONE}
-    return {"key": _numbers(keys[0, :, place]), "value": _numbers(values[0, :, place])}
+        return LayerRead(reason=GONE)
+    return LayerRead(key=_numbers(keys[0, :, place]), value=_numbers(values[0, :, place]))
 
 
-def _numbers(part: Any) -> dict[str, Any]:
+def _numbers(part: Any) -> HeadNumbers:
     heads, width = part.shape
-    return {"heads": heads, "width": width, "numbers": part.float().cpu().numpy().tobytes()}
+    numbers = part.float().cpu().numpy().astype("<f4").tobytes()
+    return HeadNumbers(heads=heads, width=width, numbers=numbers)

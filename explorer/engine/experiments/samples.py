@@ -12,15 +12,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from explorer import sampling as chain
+from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.passes.forward import Stop
+from explorer.engine.passes.generate import logits_after
 from explorer.engine.passes.runner import Runner
-from explorer.trace.wire.messages import DrawMany
+from explorer.trace.experiments import Continuation, DrawMany, DrawnToken, Draws
 
 MOST_DRAWS = 100_000
 MOST_TOKENS = 64
@@ -41,10 +41,10 @@ class _Drawing:
 def draw_many(
     runner: Runner,
     asked: DrawMany,
-    progress: Callable[[str, float], None],
-    cancelled: Stop = lambda: False,
-    part: Callable[[dict[str, Any]], None] = lambda facts: None,
-) -> dict[str, Any]:
+    progress: Report,
+    cancelled: Stop = never,
+    part: Callable[[Draws], None] = lambda draws: None,
+) -> Draws:
     """Counts of the next token beside its exact distribution, and the continuations themselves.
 
     `part` gets the same figures of the first draws as soon as these are finished.  BadInput for
@@ -52,7 +52,7 @@ def draw_many(
     """
     _refuse(asked)
     drawing = _Drawing([[] for _ in range(asked.count)])
-    context = runner.context_ids(runner.layout(asked.request, asked.chosen))
+    context = runner.layout(asked.request, asked.chosen).real_ids()
     ends = set(runner.loaded.card.eos_ids)
     # The prefix of the lowest unfinished draw goes first: what is finished is a fair sample.
     waiting: list[tuple[int, tuple[int, ...], Sequence[int]]] = [(0, (), range(asked.count))]
@@ -73,9 +73,9 @@ def draw_many(
         finished = waiting[0][0] if waiting else asked.count
         progress(f"Sampling: {finished:,} of {asked.count:,}", share)
         if told < finished < asked.count and time.monotonic() - told_at >= _PART_S:
-            part(_facts(runner, asked, drawing, finished))
+            part(_counted(runner, asked, drawing, finished))
             told, told_at = finished, time.monotonic()
-    return _facts(runner, asked, drawing, asked.count)
+    return _counted(runner, asked, drawing, asked.count)
 
 
 def _draw(
@@ -88,7 +88,7 @@ def _draw(
     cancelled: Stop,
 ) -> dict[int, list[int]]:
     """One pass after `path`; which of the draws that came here go on with which token."""
-    logits = runner.logits_after(asked.request, (*asked.chosen, *path), cancelled)
+    logits = logits_after(runner, asked.request, (*asked.chosen, *path), cancelled)
     drawing.passes += 1
     try:
         dist = chain.distribution(logits, asked.sampling, [*context, *path])
@@ -110,28 +110,27 @@ def _draw(
     return groups
 
 
-def _facts(runner: Runner, asked: DrawMany, drawing: _Drawing, finished: int) -> dict[str, Any]:
+def _counted(runner: Runner, asked: DrawMany, drawing: _Drawing, finished: int) -> Draws:
     """Of the first `finished` draws."""
     drawn_ids = drawing.ids[:finished]
     counts = Counter(ids[0] for ids in drawn_ids)
     token = runner.loaded.tokenizer.token
     continuations = Counter(map(tuple, drawn_ids))
-    return {
-        "count": finished,
-        "asked": asked.count,
-        "length": asked.length,
-        "passes": drawing.passes,
-        "first": [
-            {"id": i, "raw": token(i).raw, "exact": exact, "raw_probability": raw,
-             "drawn": counts[i]}
+    return Draws(
+        count=finished,
+        asked=asked.count,
+        length=asked.length,
+        passes=drawing.passes,
+        distinct=len(continuations),
+        first=tuple(
+            DrawnToken(id=i, raw=token(i).raw, exact=exact, raw_probability=raw, drawn=counts[i])
             for i, exact, raw in drawing.first
-        ],
-        "continuations": [
-            {"ids": list(ids), "raw": b"".join(token(i).raw for i in ids), "drawn": drawn}
+        ),
+        continuations=tuple(
+            Continuation(ids=ids, raw=b"".join(token(i).raw for i in ids), drawn=drawn)
             for ids, drawn in continuations.most_common(MOST_LISTED)
-        ],
-        "distinct": len(continuations),
-    }  # fmt: skip
+        ),
+    )
 
 
 def _refuse(asked: DrawMany) -> None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.passes.forward import Stop
+from explorer.engine.passes.generate import logits_after
 from explorer.engine.passes.runner import Runner
-from explorer.trace.wire.messages import SearchSequences
+from explorer.trace.experiments import FoundSequence, SearchResult, SearchSequences
 
 MOST_TOKENS = 16
 MOST_WIDTH = 64
@@ -33,7 +32,7 @@ class _Search:
         self,
         runner: Runner,
         asked: SearchSequences,
-        progress: Callable[[str, float], None],
+        progress: Report,
         cancelled: Stop,
     ) -> None:
         self.runner, self.asked = runner, asked
@@ -67,8 +66,8 @@ class _Search:
         """One pass; the tokens after `path` that can still matter, by descending probability."""
         if self._cancelled():
             raise Cancelled
-        logits = self.runner.logits_after(
-            self.asked.request, (*self.asked.chosen, *path), self._cancelled
+        logits = logits_after(
+            self.runner, self.asked.request, (*self.asked.chosen, *path), self._cancelled
         ).astype(np.float64)
         if not np.isfinite(logits.max()):
             raise BadInput(
@@ -134,9 +133,9 @@ class _Search:
 def search(
     runner: Runner,
     asked: SearchSequences,
-    progress: Callable[[str, float], None],
-    cancelled: Stop = lambda: False,
-) -> dict[str, Any]:
+    progress: Report,
+    cancelled: Stop = never,
+) -> SearchResult:
     """The greedy sequence and the best one found, with both probabilities.
 
     `proven`: nothing of this length is more probable; else `bound` is what might still be.
@@ -149,21 +148,21 @@ def search(
     best, proven, bound = looking.prove(best)
     if best[0] <= greedy[0] + SAME:
         best = greedy
-    return {
-        "length": asked.length,
-        "width": asked.width,
-        "passes": looking.passes,
-        "greedy": _sequence(runner, *greedy),
-        "best": _sequence(runner, *best),
-        "beats_greedy": best[0] > greedy[0] + SAME,
-        "proven": proven,
-        "bound": math.exp(bound),
-    }
+    return SearchResult(
+        length=asked.length,
+        width=asked.width,
+        passes=looking.passes,
+        greedy=_sequence(runner, *greedy),
+        best=_sequence(runner, *best),
+        beats_greedy=best[0] > greedy[0] + SAME,
+        proven=proven,
+        bound=math.exp(bound),
+    )
 
 
-def _sequence(runner: Runner, log_p: float, path: Path) -> dict[str, Any]:
-    raw = [runner.loaded.tokenizer.token(i).raw for i in path]
-    return {"ids": list(path), "raw": raw, "log_probability": log_p, "probability": math.exp(log_p)}
+def _sequence(runner: Runner, log_p: float, path: Path) -> FoundSequence:
+    raw = tuple(runner.loaded.tokenizer.token(i).raw for i in path)
+    return FoundSequence(ids=path, raw=raw, log_probability=log_p, probability=math.exp(log_p))
 
 
 def _refuse(asked: SearchSequences) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer import disk, places
+from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled
 from explorer.engine.model_files.identity import blocks_sha256
 
@@ -69,7 +70,7 @@ def store(
     folder: Path,
     origin: str,
     fill: Callable[[Path], list[str]],
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: Stop = never,
 ) -> Conversion:
     """Let `fill` write into a new folder and give it its name when all is well.
 
@@ -166,7 +167,7 @@ def _same(file: Path, entry: Any) -> bool:
         return False
 
 
-def _identity(file: Path, cancelled: Callable[[], bool]) -> dict[str, Any]:
+def _identity(file: Path, cancelled: Stop) -> dict[str, Any]:
     found = file.stat()
     return {
         "size": found.st_size,
@@ -176,7 +177,7 @@ def _identity(file: Path, cancelled: Callable[[], bool]) -> dict[str, Any]:
     }
 
 
-def _sha256(file: Path, cancelled: Callable[[], bool] = lambda: False) -> str:
+def _sha256(file: Path, cancelled: Stop = never) -> str:
     digest = hashlib.sha256()
     with file.open("rb", buffering=0) as stream:
         while block := stream.read(_HASHED_BYTES):

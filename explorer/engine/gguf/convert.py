@@ -11,7 +11,7 @@ import functools
 import shutil
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -25,13 +25,14 @@ import transformers.modeling_gguf_pytorch_utils as legacy
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
+from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.gguf import model_config, native, tokenizer
 from explorer.engine.gguf.header import Header
 from explorer.engine.model_files.configs import check_numbers
 from explorer.engine.model_files.meta_model import skeleton
 from explorer.engine.model_files.tensor_file import TensorFile
-from explorer.engine.progress import Progress
+from explorer.wording import short_bytes
 
 _patched = threading.Lock()  # transformers asks gguf for its reader and names by module attribute
 
@@ -73,9 +74,7 @@ def config_of(header: Header) -> tuple[Any, list[str]]:
     return known.from_dict(fields), notes
 
 
-def write(
-    header: Header, folder: Path, progress: Progress, cancelled: Callable[[], bool]
-) -> list[str]:
+def write(header: Header, folder: Path, progress: Report, cancelled: Stop) -> list[str]:
     """Config, tokenizer and float32 safetensors into an empty folder; notes for the user."""
     config, notes = config_of(header)
     if native.reads(header):
@@ -104,8 +103,8 @@ def _write_weights(
     config: Any,
     model: Any,
     folder: Path,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    progress: Report,
+    cancelled: Stop,
 ) -> set[str]:
     """Dequantise tensor by tensor into one safetensors file; the names of the tensors used.
 
@@ -150,8 +149,8 @@ def _check_space(folder: Path, shapes: dict[str, tuple[int, ...]]) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise EngineError(
-            f"Unpacking this file takes {needed / 1e9:.1f} GB on the disk of {folder.parent}, "
-            f"where {free / 1e9:.1f} GB are free; make room and try again."
+            f"Unpacking this file takes {short_bytes(needed)} on the disk of {folder.parent}, "
+            f"where {short_bytes(free)} are free; make room and try again."
         )
 
 

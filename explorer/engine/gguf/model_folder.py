@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from explorer import disk
+from explorer.engine.callbacks import Report, Stop, nothing
 from explorer.engine.errors import EngineError
 from explorer.engine.gguf import cache, unusable_kinds
 from explorer.engine.gguf.cache import Conversion
-from explorer.engine.progress import Progress, nothing
 
 
 def as_folder(
     path: Path,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    progress: Report,
+    cancelled: Stop,
     check: Callable[[], None] = nothing,
 ) -> tuple[Path, Conversion]:
     """(folder with config, tokenizer and float32 safetensors; what is to be said of it).
@@ -53,9 +53,7 @@ def described(path: Path) -> tuple[Any, int, dict[str, Any]]:
     return config, header.numbers, storage
 
 
-def _convert(
-    path: Path, folder: Path, progress: Progress, cancelled: Callable[[], bool]
-) -> Conversion:
+def _convert(path: Path, folder: Path, progress: Report, cancelled: Stop) -> Conversion:
     # Half a second of imports that an already converted file does not need.
     from explorer.engine.gguf import convert
     from explorer.engine.gguf.header import read_header

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from transformers import GgufConfig
 from transformers.integrations.gguf import GGUF_ARCHS, GGUF_CONFIG_ARCHS, get_gguf_config
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput
 from explorer.engine.gguf.header import Header
 from explorer.engine.model_files.configs import causal_class
-from explorer.engine.progress import Progress, library_bars
+from explorer.engine.progress import library_bars
 
 _patched = threading.Lock()
 
@@ -39,8 +40,8 @@ def write_weights(
     header: Header,
     config: Any,
     folder: Path,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    progress: Report,
+    cancelled: Stop,
 ) -> None:
     """Let transformers dequantise the whole model to float32, and save that."""
     kind, part = causal_class(config)

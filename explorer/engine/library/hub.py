@@ -24,6 +24,7 @@ from typing import Any
 
 from explorer import disk
 from explorer.engine import OFFLINE_NAMES, errors
+from explorer.engine.callbacks import Report
 
 _SAFETENSORS = re.compile(r"[^/]+\.safetensors")
 _PICKLE = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin")
@@ -38,7 +39,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PART = ".decoder-explorer.part"
 _EVERY_S = 0.2  # between two words of progress
 
-Tell = Callable[[str, float | None], None]
+Tell = Report
 
 
 def search(words: str) -> dict[str, Any]:

@@ -8,15 +8,14 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import explorer
 from explorer.engine import OFFLINE_NAMES, asked_offline
+from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 
-Progress = Callable[[str, float | None], None]  # `engine.progress` imports too much for this
 _LOOK_S = 0.1  # between two looks at whether it is cancelled
 
 
@@ -30,9 +29,7 @@ def offline_reason() -> str:
     )
 
 
-def run(
-    kind: str, repo: str, progress: Progress, cancelled: Callable[[], bool], form: str = ""
-) -> dict[str, Any]:
+def run(kind: str, repo: str, progress: Report, cancelled: Stop, form: str = "") -> dict[str, Any]:
     """Facts of `hub.search`, `look` or `get`; BadInput with a sentence, Cancelled at once."""
     if reason := offline_reason():
         raise BadInput(reason)
@@ -60,7 +57,7 @@ def run(
 
 
 def _follow(
-    lines: queue.SimpleQueue[str | None], progress: Progress, cancelled: Callable[[], bool]
+    lines: queue.SimpleQueue[str | None], progress: Report, cancelled: Stop
 ) -> dict[str, Any]:
     while True:
         if cancelled():

@@ -6,17 +6,16 @@ again.
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import msgspec
 
-from explorer import disk, places
+from explorer import places
+from explorer.engine import kept_json
 from explorer.trace.card import ModelCard
 from explorer.trace.fingerprint import Fingerprint, same_weights
 
 _KEPT = 200  # models, the newest
-_LARGEST = 8 << 20  # bytes of the list
 
 
 class OpenedModel(msgspec.Struct, frozen=True):
@@ -34,9 +33,7 @@ def remember(card: ModelCard) -> None:
     if not card.path or known[:1] == [place]:
         return
     rest = [other for other in known if other.path != place.path]
-    with contextlib.suppress(OSError):
-        _file().parent.mkdir(parents=True, exist_ok=True)
-        disk.write(_file(), msgspec.json.encode([place, *rest][:_KEPT]))
+    kept_json.write_if_possible(_file(), [place, *rest][:_KEPT])
 
 
 def find(name: str, like: Fingerprint | None = None) -> Path | None:
@@ -63,9 +60,4 @@ def _file() -> Path:
 
 
 def _read() -> list[OpenedModel]:
-    try:
-        if _file().stat().st_size > _LARGEST:
-            return []
-        return msgspec.json.decode(_file().read_bytes(), type=list[OpenedModel])
-    except (OSError, ValueError, msgspec.MsgspecError):
-        return []
+    return kept_json.read(_file(), list[OpenedModel]) or []

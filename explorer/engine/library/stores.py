@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from explorer import disk, places
+from explorer.engine import kept_json
 from explorer.engine.library.unfinished_downloads import whole_name
 
 _DEEPEST = 6
@@ -150,17 +151,11 @@ def _list_file() -> Path:
 
 
 def _remembered() -> list[str]:
-    try:
-        entries: Any = json.loads(disk.read_text(_list_file()))
-    except (OSError, ValueError):
-        return []
-    return [e for e in entries if isinstance(e, str)] if isinstance(entries, list) else []
+    return kept_json.read(_list_file(), list[str]) or []
 
 
 def _remember(entries: list[str]) -> None:
-    path = _list_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    disk.write(path, json.dumps(list(dict.fromkeys(entries)), indent=1).encode())
+    kept_json.write(_list_file(), list(dict.fromkeys(entries)))
 
 
 def _tree(root: Path, origin: str) -> Iterator[Source]:

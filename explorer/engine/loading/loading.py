@@ -12,6 +12,7 @@ import msgspec
 import torch
 from transformers import GenerationConfig
 
+from explorer.engine.callbacks import Report, Stop, never, nobody, nothing
 from explorer.engine.errors import BadInput, Cancelled, EngineError, NoMemory
 from explorer.engine.gguf import model_folder
 from explorer.engine.library import catalog, file_summary
@@ -33,10 +34,11 @@ from explorer.engine.model_files.weights import (
     stored_numbers,
     weight_files,
 )
-from explorer.engine.progress import Progress, library_bars, never, nobody, nothing
+from explorer.engine.progress import library_bars
 from explorer.engine.text.tokenizers import Tokenizer, load_tokenizer
 from explorer.trace.card import ModelCard
 from explorer.trace.fingerprint import Fingerprint
+from explorer.wording import short_bytes
 
 _LARGEST_TABLES = 1 << 30  # bytes, beside eight for each number of the weights
 _DTYPES = {
@@ -62,8 +64,8 @@ def load(
     model: str,
     dtype: str = "float32",
     device: str = "cpu",
-    progress: Progress = nobody,
-    cancelled: Callable[[], bool] = never,
+    progress: Report = nobody,
+    cancelled: Stop = never,
     allow_code: bool = False,
     make_room: Callable[[], None] = nothing,
     room_bytes: int = 0,
@@ -186,7 +188,7 @@ def _check_size(
     tables = sum(buffer.nbytes for buffer in model.buffers())
     if tables > _LARGEST_TABLES + 8 * held:
         raise BadInput(
-            f"The config.json of {name} asks for {tables / 1e9:,.1f} GB of tables beside {held:,} "
+            f"The config.json of {name} asks for {short_bytes(tables)} of tables beside {held:,} "
             "parameters; they do not belong together: download its config.json again."
         )
     check_fits(name, asked, shape, dtype, device, room_bytes)
@@ -198,8 +200,8 @@ def _load_weights(
     files: list[Path],
     config: Any,
     dtype: str,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    progress: Report,
+    cancelled: Stop,
     warnings: list[str],
 ) -> Any:
     kind, config = causal_class(config)

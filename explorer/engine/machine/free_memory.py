@@ -10,6 +10,7 @@ import psutil
 
 from explorer.engine.errors import BadInput
 from explorer.engine.model_files.model_shape import Shape
+from explorer.wording import short_bytes
 
 BYTES_OF = {"float32": 4, "bfloat16": 2, "float16": 2}
 _TOKENS = 1024  # what cache and capture are reckoned for
@@ -64,11 +65,12 @@ def check_fits(
     half = estimate(parameters, shape, "bfloat16").total
     advice = "choose a smaller model or close other programs"
     if dtype == "float32" and half <= available:
-        advice = f"choose bfloat16 (about {_gb(half)}) or a smaller model"
+        advice = f"choose bfloat16 (about {short_bytes(half)}) or a smaller model"
     raise BadInput(
-        f"{name} needs about {_gb(needed.total)} in {dtype} (weights {_gb(needed.weights)}, "
-        f"cache and capture of a run {_gb(needed.cache + needed.capture)}) and {_gb(available)} "
-        f"are free; {advice}."
+        f"{name} needs about {short_bytes(needed.total)} in {dtype} (weights "
+        f"{short_bytes(needed.weights)}, cache and capture of a run "
+        f"{short_bytes(needed.cache + needed.capture)}) and {short_bytes(available)} are free; "
+        f"{advice}."
     )
 
 
@@ -106,10 +108,6 @@ def _cached(limit: Path) -> int:
             if line.startswith(("inactive_file ", "total_inactive_file ")):
                 return int(line.split()[1])
     return 0
-
-
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.0f} MB"
 
 
 __all__ = ["BYTES_OF", "Estimate", "available_bytes", "check_fits", "estimate"]

@@ -6,7 +6,6 @@ A bound is the best that was ever measured here, so a busy moment cannot lower i
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import time
@@ -15,7 +14,8 @@ from typing import Any
 
 import torch
 
-from explorer import disk, places
+from explorer import places
+from explorer.engine import kept_json
 from explorer.trace.cost.memory_bandwidth import Traffic
 
 ROWS, COLUMNS = 48 * 1024, 1024  # 192 MiB of float32: no processor's cache holds that
@@ -39,7 +39,7 @@ def bytes_per_second(device: Any) -> float:
         known = _read().get(key, 0.0)
         _measured[key] = max(measure(device), known)
         if _measured[key] > known:
-            _keep(key, _measured[key])
+            kept_json.write_if_possible(_file(), _read() | {key: _measured[key]})
     return _measured[key]
 
 
@@ -122,16 +122,4 @@ def _file() -> Path:
 
 
 def _read() -> dict[str, float]:
-    try:
-        known = json.loads(_file().read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    items = known.items() if isinstance(known, dict) else ()
-    return {str(key): float(value) for key, value in items if isinstance(value, (int, float))}
-
-
-def _keep(key: str, value: float) -> None:
-    path = _file()
-    with contextlib.suppress(OSError):  # a folder that can't be written: measured again next time
-        path.parent.mkdir(parents=True, exist_ok=True)
-        disk.write(path, json.dumps(_read() | {key: value}, indent=1).encode())
+    return kept_json.read(_file(), dict[str, float]) or {}

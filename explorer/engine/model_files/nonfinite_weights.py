@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled
-from explorer.engine.progress import never
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class NotFinite:
         )
 
 
-def not_finite(model: Any, cancelled: Callable[[], bool] = never) -> NotFinite:
+def not_finite(model: Any, cancelled: Stop = never) -> NotFinite:
     """Look at every weight once; a sum tells whether a tensor needs a closer look.
 
     Weights that lie in a mapped file are read from the disk here, which may take a minute.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Iterator, MutableMapping
 from math import prod
 from pathlib import Path
@@ -13,6 +11,7 @@ import numpy as np
 import torch
 
 from explorer.engine.errors import BadInput
+from explorer.trace.files.safetensors_head import write_head
 
 
 class TensorFile(MutableMapping[str, Any]):
@@ -24,11 +23,10 @@ class TensorFile(MutableMapping[str, Any]):
     def __init__(self, path: Path, shapes: dict[str, tuple[int, ...]]) -> None:
         self._shapes = shapes
         self._written: set[str] = set()
-        header, self._starts, end = _layout(shapes)
+        entries, self._starts, end = _layout(shapes)
         self._file = path.open("w+b")
-        self._file.write(struct.pack("<Q", len(header)) + header)
-        self._file.truncate(8 + len(header) + end)
-        self._base = 8 + len(header)
+        self._base = write_head(self._file, entries)
+        self._file.truncate(self._base + end)
         self._path = path
 
     def __enter__(self) -> TensorFile:
@@ -72,8 +70,8 @@ class TensorFile(MutableMapping[str, Any]):
         return len(self._written)
 
 
-def _layout(shapes: dict[str, tuple[int, ...]]) -> tuple[bytes, dict[str, int], int]:
-    """(header, where each tensor starts, bytes of all)."""
+def _layout(shapes: dict[str, tuple[int, ...]]) -> tuple[dict[str, Any], dict[str, int], int]:
+    """(entries of the head, where each tensor starts, bytes of all)."""
     entries: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     starts, at = {}, 0
     for name, shape in shapes.items():
@@ -81,5 +79,4 @@ def _layout(shapes: dict[str, tuple[int, ...]]) -> tuple[bytes, dict[str, int], 
         entries[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [at, at + size]}
         starts[name] = at
         at += size
-    header = json.dumps(entries).encode()
-    return header + b" " * (-len(header) % 8), starts, at
+    return entries, starts, at

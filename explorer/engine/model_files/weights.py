@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 from explorer import disk
 from explorer.engine.errors import BadInput, TruncatedFile
 from explorer.engine.model_files import unusable_files
+from explorer.trace.files.safetensors_head import read_head
 
-_LONGEST_HEADER = 100 * 1024 * 1024  # the limit of the safetensors format itself
 _LONGEST_JSON = 32 * 1024 * 1024
 _BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32,
@@ -100,13 +99,11 @@ def safetensors_header(path: Path) -> tuple[bytes, dict[str, Any]]:
     size = path.stat().st_size
     broken = BadInput(f"{path.name} is not a whole safetensors file; download it again.")
     with path.open("rb") as file:
-        start = file.read(8)
-        if len(start) < 8:
-            raise broken
-        (length,) = struct.unpack("<Q", start)
-        if length > _LONGEST_HEADER or length + 8 > size:
-            raise broken
-        raw = file.read(length)
+        try:
+            raw = read_head(file, size)
+        except ValueError:
+            raise broken from None
+    length = len(raw)
     try:
         tensors = json.loads(raw)
         tensors.pop("__metadata__", None)

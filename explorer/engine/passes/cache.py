@@ -127,6 +127,14 @@ class PrefixCache:
             return False
         return True
 
+    def hold(self, layout: Layout, slots: int) -> int:
+        """Keep what is right of the first `slots` slots of `layout`; how many of them are held."""
+        shared = self.shared(layout, slots)
+        if self.cut_to(shared) and self.live is not None:
+            return shared
+        self.fresh()
+        return 0
+
     def grew(self, layout: Layout, slots: int) -> None:
         """A pass has filled the first `slots` slots of `layout`."""
         self.ids, self.mask = layout.ids[:slots], layout.attention_mask[:slots]

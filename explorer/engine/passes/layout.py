@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from explorer.engine.errors import BadInput
 from explorer.trace.request import RunRequest, Side
+from explorer.trace.step import Origin, Token
 from explorer.trace.wire.bounds import MOST_PADDING
 
 
@@ -21,7 +22,10 @@ class Layout:
     @property
     def readout(self) -> int:
         """The last slot that holds a real token: where the next token is read off."""
-        return max(slot for slot, real in enumerate(self.attention_mask) if real)
+        slot = len(self.attention_mask) - 1
+        while not self.attention_mask[slot]:
+            slot -= 1
+        return slot
 
     def first(self, slots: int) -> Layout:
         """The first `slots` slots alone."""
@@ -36,10 +40,55 @@ class Layout:
             (*self.position_ids, position),
         )
 
+    def followed_by(self, chosen: Sequence[int]) -> Layout:
+        """With one more slot for each of the tokens chosen so far."""
+        if not chosen:
+            return self
+        seen, count = sum(self.attention_mask), len(chosen)
+        return Layout(
+            (*self.ids, *chosen),
+            (*self.attention_mask, *[1] * count),
+            (*self.position_ids, *range(seen, seen + count)),
+        )
+
     @property
     def padded(self) -> bool:
         """True if any slot is padding."""
         return not all(self.attention_mask)
+
+    def real_ids(self) -> list[int]:
+        """Every id but the padding's: what a repetition penalty looks at."""
+        return [i for i, real in zip(self.ids, self.attention_mask, strict=True) if real]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt as it is fed: laid out once, and handed down."""
+
+    request: RunRequest
+    tokens: tuple[Token, ...]  # padding included, in slot order
+    layout: Layout
+
+    def asked_as(self, request: RunRequest) -> Prompt:
+        """The same text and padding in a request that differs in something else."""
+        return self if request is self.request else replace(self, request=request)
+
+
+def lay_out_prompt(
+    tokens: Sequence[Token],
+    request: RunRequest,
+    pad_id: int | None,
+    token: Callable[[int, Origin], Token],
+) -> Prompt:
+    """The prompt's `tokens` with the padding asked for; `token` spells the padding's id.
+
+    BadInput as of `lay_out`.
+    """
+    layout = lay_out([one.id for one in tokens], (), request, pad_id)
+    real = iter(tokens)
+    slots = zip(layout.ids, layout.attention_mask, strict=True)
+    fed = tuple(next(real) if valid else token(i, "padding") for i, valid in slots)
+    return Prompt(request, fed, layout)
 
 
 def lay_out(

@@ -8,17 +8,17 @@ import torch
 
 from explorer.engine.machine.free_memory import available_bytes
 from explorer.engine.model_files.model_shape import shape_of
+from explorer.engine.passes.layout import Prompt
 from explorer.engine.passes.runner import Runner
 from explorer.trace.cost.run_cost import Plan
-from explorer.trace.request import RunRequest
 
 _SIDE = 768  # of the matrices whose product gives the machine's speed at arithmetic
 _measured: dict[tuple[str, int], float] = {}  # by device and threads, in this process
 
 
-def plan(runner: Runner, request: RunRequest) -> Plan:
-    """The first pass of a run; BadInput if the prompt can't be read."""
-    slots = len(runner.layout(request, ()).ids)
+def plan(runner: Runner, prompt: Prompt) -> Plan:
+    """The first pass of a run."""
+    request, slots = prompt.request, len(prompt.tokens)
     card, model = runner.loaded.card, runner.model
     shape = shape_of(model.config)
     size = next(model.parameters()).element_size()

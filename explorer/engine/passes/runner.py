@@ -1,37 +1,98 @@
-"""Runs passes of one loaded model and turns each into a Step."""
+"""A loaded model made ready to run: its prompt, its cache, and how its attention is recorded."""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
-from explorer import sampling as chain
+from explorer.engine.callbacks import Report, nobody
+from explorer.engine.capture.capture import Capture, routes
+from explorer.engine.capture.part_clocks import PartClocks
+from explorer.engine.capture.timed_parts import parts_of
 from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import LoadedModel
-from explorer.engine.passes.cache import PrefixCache, layer_bytes
-from explorer.engine.passes.forward import ForwardPass, Passes, Stop
-from explorer.engine.passes.layout import Layout, lay_out
-from explorer.trace.request import RunRequest, Sampling, Stops
-from explorer.trace.step import Phase, Step, Token
+from explorer.engine.passes.cache import PrefixCache
+from explorer.engine.passes.fast_calls import FastCalls
+from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
+from explorer.trace.request import RunRequest
 
-NAMED = 100  # most probable tokens that travel with their bytes
+_WORTH_TELLING = 256  # slots: shorter passes are over before anybody reads how far they are
+_TELL_SECONDS = 0.1
 
 
-class Runner(Passes):
+class Runner:
     """One model, one cache.  Every call names the whole context, so calls may come in any order."""
 
     def __init__(self, loaded: LoadedModel) -> None:
-        super().__init__(loaded)
-        self.cache = PrefixCache(self.model.config)
+        self.loaded = loaded
+        self.model: Any = loaded.model
+        parts = parts_of(self.model)
+        self.layers = list(parts.layers)
+        self.watch = PartClocks(parts, self.model.device)
+        self.shortcuts = FastCalls(self.layers)
+        self.loaded_attention = str(self.model.config._attn_implementation)
+        self.report: Report = nobody
+        # What the self-test finds out:
+        self.capture = Capture(routes(self.model)[0])
+        self.first_position: int | None = 0  # that this model counts from; None = it counts alone
+        self.in_chunks = False  # long prompts may be read chunk by chunk
         self.cache_offered = True
+        self.cache = PrefixCache(self.model.config)
         self._cache_for: Any = None
-        self._kinds_seen: set[str] = set()
-        self._prompts: dict[tuple[str, bool, bool], tuple[Token, ...]] = {}
+        self._phases_seen: set[str] = set()
+        self._accepted = set(inspect.signature(self.model.forward).parameters)
+        self._prompts: dict[Any, Prompt] = {}  # the last one, laid out
+
+    # -- the prompt
+
+    def prompt(self, request: RunRequest) -> Prompt:
+        """The prompt with its padding in slots; BadInput if it can't be read, or is too long."""
+        card, tokenizer = self.loaded.card, self.loaded.tokenizer
+        text = request.prompt, request.chat, request.special_as_text
+        key = (*text, request.padding, request.pad, card.pad_id)
+        if key not in self._prompts:
+            encoded = tokenizer.encode(*text)
+            if encoded.problem and not encoded.tokens:
+                raise BadInput(encoded.problem)
+            made = lay_out_prompt(encoded.tokens, request, card.pad_id, tokenizer.token)
+            self.require_ids(made.layout.ids)
+            self._prompts = {key: made}
+        found = self._prompts[key].asked_as(request)
+        self._require_context(found.layout)
+        return found
+
+    def layout(self, request: RunRequest, chosen: Sequence[int]) -> Layout:
+        """Prompt, padding and chosen tokens in slots; BadInput if they exceed the context."""
+        found = self.prompt(request).layout.followed_by(chosen)
+        self._require_context(found)
+        self.require_ids(chosen)
+        return found
+
+    def _require_context(self, layout: Layout) -> None:
+        limit = self.loaded.card.context
+        if limit and len(layout.ids) > limit:
+            raise BadInput(
+                f"The prompt takes {len(layout.ids):,} positions, but this model reads at "
+                f"most {limit:,}. Shorten it."
+            )
+
+    def require_ids(self, ids: Sequence[int]) -> None:
+        """BadInput if the model has no such token: tokenizers may know more than it does."""
+        widest = self.model.get_input_embeddings().num_embeddings
+        wrong = next((i for i in ids if not 0 <= i < widest), None)
+        if wrong is not None:
+            raise BadInput(f"There is no token {wrong}: this model's ids end at {widest - 1}.")
+
+    # -- the cache
+
+    def caches(self, request: RunRequest) -> bool:
+        """True if this request runs with a cache on this model."""
+        return request.uses_cache and self.cache_offered
 
     @contextlib.contextmanager
     def own_cache_aside(self) -> Iterator[None]:
@@ -42,212 +103,8 @@ class Runner(Passes):
         finally:
             self.cache = own
 
-    def caches(self, request: RunRequest) -> bool:
-        """True if this request runs with a cache on this model."""
-        return request.uses_cache and self.cache_offered
-
-    def prompt(self, request: RunRequest) -> tuple[Token, ...]:
-        """The prompt's tokens, padding not included; BadInput if it can't be read."""
-        key = (request.prompt, request.chat, request.special_as_text)
-        if key not in self._prompts:
-            encoded = self.loaded.tokenizer.encode(*key)
-            if encoded.problem and not encoded.tokens:
-                raise BadInput(encoded.problem)
-            self._prompts = {key: encoded.tokens}
-        return self._prompts[key]
-
-    def padded_prompt(self, request: RunRequest) -> tuple[Token, ...]:
-        """The prompt as it is fed, padding included, in slot order."""
-        tokens = self.prompt(request)
-        layout = self.layout(request, ())
-        real = iter(tokens)
-        pad = self.loaded.tokenizer
-        return tuple(
-            next(real) if valid else pad.token(token_id, "padding")
-            for token_id, valid in zip(layout.ids, layout.attention_mask, strict=True)
-        )
-
-    def layout(self, request: RunRequest, chosen: Sequence[int]) -> Layout:
-        """Prompt, padding and chosen tokens in slots; BadInput if they exceed the context."""
-        prompt_ids = [token.id for token in self.prompt(request)]
-        layout = lay_out(prompt_ids, chosen, request, self.loaded.card.pad_id)
-        limit = self.loaded.card.context
-        if limit and len(layout.ids) > limit:
-            raise BadInput(
-                f"The prompt takes {len(layout.ids):,} positions, but this model reads at "
-                f"most {limit:,}. Shorten it."
-            )
-        self.require_ids(layout.ids)
-        return layout
-
-    def require_ids(self, ids: Sequence[int]) -> None:
-        """BadInput if the model has no such token: tokenizers may know more than it does."""
-        widest = self.model.get_input_embeddings().num_embeddings
-        wrong = next((i for i in ids if not 0 <= i < widest), None)
-        if wrong is not None:
-            raise BadInput(f"There is no token {wrong}: this model's ids end at {widest - 1}.")
-
-    def advance(
-        self,
-        request: RunRequest,
-        chosen: Sequence[int],
-        steps: int,
-        sampling: Callable[[], Sampling],
-        emit: Callable[[Step, Token], None],
-        cancelled: Stop = lambda: False,
-        stops: Stops = Stops(),  # noqa: B008 - frozen
-    ) -> str:
-        """Run up to `steps` passes after `chosen`; returns why it stopped."""
-        ids = list(chosen)
-        ends = set(self.loaded.card.eos_ids) if stops.end_tokens else set()
-        most = min(filter(None, (request.max_tokens, stops.tokens)), default=0)
-        text = b"".join(self.loaded.tokenizer.token(i).raw for i in ids)
-        layout: Layout | None = None
-        for _ in range(steps):
-            began = time.perf_counter()
-            if most and len(ids) >= most:
-                return "length"
-            layout = self._next_layout(request, ids, layout)
-            if layout is None:
-                return "context"
-            step = self.step(request, layout, len(ids), sampling(), cancelled, began)
-            token = self.loaded.tokenizer.token(step.draw.token_id, "generated")
-            ids.append(token.id)
-            emit(step, token)
-            before, text = len(text), text + token.raw
-            if token.id in ends:
-                return "end token"
-            if _ends_in(text, before, stops.strings):
-                return "stop string"
-            if cancelled():
-                return "cancelled"
-        return "steps"
-
-    def _next_layout(
-        self, request: RunRequest, ids: Sequence[int], before: Layout | None
-    ) -> Layout | None:
-        """The layout with all chosen tokens, or None where the context is full.
-
-        `before`: that of the step before, so that a long text is not laid out anew in each.
-        """
-        limit = self.loaded.card.context
-        if before is not None:
-            full = limit and len(before.ids) >= limit
-            return None if full else before.grown(ids[-1])
-        prompt = len(self.prompt(request)) + (request.pad if request.padding else 0)
-        if ids and limit and prompt + len(ids) > limit >= prompt:
-            return None
-        return self.layout(request, ids)
-
-    def step(
-        self,
-        request: RunRequest,
-        layout: Layout,
-        index: int,
-        sampling: Sampling,
-        cancelled: Stop = lambda: False,
-        began: float | None = None,
-    ) -> Step:
-        """The pass that reads all of `layout`, as step `index`, and the token picked from it.
-
-        `began`: when work on this step began (time.perf_counter); now, unless given.
-        """
-        began = time.perf_counter() if began is None else began
-        _refuse(sampling)
-        done, rebuilt, phase = self._pass(request, layout, index, cancelled)
-        started = time.perf_counter()
-        kept = done.records(self.capture.proven)
-        hidden = done.hidden
-        captured = time.perf_counter()
-        first = phase not in self._kinds_seen
-        self._kinds_seen.add(phase)
-        try:
-            penalised = sampling.repetition_penalty != 1
-            context = self.context_ids(layout) if penalised else ()
-            draw = chain.pick(done.logits, sampling, index, context)
-        except chain.SamplingError as error:
-            raise BadInput(self.loaded.not_finite.warning or str(error)) from error
-        top = self._top(done.logits)
-        picked = time.perf_counter()
-        return Step(
-            index=index,
-            phase=phase,
-            first_slot=done.first_slot,
-            token_ids=layout.ids[done.first_slot :],
-            position_ids=self.positions(layout, done.first_slot),
-            readout=layout.readout,
-            logits=done.logits,
-            draw=draw,
-            sampling=sampling,
-            capture_ms=(captured - started + done.gather_seconds) * 1e3,
-            pick_ms=(picked - captured) * 1e3,
-            engine_ms=(picked - began) * 1e3,
-            warm_up=first,
-            cache_tokens=self.cache.slots if self.caches(request) else 0,
-            cache_bytes_per_layer=self._cache_bytes(request),
-            top=top,
-            layers=kept,
-            hidden=hidden,
-            keys_from=0 if self.caches(request) else index,
-            rebuilt_tokens=rebuilt,
-            note=_note(done, rebuilt),
-            **self._times(done),
-        )
-
-    def logits_after(
-        self, request: RunRequest, chosen: Sequence[int], cancelled: Stop = lambda: False
-    ) -> np.ndarray:
-        """(V,) float32 raw logits of the pass after `chosen`, by the cache; nothing is kept of it.
-
-        BadInput if the tokens exceed the context.
-        """
-        return self.pass_after(request, self.layout(request, chosen), len(chosen), cancelled)[0]
-
-    def pass_after(
-        self, request: RunRequest, layout: Layout, index: int, cancelled: Stop = lambda: False
-    ) -> tuple[np.ndarray, int]:
-        """((V,) float32 raw logits, slots run through the model) of one pass; nothing is kept."""
-        done, rebuilt, _ = self._pass(request, layout, index, cancelled)
-        return done.logits, done.slots - done.first_slot + rebuilt
-
-    @staticmethod
-    def context_ids(layout: Layout) -> list[int]:
-        """What a repetition penalty looks at: every id but the padding's."""
-        return [i for i, real in zip(layout.ids, layout.attention_mask, strict=True) if real]
-
-    def _pass(
-        self, request: RunRequest, layout: Layout, index: int, cancelled: Stop
-    ) -> tuple[ForwardPass, int, Phase]:
-        if not self.caches(request):
-            done = self.forward(request, layout, 0, None, cancelled)
-            return done, 0, "recompute" if index else "prefill"
-        slots = len(layout.ids)
-        with self._cache_or_drop(request):
-            if index == 0:
-                self.cache.fresh()
-                done = self.read(request, layout, 0, self.cache.live, cancelled)
-                self.cache.grew(layout, slots)
-                return done, 0, "prefill"
-            rebuilt = self._hold(request, layout, slots - 1, cancelled)
-            done = self.forward(request, layout, slots - 1, self.cache.live, cancelled)
-            self.cache.grew(layout, slots)
-            return done, rebuilt, "decode"
-
-    def _hold(self, request: RunRequest, layout: Layout, slots: int, cancelled: Stop) -> int:
-        """Bring the cache to exactly the first `slots` slots; returns how many were recomputed."""
-        shared = self.cache.shared(layout, slots)
-        if not self.cache.cut_to(shared) or self.cache.live is None:
-            self.cache.fresh()
-            shared = 0
-        if shared == slots:
-            return 0
-        prefix = layout.first(slots)
-        self.read(request, prefix, shared, self.cache.live, cancelled)
-        self.cache.grew(layout, slots)
-        return slots - shared
-
     @contextlib.contextmanager
-    def _cache_or_drop(self, request: RunRequest) -> Iterator[None]:
+    def cache_of(self, request: RunRequest) -> Iterator[None]:
         """The cache belongs to one kind of request, and a pass that fails leaves none behind."""
         belongs = (request.chat, request.padding, request.pad, request.causal_mask)
         if belongs != self._cache_for:
@@ -259,35 +116,39 @@ class Runner(Passes):
             self.cache.drop()
             raise
 
-    def _cache_bytes(self, request: RunRequest) -> tuple[int, ...]:
-        if not self.caches(request) or self.cache.live is None:
-            return (0,) * len(self.layers)
-        return layer_bytes(self.cache.live, len(self.layers))
+    # -- the model
 
-    def _top(self, logits: np.ndarray) -> tuple[Token, ...]:
-        found = torch.from_numpy(logits).topk(min(NAMED, len(logits)), sorted=False)
-        best = found.indices.numpy()
-        best = best[np.lexsort((best, -logits[best]))]
-        return tuple(self.loaded.tokenizer.token(int(i), "generated") for i in best)
+    def accepted(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Those that the model names: what it does not name it would swallow without a word."""
+        return {name: value for name, value in arguments.items() if name in self._accepted}
 
+    def positions(self, layout: Layout, first: int) -> tuple[int, ...]:
+        """The positions of the slots from `first` on, as this model counts them."""
+        offset = self.first_position or 0
+        return tuple(position + offset for position in layout.position_ids[first:])
 
-def _ends_in(text: bytes, before: int, strings: Sequence[str]) -> bool:
-    """True if one of the strings was completed by what came after the first `before` bytes."""
-    for string in strings:
-        wanted = string.encode("utf-8", "surrogatepass")
-        if wanted and text.find(wanted, max(0, before - len(wanted) + 1)) >= 0:
-            return True
-    return False
+    def is_first(self, phase: str) -> bool:
+        """True once for each phase: the model's first pass of a kind is slower than the rest."""
+        first = phase not in self._phases_seen
+        self._phases_seen.add(phase)
+        return first
 
+    def wait_for_device(self) -> None:
+        """A clock is read only when the device has finished."""
+        if self.model.device.type == "cuda":
+            torch.cuda.synchronize()
 
-def _note(done: ForwardPass, rebuilt: int) -> str:
-    if rebuilt:
-        return f"cache rebuilt by prefill of {rebuilt} tokens"
-    return f"prompt read in {done.chunks} chunks" if done.chunks > 1 else ""
+    def telling(self, first: int, rows: int, whole: int) -> Callable[[int], None] | None:
+        """Reports how far reading `rows` of `whole` slots has come, ten times a second at most."""
+        if rows < _WORTH_TELLING:
+            return None
+        told = time.perf_counter()
 
+        def tell(layer: int) -> None:
+            nonlocal told
+            if time.perf_counter() - told >= _TELL_SECONDS:
+                told = time.perf_counter()
+                done = first + rows * layer / len(self.layers)
+                self.report(f"Reading the text: {done:,.0f} of {whole:,} tokens", done / whole)
 
-def _refuse(sampling: Sampling) -> None:
-    try:
-        chain.check(sampling)
-    except chain.SamplingError as error:
-        raise BadInput(str(error)) from error
+        return tell

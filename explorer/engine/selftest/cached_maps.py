@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from explorer.engine.passes.forward import ForwardPass
+from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.selftest.measured_gaps import PassMap, drawn
 from explorer.trace import attention
 from explorer.trace.rounding import largest

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from explorer.engine.callbacks import Stop
 from explorer.engine.capture import probe
 from explorer.engine.capture.attention_sites import sites
 from explorer.engine.capture.capture import Capture, routes
 from explorer.engine.capture.records import Proven, rebuildable
 from explorer.engine.errors import EngineError, NoMemory
 from explorer.engine.passes import masks
-from explorer.engine.passes.forward import ForwardPass
 from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
 from explorer.trace.request import RunRequest
 from explorer.trace.rounding import largest
-
-Stop = Callable[[], bool]
 
 
 @dataclass(slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from explorer.engine.callbacks import Stop
 from explorer.engine.passes.chunked_prefill import Gathered
-from explorer.engine.passes.forward import ForwardPass
+from explorer.engine.passes.generate import forward
 from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
 from explorer.trace import attention
@@ -24,9 +24,7 @@ def boundable(reference: ForwardPass) -> bool:
     )
 
 
-def gaps(
-    runner: Runner, layout: Layout, reference: ForwardPass, stop: Callable[[], bool]
-) -> tuple[float, float]:
+def gaps(runner: Runner, layout: Layout, reference: ForwardPass, stop: Stop) -> tuple[float, float]:
     """(largest distance of logits, of kernel outputs and rebuilt weights) from `reference`.
 
     `reference` is the uncached pass over `layout` with logits of every slot.
@@ -38,7 +36,7 @@ def gaps(
     runner.cache.fresh()
     for end in (*ENDS, slots):
         part, cache = layout.first(end), runner.cache.live
-        done = runner.forward(RunRequest(), part, begin, cache, stop, keep_outputs=True)
+        done = forward(runner, RunRequest(), part, begin, cache, stop, keep_outputs=True)
         logits = max(logits, largest(done.logits - reference.logits[end - 1]))
         maps = max(maps, *measured_gaps.kernel_output(done, part).values(), 0.0)
         gathered.add(done.recorder, end, runner.capture.proven)

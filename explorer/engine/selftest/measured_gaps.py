@@ -7,7 +7,7 @@ through `explorer.trace`, the code that the window draws with.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,21 +15,21 @@ import numpy as np
 import torch
 from transformers import GenerationConfig
 
+from explorer.engine.callbacks import Stop, never
 from explorer.engine.capture import records
 from explorer.engine.capture.attention_sites import sites
 from explorer.engine.capture.capture import set_attention
 from explorer.engine.capture.probe import Call
 from explorer.engine.errors import Cancelled
 from explorer.engine.passes import masks
-from explorer.engine.passes.forward import ForwardPass
+from explorer.engine.passes.generate import forward, inputs
 from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.request import RunRequest
 from explorer.trace.rounding import largest
-
-Stop = Callable[[], bool]
 
 
 def with_last_changed(layout: Layout, vocabulary: int) -> Layout:
@@ -151,7 +151,7 @@ def eager_attentions(
 ) -> list[np.ndarray] | None:
     """The model's own (H, Q, K) weights per attention layer, from an uncached eager pass."""
     model = runner.model
-    arguments = runner.arguments(layout, 0, None, [layout.readout])
+    arguments = inputs(runner, layout, 0, None, [layout.readout])
     set_attention(model, "eager")
     off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(model)
     try:
@@ -168,7 +168,7 @@ def eager_attentions(
 def every_slot(runner: Runner, request: RunRequest, layout: Layout, stop: Stop) -> ForwardPass:
     """An uncached pass with outputs kept and logits (T, V) of every slot."""
     slots = range(len(layout.ids))
-    return runner.forward(request, layout, 0, None, stop, keep_outputs=True, at=slots)
+    return forward(runner, request, layout, 0, None, stop, keep_outputs=True, at=slots)
 
 
 def prefix_shift(
@@ -181,7 +181,7 @@ def prefix_shift(
     slots = range(len(layout.ids) - len(whole.logits), len(layout.ids))
     vocabulary = runner.model.get_input_embeddings().num_embeddings
     other = with_last_changed(layout, vocabulary)
-    moved = runner.forward(request, other, 0, None, stop, at=slots)
+    moved = forward(runner, request, other, 0, None, stop, at=slots)
     valid = np.array(layout.attention_mask[slots.start : -1], bool)
     return largest((whole.logits - moved.logits)[:-1][valid])
 
@@ -198,7 +198,7 @@ def cached_passes(
     for end in range(length - steps, length + 1):
         start = 0 if end == length - steps else end - 1
         part, cache = layout.first(end), runner.cache.live
-        yield runner.forward(request, part, start, cache, stop, keep_outputs=True)
+        yield forward(runner, request, part, start, cache, stop, keep_outputs=True)
     runner.cache.grew(layout, length)
 
 
@@ -220,7 +220,7 @@ def crop_gap(
         if not runner.cache.cut_to(slot):
             return float("inf")
         part = layout.first(slot + 1)
-        again = runner.forward(request, part, slot, runner.cache.live, stop)
+        again = forward(runner, request, part, slot, runner.cache.live, stop)
     finally:
         runner.cache.can_crop = before
     return largest(again.logits - expected)
@@ -239,7 +239,7 @@ def _generating_with(model: Any, bare: GenerationConfig) -> Iterator[None]:
         model.generation_config = own
 
 
-def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = lambda: False) -> list[int]:
+def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = never) -> list[int]:
     """transformers' own greedy generate() from the real tokens of `layout`."""
 
     def told_to_stop(*_: Any, **__: Any) -> bool:

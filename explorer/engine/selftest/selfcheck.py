@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.engine.passes.forward import ForwardPass
+from explorer.engine.callbacks import Stop, never
+from explorer.engine.passes.generate import forward, generate
 from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
 from explorer.trace.card import Check
@@ -18,7 +20,6 @@ from explorer.trace.rounding import largest, logit_tolerance, tolerance
 MOST_SLOTS = 256  # eager attention keeps H·T² numbers a layer: longer runs are checked this far
 CACHED_STEPS = 3
 GREEDY_TOKENS = 8
-Stop = Callable[[], bool]
 
 
 @dataclass(slots=True)
@@ -95,7 +96,7 @@ class TraceCheck:
         ids = tuple(int(i) for i in np.array(self.layout.ids)[mask])
         bare = Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
         request = RunRequest(causal_mask=self.request.causal_mask, cache=False)
-        alone = self.runner.forward(request, bare, 0, None, self.stop)
+        alone = forward(self.runner, request, bare, 0, None, self.stop)
         readout = self.layout.readout - (len(self.layout.ids) - len(self.whole.logits))
         gap = largest(self.whole.logits[readout] - alone.logits)
         return self._check("padded_equals_alone", gap, self.logit_limit)
@@ -105,8 +106,9 @@ class TraceCheck:
         if not self.request.causal_mask or self.note or not self.runner.capture.causal:
             return None
         ours: list[int] = []
-        self.runner.advance(
-            self.request,
+        generate(
+            self.runner,
+            self.runner.prompt(self.request),
             (),
             GREEDY_TOKENS,
             Sampling,
@@ -130,7 +132,7 @@ class TraceCheck:
 
 
 def check(
-    runner: Runner, request: RunRequest, chosen: Sequence[int], stop: Stop = lambda: False
+    runner: Runner, request: RunRequest, chosen: Sequence[int], stop: Stop = never
 ) -> Iterator[Check]:
     """Every check that applies to this run, one after the other; Cancelled if told to stop.
 
@@ -149,7 +151,7 @@ def check(
             note = f"checked on the first {MOST_SLOTS} of {len(layout.ids)} positions"
             layout = layout.first(MOST_SLOTS)
         last = range(max(0, len(layout.ids) - CACHED_STEPS - 1 - request.pad), len(layout.ids))
-        whole = runner.forward(request, layout, 0, None, stop, keep_outputs=True, at=last)
+        whole = forward(runner, request, layout, 0, None, stop, keep_outputs=True, at=last)
         dtype = runner.loaded.card.dtype
         limits = tolerance(dtype), logit_tolerance(dtype, whole.logits)
         run = TraceCheck(runner, request, layout, whole, *limits, stop, note)

@@ -13,12 +13,15 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
+from explorer.engine.callbacks import Stop, never
 from explorer.engine.capture.attention_sites import sites
 from explorer.engine.capture.records import Proven
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
+from explorer.engine.faults import INPUT_FAULTS
 from explorer.engine.passes.cache import KINDS, keeps_windows
-from explorer.engine.passes.forward import ForwardPass
+from explorer.engine.passes.generate import forward
 from explorer.engine.passes.layout import Layout, lay_out
+from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import chunked_prefill_test, measured_gaps
 from explorer.engine.selftest.cached_maps import CachedMapCheck
@@ -32,13 +35,9 @@ PADS = 3
 CACHED_STEPS = 2
 # Largest difference in weights, or in keys relative to them, that counts as the same.
 MAP_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-Stop = Callable[[], bool]
 REBUILT = "every attention map is rebuilt exactly from queries, keys and mask"
 OWN_MAPS = "every attention map is the model's own, recorded from its eager attention"
-FAULTS = (  # what a model may raise on input that it was not made for
-    EngineError, RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError,
-    AssertionError,
-)  # fmt: skip
+FAULTS = (EngineError, *INPUT_FAULTS)  # a memory that is full says nothing of the model
 
 
 def sample_ids(vocabulary: int, avoid: set[int], length: int = LENGTH) -> tuple[int, ...]:
@@ -230,7 +229,7 @@ class SelfTest:
             live = self.runner.cache.live
         for part, row in ((prompt, -2), (layout, -1)):
             start = len(prompt.ids) if part is layout and request.cache else 0
-            done = self.runner.forward(request, part, start, live, self.stop)
+            done = forward(self.runner, request, part, start, live, self.stop)
             worst = max(worst, largest(done.logits - self.reference.logits[row]))
         words = f"{side} padding gives the same logits as no padding"
         if worst > self.limit:
@@ -251,7 +250,7 @@ def _list(numbers: Iterable[int]) -> str:
 
 @np.errstate(invalid="ignore", over="ignore")  # infinite weights make infinite differences
 def run(
-    runner: Runner, stop: Stop = lambda: False, tell: Callable[[float], None] = lambda share: None
+    runner: Runner, stop: Stop = never, tell: Callable[[float], None] = lambda share: None
 ) -> None:
     """Find what works and write it to the runner and its model card; `tell` how far it is."""
     tell(0.0)

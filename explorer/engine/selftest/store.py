@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -22,19 +22,19 @@ import msgspec
 import torch
 
 import explorer
-from explorer import disk, places
+from explorer import places
+from explorer.engine import kept_json
+from explorer.engine.callbacks import Report, Stop, nobody
 from explorer.engine.capture.capture import Capture, routes
 from explorer.engine.capture.records import Proven
 from explorer.engine.model_files import remote_code
 from explorer.engine.model_files.nonfinite_weights import NotFinite, not_finite
 from explorer.engine.passes.cache import Kind
 from explorer.engine.passes.runner import Runner
-from explorer.engine.progress import Progress, nobody
 from explorer.engine.selftest import selftest
 from explorer.trace.card import Capability, ModelCard
 
 _KEPT = 64  # entries, the newest
-_LARGEST = 1 << 20  # bytes of one
 _DECIDING = ("engine", "trace", "sampling")  # rooms whose code decides what is found
 
 
@@ -60,9 +60,7 @@ class StoredSelfTest(msgspec.Struct, frozen=True, kw_only=True):
     weights: NotFinite
 
 
-def find(
-    runner: Runner, stop: Callable[[], bool], again: bool = False, progress: Progress = nobody
-) -> None:
+def find(runner: Runner, stop: Stop, again: bool = False, progress: Report = nobody) -> None:
     """Find what works on this model, or take what was found before, unless it is to be `again`.
 
     Its weights are looked at first, for NaN and infinity: all of them are read for that.
@@ -85,7 +83,7 @@ def find(
     _write(taken(name, runner))
 
 
-def _look_at_weights(runner: Runner, stop: Callable[[], bool], progress: Progress) -> None:
+def _look_at_weights(runner: Runner, stop: Stop, progress: Report) -> None:
     progress("Checking the weights", None)
     _tell_of_weights(runner, not_finite(runner.model, stop))
 
@@ -199,22 +197,15 @@ def _folder() -> Path:
 
 
 def _read(name: str) -> StoredSelfTest | None:
-    path = _folder() / f"{name}.json"
-    try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        found = msgspec.json.decode(path.read_bytes(), type=StoredSelfTest)
-    except (OSError, msgspec.MsgspecError, ValueError):
-        return None
-    return found if found.of == name else None
+    found = kept_json.read(_folder() / f"{name}.json", StoredSelfTest)
+    return found if found is not None and found.of == name else None
 
 
 def _write(found: StoredSelfTest) -> None:
     """A disk that is full or read-only costs nothing but the next test."""
     folder = _folder()
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        disk.write(folder / f"{found.of}.json", msgspec.json.encode(found))
+        kept_json.write(folder / f"{found.of}.json", found)
         newest = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for old in newest[_KEPT:]:
             old.unlink()

@@ -156,19 +156,3 @@ def formula_words(card: ModelCard) -> str:
         return f"{layers}·{card.latent_width} latent·{size} bytes"
     heads = "1 KV head" if card.kv_heads == 1 else f"{card.kv_heads} KV heads"
     return f"2·{layers}·{heads}·{card.head_dim}·{size} bytes"
-
-
-def bytes_text(count: int) -> str:
-    """Bytes in full and, from 1 KiB on, in the nearest binary unit: "552,960 bytes (540 KiB)"."""
-    whole = f"{count:,} {'byte' if count == 1 else 'bytes'}"
-    return whole if count < 1024 else f"{whole} ({short_bytes(count)})"
-
-
-def short_bytes(count: float) -> str:
-    """Bytes in the nearest binary unit, three significant digits: "540 KiB"."""
-    value = float(count)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if value < 1000 or unit == "GiB":
-            break
-        value /= 1024
-    return f"{value:,.0f} {unit}" if value >= 100 or unit == "bytes" else f"{value:.3g} {unit}"

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from explorer.figures.attention.difference import MIDDLE
 from explorer.trace.attention import as_float32
+from explorer.trace.experiments import PositionRead
 from explorer.trace.trace import Trace
+
+NOT_NUMBERS = "these values are not all numbers (NaN or infinity)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,16 +43,20 @@ def keys_at(trace: Trace, index: int, slot: int) -> Strips:
     return Strips(tuple(found), tuple(record.reason for record in step.layers))
 
 
-def values_of(facts: dict[str, Any]) -> Strips:
-    """The values that the engine read off its cache (engine.slot)."""
+def values_of(read: PositionRead) -> Strips:
+    """The values that the engine read off its cache."""
     found: list[np.ndarray | None] = []
-    for layer in facts["layers"]:
-        part = layer.get("value")
-        shape = None if part is None else (part["heads"], part["width"])
-        found.append(
-            None if shape is None else np.frombuffer(part["numbers"], "<f4").reshape(shape)
-        )
-    return Strips(tuple(found), tuple(layer.get("reason", "") for layer in facts["layers"]))
+    reasons: list[str] = []
+    for layer in read.layers:
+        part, reason = None, layer.reason
+        if layer.value is not None:
+            numbers = np.frombuffer(layer.value.numbers, "<f4")
+            part = numbers.reshape(layer.value.heads, layer.value.width)
+            if not np.isfinite(part).all():
+                part, reason = None, NOT_NUMBERS
+        found.append(part)
+        reasons.append(reason)
+    return Strips(tuple(found), tuple(reasons))
 
 
 def picture(strips: Strips) -> tuple[np.ndarray, tuple[int, ...]]:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from explorer.figures.cost.cache import short_bytes
 from explorer.trace.cost.run_cost import Plan
-
-
-def seconds_text(seconds: float) -> str:
-    """An estimate in round figures: "40 s", "3 min"."""
-    if seconds < 90:
-        return f"{max(1, round(seconds, -1 if seconds >= 20 else 0)):.0f} s"
-    return f"{seconds / 60:.0f} min"
+from explorer.wording import seconds_text, short_bytes
 
 
 def sentence(plan: Plan) -> str:

@@ -9,20 +9,13 @@ from typing import Literal
 
 import numpy as np
 
+from explorer.trace.cost.lap import Lap
 from explorer.trace.step import Phase, Step
 from explorer.trace.trace import Trace
 
 Piece = Literal["embedding", "attention", "mlp", "layer rest", "norm", "head", "rest"]
 _UNSETTLED = 2  # passes at the end whose display may not have been over when they were last shown
 PIECES: tuple[Piece, ...] = ("embedding", "attention", "mlp", "layer rest", "norm", "head", "rest")
-
-
-@dataclass(frozen=True, slots=True)
-class Lap:
-    """One step on the window's clock; `session.stopwatch` notes them."""
-
-    waited_ms: float  # from the wish, or from the step before it in a run, until it was here
-    display_ms: float | None = None  # from then until all of it was painted; None = overtaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +37,7 @@ class TimedPass:
 
     @property
     def course(self) -> tuple[float | None, ...]:
-        """Pass, capture, picking, handing over and display; None = not measured.
+        """TimedPass, capture, picking, handing over and display; None = not measured.
 
         Handing over is what is left: packing, the way between the processes, unpacking.
         """
@@ -221,10 +214,3 @@ def _pieces(step: Step) -> tuple[float, ...]:
 
 def _sum(times: np.ndarray | None) -> float:
     return 0.0 if times is None else float(np.nansum(times, dtype=np.float64))
-
-
-def ms_text(ms: float) -> str:
-    """Milliseconds in three significant digits; seconds from ten thousand on."""
-    if ms >= 10_000:
-        return f"{ms / 1000:,.1f} s"
-    return f"{ms:,.0f} ms" if ms >= 100 else f"{ms:.3g} ms"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from explorer.figures.batch.loss import NATS_PER_BIT
+from explorer.trace.experiments import PromptScores
 from explorer.trace.trace import Trace
 from explorer.wording import information
 
@@ -28,17 +29,16 @@ class Surprisal:
         return math.exp(-self.nats)
 
 
-def foreseen(trace: Trace, scores: Mapping[str, Any] | None) -> tuple[Surprisal | None, ...]:
+def foreseen(trace: Trace, scores: PromptScores | None) -> tuple[Surprisal | None, ...]:
     """One a slot; None where nothing is known: padding, the first token, a prompt not scored."""
     found: list[Surprisal | None] = [None] * len(trace.prompt)
     if scores is not None:
         rows = zip(
-            scores["slots"], scores["nats"], scores["entropy_bits"], scores["ranks"],
-            scores["top"], strict=True,
+            scores.slots, scores.nats, scores.entropy_bits, scores.ranks, scores.top, strict=True
         )  # fmt: skip
         for slot, nats, bits, rank, top in rows:
             if 0 <= slot < len(found):
-                found[slot] = Surprisal(nats, bits, rank, tuple(map(tuple, top)))
+                found[slot] = Surprisal(nats, bits, rank, top)
     for step in trace.steps:
         p = step.draw.raw_probability
         nats = -math.log(p) if p > 0 else math.inf

@@ -1,7 +1,6 @@
 """Jobs that nobody waits for, and that give way to the user's.
 
-The self-check, a pass run again for its attention, the other side of a comparison, and the
-prefix experiment.
+The self-check, a pass run again for its attention, and the other side of a comparison.
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ from dataclasses import replace
 from explorer.session import capture_budget
 from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.jobs.replay_check import Proof
-from explorer.session.state import (
-    Experiment,
-    Status,
-)
+from explorer.session.state import Status
 from explorer.trace.card import SelfCheck
 from explorer.trace.comparison import Comparison, other_side
 from explorer.trace.step import Step
@@ -114,22 +110,6 @@ class Background:
         text = f"Running token {index + 1} {side} the causal mask…"
         self._lease.store.set(status=Status(activity="running", text=text))
 
-    def measure_prefix(self) -> None:
-        """The prefix experiment on the step on screen; needs its model."""
-        trace, index = self._lease.store.state.trace, self._lease.store.state.step_index
-        if trace is None or index is None or not self._lease.can_continue(trace):
-            self._lease.store.set(
-                error="The prefix experiment needs a run and its model. Press Step first."
-            )
-            return
-        self.give_way()
-        chosen = trace.chosen_ids[:index]
-        run = self._lease.link.ask(m.PrefixExperiment(request=trace.request, chosen=chosen))
-        self._lease.job = Job("prefix", run, trace.request, step=index)
-        self._lease.store.set(
-            status=Status(activity="running", text="Removing the last token…"), prefix=None
-        )
-
     def on_stepped(self, step: Step, job: Job, trace: Trace) -> None:
         """A pass run again, for its own attention or for the other side of a comparison."""
         if job.kind == "compare":
@@ -146,16 +126,6 @@ class Background:
             return
         keep = capture_budget.looked_at(self._lease.store.state.selection.step, index)
         self._lease.store.set(trace=capture_budget.within(swapped, self.budget_bytes, keep))
-
-    def on_prefix(self, event: m.Facts, job: Job) -> None:
-        """The experiment's figures, and the moment of the run that they are of."""
-        self._lease.job = None
-        trace = self._lease.store.state.trace
-        chosen = () if trace is None else trace.chosen_ids[: job.step]
-        card = None if trace is None else trace.card
-        found = Experiment(job.request, chosen, job.sampling, event.facts, card)
-        self._lease.store.set(prefix=found, status=Status(activity="idle"))
-        self.go_on()
 
     def on_checked(self, event: m.Checked) -> None:
         trace = self._lease.store.state.trace

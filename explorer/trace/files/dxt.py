@@ -10,7 +10,6 @@ only when it is whole.
 from __future__ import annotations
 
 import os
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -28,6 +27,7 @@ from explorer.trace.files.dxt_body import (
     read_steps,
     trace_of,
 )
+from explorer.trace.files.safetensors_head import read_head, write_head
 from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
@@ -37,7 +37,6 @@ from explorer.trace.wire.validate_batch import require_sound_batch
 
 KEY = "decoder_explorer"
 _MOST_FORMATS = 1000  # what a later program may have reached
-_MAX_HEADER_BYTES = 100_000_000  # safetensors' own limit
 _NAMES = {"<f8": "F64", "<f4": "F32", "<f2": "F16", "<u2": "U16", "<i4": "I32", "<i8": "I64"}
 _NAMES |= {"|u1": "U8", "|i1": "I8", "|b1": "BOOL"}
 _ALONE = SavedExtras()
@@ -116,12 +115,12 @@ def _write(stream: BinaryIO, trace: Trace, beside: SavedExtras) -> None:
                 "data_offsets": [begin, end],
             }
     body = msgspec.json.encode(tables.body(trace, beside)).decode()
-    # Not json.dumps: on a long run it would hold the interpreter's lock long enough to be seen.
-    head = msgspec.json.encode({"__metadata__": {KEY: body}, **entries})
-    head += b" " * (-len(head) % 8)
-    if len(head) > _MAX_HEADER_BYTES:
-        raise DxtError("This run has too many tokens for one .dxt file. Save a shorter run.")
-    stream.write(struct.pack("<Q", len(head)) + head)
+    try:
+        write_head(stream, {"__metadata__": {KEY: body}, **entries})
+    except ValueError as error:
+        raise DxtError(
+            "This run has too many tokens for one .dxt file. Save a shorter run."
+        ) from error
     for step in steps:
         for _, array in _in_file_order(pack_step(step)[1]):
             if array.nbytes:
@@ -187,13 +186,7 @@ def outline(path: str | os.PathLike[str]) -> Outline:
 
 def _read_head(stream: BinaryIO, size: int) -> dict[str, msgspec.Raw]:
     """The safetensors header, its length bounded before it is read."""
-    prefix = stream.read(8)
-    if len(prefix) < 8:
-        raise ValueError("it is too short")
-    (length,) = struct.unpack("<Q", prefix)
-    if length > min(_MAX_HEADER_BYTES, size - 8):
-        raise ValueError("its header is too long")
-    return msgspec.json.decode(stream.read(length), type=dict[str, msgspec.Raw])
+    return msgspec.json.decode(read_head(stream, size), type=dict[str, msgspec.Raw])
 
 
 def _decode(head: dict[str, msgspec.Raw], data: bytes) -> tuple[Trace, SavedExtras]:

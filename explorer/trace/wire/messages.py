@@ -15,18 +15,14 @@ from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
 from explorer.trace.chat import ChatParts
 from explorer.trace.cost.run_cost import Plan
+from explorer.trace.engine_request import Request
+from explorer.trace.experiments import AnyExperiment
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 
 PROTOCOL = 1
 ALIVE_SECONDS = 5.0  # an engine says at least this often that it is there
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Base of what may be asked; answers carry the same run number."""
-
-    run: int = 0
 
 
 class Load(Request, frozen=True, kw_only=True):
@@ -39,7 +35,8 @@ class Load(Request, frozen=True, kw_only=True):
     allow_code: bool = False  # the user said yes to the model's own program code, this once
     test_again: bool = False  # even if what works on this model is known from an earlier time
     keep: bool = False  # answer at once if this very model is loaded still
-    like: dict[str, Any] = {}  # fingerprint of the run that is to go on: of several, this one
+    # Fingerprint of the run that is to go on: of several models of this name, this one.
+    like: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Tokenize(Request, frozen=True, kw_only=True):
@@ -81,13 +78,6 @@ class CheckTrace(Request, frozen=True, kw_only=True):
     chosen: tuple[int, ...] = ()
 
 
-class PrefixExperiment(Request, frozen=True, kw_only=True):
-    """Drop the last token, masked and unmasked: how far do earlier positions move?  Facts."""
-
-    request: RunRequest
-    chosen: tuple[int, ...] = ()
-
-
 class RunBatch(Request, frozen=True, kw_only=True):
     """Run padded prompts together and each alone; answered by Progress…, Batched."""
 
@@ -96,47 +86,6 @@ class RunBatch(Request, frozen=True, kw_only=True):
 
 class ListVocabulary(Request, frozen=True, kw_only=True):
     """The bytes of every id of the loaded model; answered by Spelled."""
-
-
-class DrawMany(Request, frozen=True, kw_only=True):
-    """Continue the same prefix `count` times by `length` tokens; Progress…, PartFacts…, Facts."""
-
-    request: RunRequest
-    chosen: tuple[int, ...] = ()
-    count: int = 50
-    length: int = 5
-    sampling: Sampling = Sampling(greedy=False)
-
-
-class SearchSequences(Request, frozen=True, kw_only=True):
-    """Look for `length` tokens more probable than greedy's; Progress…, Facts."""
-
-    request: RunRequest
-    chosen: tuple[int, ...] = ()
-    length: int = 4
-    width: int = 4  # of the beam
-    passes: int = 200  # at most
-
-
-class ScorePrompt(Request, frozen=True, kw_only=True):
-    """Surprisal, entropy and rank of each prompt token, without padding; Progress…, Facts."""
-
-    request: RunRequest
-
-
-class CacheExperiment(Request, frozen=True, kw_only=True):
-    """The same greedy generation with the cache and without; Progress…, Facts."""
-
-    request: RunRequest
-    tokens: int = 20
-
-
-class ReadSlot(Request, frozen=True, kw_only=True):
-    """Keys and values of one slot, as the cache holds them after `chosen`; Facts (engine.slot)."""
-
-    request: RunRequest
-    chosen: tuple[int, ...] = ()
-    slot: int = 0
 
 
 class MeasureTraffic(Request, frozen=True, kw_only=True):
@@ -202,7 +151,7 @@ class Hello(Event, frozen=True, kw_only=True):
     """First frame of a connection."""
 
     protocol: int = PROTOCOL
-    versions: dict[str, str] = {}
+    versions: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Alive(Event, frozen=True, kw_only=True):
@@ -265,6 +214,8 @@ class Batched(Event, frozen=True, kw_only=True):
 
 
 class Facts(Event, frozen=True, kw_only=True):
+    """What was asked for, by its fields; of an experiment those of its result."""
+
     facts: dict[str, Any]
 
 
@@ -313,14 +264,9 @@ AnyRequest = (
     | Resample
     | Recapture
     | CheckTrace
-    | PrefixExperiment
+    | AnyExperiment
     | ListVocabulary
-    | DrawMany
-    | SearchSequences
     | RunBatch
-    | CacheExperiment
-    | ReadSlot
-    | ScorePrompt
     | MeasureTraffic
     | Bench
     | Inspect

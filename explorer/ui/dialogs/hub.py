@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.figures.cost.cache import short_bytes
 from explorer.figures.text import sentences
 from explorer.figures.text.sentences import fitting
 from explorer.session.session import Session
@@ -27,7 +26,7 @@ from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import ComboBox
-from explorer.wording import progress_percent
+from explorer.wording import progress_percent, short_bytes
 
 
 class HubDialog(Dialog):

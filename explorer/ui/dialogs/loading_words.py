@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from explorer.figures.cost.cache import short_bytes
 from explorer.figures.text import sentences
 from explorer.trace.found_models import FoundModel
+from explorer.wording import short_bytes
 
 DTYPES = ("float32", "bfloat16", "float16")
 _WIDTH = {"float32": 4, "bfloat16": 2, "float16": 2}  # bytes of a number

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.figures.cost.cache import short_bytes
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
@@ -30,6 +29,7 @@ from explorer.ui.kit.names import literal
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import ComboBox
+from explorer.wording import short_bytes
 
 
 class ModelPicker(Dialog):

@@ -12,10 +12,10 @@ from PySide6.QtCore import (
     Qt,
 )
 
-from explorer.figures.cost.cache import short_bytes
 from explorer.figures.text import sentences
 from explorer.trace.found_models import FoundModel
 from explorer.ui.access.tips import tip
+from explorer.wording import short_bytes
 
 Index = QModelIndex | QPersistentModelIndex
 _SORT = Qt.ItemDataRole.UserRole

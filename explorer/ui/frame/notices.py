@@ -16,8 +16,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from explorer.figures.cost.cache import short_bytes
-from explorer.figures.cost.run_cost import seconds_text
 from explorer.figures.text import tokens
 from explorer.figures.text.sentences import fitting
 from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
@@ -28,7 +26,7 @@ from explorer.ui.access.accessible import announce
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.forms import keep_place
 from explorer.ui.kit.sentence import SentenceLabel
-from explorer.wording import percent
+from explorer.wording import percent, seconds_text, short_bytes
 
 THINNED = 4  # the choice of a thinner record: every fourth layer
 

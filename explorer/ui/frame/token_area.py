@@ -62,7 +62,7 @@ class TokenArea(QWidget):
         self.colours.show_state(old, new)
         if old is None or _differs(old, new):
             self._show_tokens(new)
-        if old is None or old.trace is not new.trace or old.scores is not new.scores:
+        if old is None or old.trace is not new.trace or old.measured is not new.measured:
             self._show_colours(new)
         index = new.step_index
         selected = None

@@ -13,6 +13,7 @@ from explorer.figures.prediction.surprisal import By, Surprisal
 from explorer.figures.text.tokens import written
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.trace.experiments import PromptScores, ScorePrompt
 from explorer.trace.request import RunRequest
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import unit
@@ -80,18 +81,17 @@ class TokenColours(QWidget):
         free = state.status.activity in ("idle", "checking") and state.card is not None
         if self.by is None or trace is None or not trace.steps or not free:
             return
-        known = state.scores is not None and state.scores.fits(trace, 0)
-        if not known and self._asked != trace.request and len(trace.prompt) > 1:
+        known = state.result_of_prompt(PromptScores)
+        if known is None and self._asked != trace.request and len(trace.prompt) > 1:
             self._asked = trace.request
-            self._session.score_prompt()
+            self._session.measure(ScorePrompt, quiet=True)
 
     def known(self, state: State) -> tuple[Surprisal | None, ...]:
         """What is known of each token on screen; empty where tokens are coloured by origin."""
         trace = state.trace
         if self.by is None or trace is None:
             return ()
-        fits = state.scores is not None and state.scores.fits(trace, 0)
-        return figures.foreseen(trace, state.scores.facts if fits and state.scores else None)
+        return figures.foreseen(trace, state.result_of_prompt(PromptScores))
 
     def levels(self, state: State, known: tuple[Surprisal | None, ...]) -> tuple[float | None, ...]:
         """0..1 a token."""

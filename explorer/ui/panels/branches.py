@@ -35,7 +35,7 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
-from explorer.wording import exact_percent, information, unit
+from explorer.wording import exact_percent, information, short_bytes, unit
 
 _MOST_ROWS = 500  # of the comparison
 
@@ -196,7 +196,7 @@ class BranchesPanel(Panel):
         gone = [branch for branch in kept.all if branch.number in state.forgotten]
         count = len(kept.all) - len(gone)
         many = self.tr("1 branch") if count == 1 else self.tr("{0} branches").format(count)
-        held, most = _bytes_text(kept.bytes), _bytes_text(LIMIT_BYTES)
+        held, most = short_bytes(kept.bytes), short_bytes(LIMIT_BYTES)
         parts = [self.tr("{0}, {1} of memory (limit {2})").format(many, held, most)]
         elsewhere = count - len(self._branches)
         if elsewhere:
@@ -205,7 +205,7 @@ class BranchesPanel(Panel):
             parts.append(self.tr("{0} deleted (Undo restores)").format(len(gone)))
         if state.undo_bytes:
             undo = self.tr("undo: {0} (limit {1})")
-            parts.append(undo.format(_bytes_text(state.undo_bytes), _bytes_text(UNDO_BYTES)))
+            parts.append(undo.format(short_bytes(state.undo_bytes), short_bytes(UNDO_BYTES)))
         if kept.let_go:
             dropped = self.tr("{0} older ones deleted to save memory")
             parts.append(dropped.format(kept.let_go))
@@ -326,10 +326,3 @@ def _plain(costs: Sequence[Cost], i: int) -> tuple[str, str]:
 def _sum_words(costs: Sequence[Cost]) -> str:
     nats = sum(cost.nats for cost in costs)
     return f"{information(nats, '.4g')} (p = {exact_percent(math.exp(-nats))})"
-
-
-def _bytes_text(count: int) -> str:
-    for name, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= size:
-            return f"{count / size:.3g} {name}"
-    return f"{count} bytes"

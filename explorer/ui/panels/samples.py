@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer.figures.text import tokens
 from explorer.session.session import Session
-from explorer.session.state import Experiment, State
+from explorer.session.state import State
+from explorer.trace.experiments import DrawMany, Draws, SearchResult, SearchSequences
 from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
 from explorer.ui.kit import forms
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
@@ -90,14 +90,19 @@ class DrawsPanel(Panel):
         return button
 
     def _draw_many(self) -> None:
-        self.session.draw_many(self._count.value(), self._length.value())
+        self.session.measure(DrawMany, count=self._count.value(), length=self._length.value())
 
     def _begin_search(self) -> None:
-        self.session.search(self._depth.value(), self._width.value(), self._passes.value())
+        self.session.measure(
+            SearchSequences,
+            length=self._depth.value(),
+            width=self._width.value(),
+            passes=self._passes.value(),
+        )
 
     @property
-    def _under_way(self) -> str:
-        return "" if self._state is None else self._state.status.experiment
+    def _drawing(self) -> bool:
+        return self._state is not None and self._state.status.experiment is DrawMany
 
     # -- showing
 
@@ -106,8 +111,7 @@ class DrawsPanel(Panel):
             old is not None
             and old.trace is new.trace
             and old.step_index == new.step_index
-            and old.draws is new.draws
-            and old.found is new.found
+            and old.measured is new.measured
             and old.sampling == new.sampling
             and old.status.activity == new.status.activity
             and old.status.experiment == new.status.experiment
@@ -119,11 +123,10 @@ class DrawsPanel(Panel):
             self.show_empty()
             return
         ready = new.card is not None and new.status.activity in ("idle", "checking")
-        drawing, searching = (new.status.experiment == kind for kind in ("draws", "search"))
         self._draw.setEnabled(ready and not new.sampling.takes_best)
-        self._stop_draws.setEnabled(drawing)
+        self._stop_draws.setEnabled(self._drawing)
         self._search.setEnabled(ready)
-        self._stop_search.setEnabled(searching)
+        self._stop_search.setEnabled(new.status.experiment is SearchSequences)
         self._show_draws()
         self._show_found()
         self.show_content()
@@ -135,69 +138,65 @@ class DrawsPanel(Panel):
 
     def views(self) -> Mapping[str, View]:
         views = {}
-        if self._shown("draws") is not None:
+        if self._draws() is not None:
             views[self.tr("Next token, sampled")] = View(self._bars, self._first_rows)
             views[self.tr("Continuations")] = View(self._drawn_table, self._continuation_rows)
-        if self._shown("found") is not None:
+        if self._found() is not None:
             views[self.tr("Best sequence")] = View(self._found_table, self._found_rows)
         return views
 
-    def _shown(self, name: str) -> Experiment | None:
-        """An experiment, if it is about the prefix on screen."""
-        state = self._state
-        if state is None:
-            return None
-        found: Experiment | None = getattr(state, name)
-        fits = found is not None and found.fits(state.trace, state.step_index)
-        return found if fits else None
+    def _draws(self) -> Draws | None:
+        return None if self._state is None else self._state.result(Draws)
+
+    def _found(self) -> SearchResult | None:
+        return None if self._state is None else self._state.result(SearchResult)
 
     def _show_draws(self) -> None:
-        found = self._shown("draws")
+        draws = self._draws()
         for part in (self._bars, self._drawn_table):
-            part.setVisible(found is not None)
-        if found is None:
+            part.setVisible(draws is not None)
+        if draws is None:
             self._drawn_words.setText(self._words_before())
             return
-        facts = found.facts
-        self._drawn_words.setText(self._words_of(facts))
-        self._bars.set_rows(self._bar_rows(facts))
-        rows = facts["continuations"][:_MOST_ROWS]
+        self._drawn_words.setText(self._words_of(draws))
+        self._bars.set_rows(self._bar_rows(draws))
+        rows = draws.continuations[:_MOST_ROWS]
         forms.fill(
             self._drawn_table,
             (self.tr("continuation"), self.tr("times")),
-            [(tokens.visible(row["raw"]), f"{row['drawn']:,}") for row in rows],
+            [(tokens.visible(row.raw), f"{row.drawn:,}") for row in rows],
         )
 
     def _words_before(self) -> str:
         """In place of draws: why there are none, or that they are coming."""
-        if self._under_way == "draws":
+        if self._drawing:
             return self.tr("Sampling…")
         if self._state is not None and self._state.sampling.takes_best:
             return self.tr("Greedy always gives the same tokens. Switch it off to sample.")
         return self.tr("Each sample continues the text before the selected token.")
 
-    def _words_of(self, facts: dict[str, Any]) -> str:
+    def _words_of(self, draws: Draws) -> str:
         """How many draws, and how far their shares are from what was expected."""
-        count, asked = facts["count"], facts["asked"]
-        draws = _number(count, self.tr("1 sample"), self.tr("{0} samples"))
+        count, asked = draws.count, draws.asked
+        made = _number(count, self.tr("1 sample"), self.tr("{0} samples"))
         if count < asked:
-            going_on = self._under_way == "draws"
+            going_on = self._drawing
             so_far = (
                 self.tr("{0} of {1} samples so far"),
                 self.tr("Stopped after {0} of {1} samples"),
             )
-            draws = so_far[not going_on].format(f"{count:,}", f"{asked:,}")
+            made = so_far[not going_on].format(f"{count:,}", f"{asked:,}")
         words = self.tr("{0} of {1} each ({2}): {3}.").format(
-            draws,
-            _number(facts["length"], self.tr("1 token"), self.tr("{0} tokens")),
-            _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes")),
+            made,
+            _number(draws.length, self.tr("1 token"), self.tr("{0} tokens")),
+            _number(draws.passes, self.tr("1 pass"), self.tr("{0} passes")),
             _number(
-                facts["distinct"],
+                draws.distinct,
                 self.tr("always the same continuation"),
                 self.tr("{0} different continuations"),
             ),
         )
-        miss = _miss(facts)
+        miss = draws.miss
         if miss is None:
             more = self.tr(
                 "Every first token is too unlikely to be expected once. Draw more samples."
@@ -208,27 +207,27 @@ class DrawsPanel(Panel):
             ).format(percent(miss).removesuffix(" %"))
         return f"{words} {more}"
 
-    def _bar_rows(self, facts: dict[str, Any]) -> list[BarRow]:
+    def _bar_rows(self, draws: Draws) -> list[BarRow]:
         fits = max(self._bars.rows_that_fit(), 1)
-        rows = sorted(facts["first"], key=lambda row: (-row["exact"], row["id"]))[:fits]
+        rows = sorted(draws.first, key=lambda row: (-row.exact, row.id))[:fits]
         return [
             BarRow(
-                key=row["id"],
-                label=tokens.visible(row["raw"]),
-                first=row["exact"],
-                first_text=percent(row["exact"]),
-                second=row["drawn"] / facts["count"],
-                second_text=percent(row["drawn"] / facts["count"]),
+                key=row.id,
+                label=tokens.visible(row.raw),
+                first=row.exact,
+                first_text=percent(row.exact),
+                second=row.drawn / draws.count,
+                second_text=percent(row.drawn / draws.count),
                 tip=self.tr("id {0}: sampled {1} of {2} times, expected {3}").format(
-                    row["id"], row["drawn"], facts["count"],
-                    f"{row['exact'] * facts['count']:.3g}",
+                    row.id, row.drawn, draws.count,
+                    f"{row.exact * draws.count:.3g}",
                 ),
             )
             for row in rows
         ]  # fmt: skip
 
     def _show_found(self) -> None:
-        found = self._shown("found")
+        found = self._found()
         self._found_table.setVisible(found is not None)
         if found is None:
             self._found_words.setText(
@@ -237,66 +236,54 @@ class DrawsPanel(Panel):
                 "one.")
             )  # fmt: skip
             return
-        facts = found.facts
-        greedy, best = facts["greedy"], facts["best"]
-        if facts["beats_greedy"]:
+        greedy, best = found.greedy, found.best
+        if found.beats_greedy:
             text = self.tr("Found a sequence {0} times as likely as the greedy one.").format(
-                f"{best['probability'] / greedy['probability']:.3g}"
+                f"{best.probability / greedy.probability:.3g}"
             )
-        elif facts["proven"]:
+        elif found.proven:
             text = self.tr("No better sequence exists: greedy found the most likely one.")
         else:
             text = self.tr("No better sequence found within these limits.")
-        if facts["proven"]:
-            passes = _number(facts["passes"], self.tr("1 pass"), self.tr("{0} passes"))
+        if found.proven:
+            passes = _number(found.passes, self.tr("1 pass"), self.tr("{0} passes"))
             searched = self.tr("Proved in {0}.").format(passes)
         else:
             searched = self.tr(
                 "Not settled in {0} passes: a sequence of up to {1} may still exist."
-            ).format(f"{facts['passes']:,}", exact_percent(facts["bound"]))
+            ).format(f"{found.passes:,}", exact_percent(found.bound))
         self._found_words.setText(f"{text} {searched}")
         forms.fill(
             self._found_table,
             ("", self.tr("sequence"), self.tr("probability")),
             [
-                (name, tokens.visible(b"".join(one["raw"])), exact_percent(one["probability"]))
+                (name, tokens.visible(one.text), exact_percent(one.probability))
                 for name, one in ((self.tr("greedy"), greedy), (self.tr("best found"), best))
             ],
         )
 
     def _first_rows(self) -> Iterator[Sequence[object]]:
-        found = self._shown("draws")
         yield "id", "text", "exact_probability", "raw_probability", "drawn", "draws"
-        facts: dict[str, Any] = found.facts if found else {"first": (), "count": 0}
-        for row in facts["first"]:
-            text = tokens.visible(row["raw"])
-            raw = row["raw_probability"]
-            yield row["id"], text, row["exact"], raw, row["drawn"], facts["count"]
+        if (draws := self._draws()) is None:
+            return
+        for row in draws.first:
+            text = tokens.visible(row.raw)
+            yield row.id, text, row.exact, row.raw_probability, row.drawn, draws.count
 
     def _continuation_rows(self) -> Iterator[Sequence[object]]:
-        found = self._shown("draws")
         yield "ids", "text", "drawn"
-        for row in found.facts["continuations"] if found else ():
-            yield " ".join(map(str, row["ids"])), tokens.visible(row["raw"]), row["drawn"]
+        draws = self._draws()
+        for row in () if draws is None else draws.continuations:
+            yield " ".join(map(str, row.ids)), tokens.visible(row.raw), row.drawn
 
     def _found_rows(self) -> Iterator[Sequence[object]]:
-        found = self._shown("found")
         yield "which", "ids", "text", "probability", "log_probability"
-        facts = found.facts if found else {}
-        for name in ("greedy", "best") if facts else ():
-            one = facts[name]
-            text = tokens.visible(b"".join(one["raw"]))
-            ids = " ".join(map(str, one["ids"]))
-            yield name, ids, text, one["probability"], one["log_probability"]
+        if (found := self._found()) is None:
+            return
+        for name, one in (("greedy", found.greedy), ("best", found.best)):
+            ids = " ".join(map(str, one.ids))
+            yield name, ids, tokens.visible(one.text), one.probability, one.log_probability
 
 
 def _number(count: int, one: str, more: str) -> str:
     return one if count == 1 else more.format(f"{count:,}")
-
-
-def _miss(facts: dict[str, Any]) -> float | None:
-    """Mean distance of share and probability over tokens expected at least once, if any was."""
-    count = facts["count"]
-    miss = [abs(row["drawn"] / count - row["exact"])
-            for row in facts["first"] if row["exact"] * count >= 1]  # fmt: skip
-    return sum(miss) / len(miss) if miss else None

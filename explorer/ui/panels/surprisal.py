@@ -14,6 +14,7 @@ from explorer.figures.prediction.surprisal import Surprisal
 from explorer.figures.text.tokens import visible, written
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.trace.experiments import PromptScores, ScorePrompt
 from explorer.trace.trace import Trace
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
@@ -51,7 +52,7 @@ class SurprisalPanel(Panel):
         self._score.setToolTip(
             self.tr("Read the prompt once more to get the probability of each token")
         )
-        self._score.clicked.connect(session.score_prompt)
+        self._score.clicked.connect(lambda: session.measure(ScorePrompt, quiet=True))
         self.chart = ColumnChart(
             theme, Axis(self.tr("token"), self._label, whole=True), self._up(), self._tip
         )
@@ -74,19 +75,18 @@ class SurprisalPanel(Panel):
             self.show_empty()
             return
         free = new.card is not None and new.status.activity in ("idle", "checking")
-        scored = new.scores is not None and new.scores.fits(trace, 0)
-        self._score.setVisible(not scored and len(trace.prompt) > 1)
+        scores = new.result_of_prompt(PromptScores)
+        self._score.setVisible(scores is None and len(trace.prompt) > 1)
         self._score.setEnabled(free)
         same = (
             old is not None
             and old.trace is trace
-            and old.scores is new.scores
+            and old.measured is new.measured
             and old.step_index == new.step_index
         )
         if not same or self._trace is not trace:
             self._trace = trace
-            facts = new.scores.facts if scored and new.scores is not None else None
-            self._known = figures.foreseen(trace, facts)
+            self._known = figures.foreseen(trace, scores)
             self._draw(trace, new.step_index)
         self.show_content()
 

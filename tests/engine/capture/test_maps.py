@@ -14,6 +14,7 @@ import torch
 
 from explorer.engine.capture import probe, records
 from explorer.engine.passes import masks
+from explorer.engine.passes.generate import forward, generate
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.trace import attention
@@ -31,13 +32,13 @@ def runner_of(kind: str) -> Runner:
 
 
 def run(runner: Runner, request: RunRequest, steps: int = STEPS) -> Trace:
-    trace = Trace(request=request, card=runner.loaded.card, prompt=runner.padded_prompt(request))
+    trace = Trace(request=request, card=runner.loaded.card, prompt=runner.prompt(request).tokens)
 
     def emit(step: Any, token: Any) -> None:
         nonlocal trace
         trace = trace.appended(step, token)
 
-    runner.advance(request, (), steps, Sampling, emit)
+    generate(runner, runner.prompt(request), (), steps, Sampling, emit)
     return trace
 
 
@@ -83,7 +84,7 @@ def test_maps_equal_eager_attention_on_the_same_q_k_v(kind: str) -> None:
     runner = runner_of(kind)
     ids = tuple(int(i) for i in PROMPT.split())
     layout = Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
-    done = runner.forward(RunRequest(), layout, 0, None, keep_outputs=True)
+    done = forward(runner, RunRequest(), layout, 0, None, keep_outputs=True)
     kept = records.records(done.recorder, done.slots)
     for call, record in zip(done.recorder.calls, kept, strict=True):
         module = next(

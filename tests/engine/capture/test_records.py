@@ -11,6 +11,7 @@ import torch
 from explorer.engine.capture import attention_sites, records
 from explorer.engine.capture.probe import Call, Recorder
 from explorer.engine.capture.records import Proven
+from explorer.engine.passes.generate import generate
 from explorer.engine.selftest import selftest
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.architectures import tiny
@@ -87,7 +88,14 @@ def test_the_models_own_maps_say_how_they_were_got_and_what_is_masked() -> None:
     runner = runner_on(tiny("gpt_neo"))
     selftest.run(runner)
     kept: list[Any] = []
-    runner.advance(RunRequest(prompt=PROMPT), (), 2, Sampling, lambda s, t: kept.append(s))
+    generate(
+        runner,
+        runner.prompt(RunRequest(prompt=PROMPT)),
+        (),
+        2,
+        Sampling,
+        lambda s, t: kept.append(s),
+    )
     whole, row = kept[0].layers[1], kept[1].layers[1]
     assert whole.kind == row.kind == "map"
     assert whole.reason == records.OWN_MAP
@@ -101,6 +109,13 @@ def test_sinks_that_differ_by_token_come_as_recorded_maps() -> None:
     runner = runner_on(tiny("inkling2_text"))
     selftest.run(runner)
     kept: list[Any] = []
-    runner.advance(RunRequest(prompt=PROMPT), (), 2, Sampling, lambda s, t: kept.append(s))
+    generate(
+        runner,
+        runner.prompt(RunRequest(prompt=PROMPT)),
+        (),
+        2,
+        Sampling,
+        lambda s, t: kept.append(s),
+    )
     assert [r.reason for r in kept[1].layers] == [records.CALL_MAP] * 4
     assert (kept[0].layers[0].weights.sum(axis=2) < 1).all()

@@ -12,9 +12,10 @@ import torch
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.experiments import cache_comparison
 from explorer.engine.machine import memory_bandwidth
+from explorer.engine.passes.generate import generate
 from explorer.engine.selftest import selftest
+from explorer.trace.experiments import CacheExperiment
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.wire.messages import CacheExperiment
 from tests.engine.tiny import tiny_model, tiny_runner
 
 TEN = RunRequest(prompt=" ".join(str(3 + 7 * i % 89) for i in range(10)))
@@ -27,13 +28,13 @@ def test_ten_and_twenty_tokens_take_29_positions_with_a_cache_and_390_without() 
     found = cache_comparison.run(
         runner, CacheExperiment(request=TEN), lambda _, done: said.append(done)
     )
-    assert sum(found["cached"]["positions"]) == 29
-    assert sum(found["uncached"]["positions"]) == 390
-    assert found["cached"]["positions"][:2] == [10, 1]
-    assert found["uncached"]["positions"] == list(range(10, 30))
-    assert [len(found[way]["ms"]) for way in ("cached", "uncached")] == [20, 20]
-    assert found["same_tokens"]
-    assert (found["prompt"], found["tokens"], len(found["ids"])) == (10, 20, 20)
+    assert sum(found.cached.positions) == 29
+    assert sum(found.uncached.positions) == 390
+    assert found.cached.positions[:2] == (10, 1)
+    assert found.uncached.positions == tuple(range(10, 30))
+    assert (len(found.cached.ms), len(found.uncached.ms)) == (20, 20)
+    assert found.same_tokens
+    assert (found.prompt, found.tokens, len(found.ids)) == (10, 20, 20)
     assert said == sorted(said)
     assert said[-1] < 1
 
@@ -41,7 +42,7 @@ def test_ten_and_twenty_tokens_take_29_positions_with_a_cache_and_390_without() 
 def test_the_run_on_screen_keeps_its_cache() -> None:
     runner = tiny_runner("llama")
     selftest.run(runner)
-    runner.advance(RunRequest(prompt="5 6 7"), (), 3, Sampling, lambda s, t: None)
+    generate(runner, runner.prompt(RunRequest(prompt="5 6 7")), (), 3, Sampling, lambda s, t: None)
     before = runner.cache.ids
     cache_comparison.run(runner, CacheExperiment(request=TEN, tokens=3), lambda *_: None)
     assert runner.cache.ids == before

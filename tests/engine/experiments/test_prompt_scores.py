@@ -10,15 +10,16 @@ import pytest
 
 from explorer.engine.errors import Cancelled
 from explorer.engine.experiments import prompt_scores
+from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
+from explorer.trace.experiments import PromptScores, ScorePrompt
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.wire.messages import ScorePrompt
 from tests.engine.batches import PROMPTS, alone, ids_of, runner_of
 
 TEXT = PROMPTS[2]
 
 
-def scores(runner: Runner, **more: Any) -> dict[str, Any]:
+def scores(runner: Runner, **more: Any) -> PromptScores:
     asked = ScorePrompt(request=RunRequest(prompt=TEXT, **more))
     return prompt_scores.score_prompt(runner, asked, lambda *_: None)
 
@@ -30,25 +31,23 @@ def test_each_token_is_scored_by_what_stands_before_it(kind: str) -> None:
     logits = alone(runner, ids).astype(np.float64)
     p = np.exp(logits - logits.max(axis=-1, keepdims=True))
     p /= p.sum(axis=-1, keepdims=True)
-    assert found["slots"] == list(range(1, len(ids)))
-    for i, slot in enumerate(found["slots"]):
+    assert found.slots == tuple(range(1, len(ids)))
+    for i, slot in enumerate(found.slots):
         before = p[slot - 1]
-        assert found["nats"][i] == pytest.approx(-math.log(before[ids[slot]]), abs=1e-4)
-        assert found["entropy_bits"][i] == pytest.approx(
-            -(before * np.log2(before)).sum(), abs=1e-4
-        )
-        assert found["ranks"][i] == int((before > before[ids[slot]]).sum())
+        assert found.nats[i] == pytest.approx(-math.log(before[ids[slot]]), abs=1e-4)
+        assert found.entropy_bits[i] == pytest.approx(-(before * np.log2(before)).sum(), abs=1e-4)
+        assert found.ranks[i] == int((before > before[ids[slot]]).sum())
         best = int(before.argmax())
-        assert found["top"][i][0] == (best, pytest.approx(before[best], abs=1e-5))
-    assert found["passes"] == 1
+        assert found.top[i][0] == (best, pytest.approx(before[best], abs=1e-5))
+    assert found.passes == 1
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padding_is_neither_scored_nor_does_it_change_the_scores(side: str) -> None:
     plain, padded = scores(runner_of("llama")), scores(runner_of("llama"), padding=side, pad=5)
-    np.testing.assert_allclose(padded["nats"], plain["nats"], atol=1e-4)
+    np.testing.assert_allclose(padded.nats, plain.nats, atol=1e-4)
     shift = 5 if side == "left" else 0
-    assert padded["slots"] == [slot + shift for slot in plain["slots"]]
+    assert padded.slots == tuple(slot + shift for slot in plain.slots)
 
 
 @pytest.mark.parametrize("cached", [True, False])
@@ -60,16 +59,16 @@ def test_a_long_prompt_is_read_out_in_portions(
     monkeypatch.setattr(prompt_scores, "LOGIT_BYTES", 4 * runner.loaded.card.vocab_size * 7)
     assert runner.in_chunks
     portions = scores(runner, cache=cached)
-    assert portions["passes"] == math.ceil(len(ids_of(TEXT)) / 7)
+    assert portions.passes == math.ceil(len(ids_of(TEXT)) / 7)
     for name in ("nats", "entropy_bits"):
-        np.testing.assert_allclose(portions[name], whole[name], atol=1e-4)
-    assert portions["slots"] == whole["slots"]
+        np.testing.assert_allclose(getattr(portions, name), getattr(whole, name), atol=1e-4)
+    assert portions.slots == whole.slots
 
 
 def test_the_runs_own_cache_is_left_alone() -> None:
     runner = runner_of("llama")
     request = RunRequest(prompt=TEXT)
-    runner.advance(request, (), 2, Sampling, lambda *_: None)
+    generate(runner, runner.prompt(request), (), 2, Sampling, lambda *_: None)
     slots = runner.cache.slots
     scores(runner)
     assert runner.cache.slots == slots > 0
@@ -77,7 +76,7 @@ def test_the_runs_own_cache_is_left_alone() -> None:
 
 def test_a_single_token_has_nothing_to_foresee() -> None:
     asked = ScorePrompt(request=RunRequest(prompt="5"))
-    assert prompt_scores.score_prompt(runner_of("llama"), asked, lambda *_: None)["slots"] == []
+    assert prompt_scores.score_prompt(runner_of("llama"), asked, lambda *_: None).slots == ()
 
 
 def test_cancel_ends_it() -> None:

@@ -7,12 +7,13 @@ import pytest
 
 from explorer.engine.errors import BadInput
 from explorer.engine.experiments import read_position
+from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
 from explorer.figures.cost import kv_strips as figures
+from explorer.trace.experiments import PositionRead, ReadSlot
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
-from explorer.trace.wire.messages import ReadSlot
 from tests.engine.architectures import tiny
 from tests.engine.tiny import runner_on, tiny_model
 
@@ -24,9 +25,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of transformers' modelling 
 
 def traced(runner: Runner) -> Trace:
     selftest.run(runner)
-    made = [Trace(request=REQUEST, card=runner.loaded.card, prompt=runner.padded_prompt(REQUEST))]
-    runner.advance(
-        REQUEST,
+    made = [Trace(request=REQUEST, card=runner.loaded.card, prompt=runner.prompt(REQUEST).tokens)]
+    generate(
+        runner,
+        runner.prompt(REQUEST),
         (),
         STEPS,
         Sampling,
@@ -35,7 +37,7 @@ def traced(runner: Runner) -> Trace:
     return made[-1]
 
 
-def read(runner: Runner, trace: Trace, where: int, step: int = STEPS - 1) -> dict[str, object]:
+def read(runner: Runner, trace: Trace, where: int, step: int = STEPS - 1) -> PositionRead:
     asked = ReadSlot(request=REQUEST, chosen=trace.chosen_ids[:step], slot=where)
     return read_position.read(runner, asked, lambda *_: None)
 
@@ -47,8 +49,9 @@ def test_the_cached_keys_are_those_that_the_trace_recorded(where: int) -> None:
     found = read(runner, trace, where)
     keys = figures.keys_at(trace, STEPS - 1, where)
     for layer, recorded in enumerate(keys.layers):
-        part = found["layers"][layer]["key"]  # type: ignore[index]
-        cached = np.frombuffer(part["numbers"], "<f4").reshape(part["heads"], part["width"])
+        part = found.layers[layer].key
+        assert part is not None
+        cached = np.frombuffer(part.numbers, "<f4").reshape(part.heads, part.width)
         assert recorded is not None
         assert np.array_equal(cached, recorded)
     values = figures.values_of(found)

@@ -13,9 +13,10 @@ import torch
 
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.experiments import search
+from explorer.engine.passes.generate import logits_after
 from explorer.engine.passes.runner import Runner
+from explorer.trace.experiments import FoundSequence, SearchResult, SearchSequences
 from explorer.trace.request import RunRequest
-from explorer.trace.wire.messages import SearchSequences
 from tests.engine.tiny import tiny_runner
 
 
@@ -25,13 +26,13 @@ def runner() -> Runner:
     return tiny_runner("llama", vocab_size=12)
 
 
-def found(runner: Runner, prompt: str, **changes: Any) -> dict[str, Any]:
+def found(runner: Runner, prompt: str, **changes: Any) -> SearchResult:
     asked = {"request": RunRequest(prompt=prompt), "length": 3, "width": 3, "passes": 500}
     return search.search(runner, SearchSequences(**{**asked, **changes}), lambda *_: None)
 
 
 def logs_after(runner: Runner, prompt: str, path: tuple[int, ...]) -> np.ndarray:
-    logits = runner.logits_after(RunRequest(prompt=prompt), path).astype(float)
+    logits = logits_after(runner, RunRequest(prompt=prompt), path).astype(float)
     logits -= logits.max()
     return logits - math.log(np.exp(logits).sum())
 
@@ -51,38 +52,38 @@ def test_it_finds_the_most_probable_of_all_sequences(runner: Runner) -> None:
             for j, second in enumerate(logs_after(runner, prompt, (i,)))
         }
         facts = found(runner, prompt, length=2)
-        assert facts["proven"]
-        assert every[tuple(facts["best"]["ids"])] == pytest.approx(max(every.values()), abs=1e-4)
-        assert facts["best"]["log_probability"] == pytest.approx(max(every.values()), abs=1e-4)
-        assert facts["beats_greedy"] == (facts["best"]["ids"] != facts["greedy"]["ids"])
-        beaten += facts["beats_greedy"]
+        assert facts.proven
+        assert every[tuple(facts.best.ids)] == pytest.approx(max(every.values()), abs=1e-4)
+        assert facts.best.log_probability == pytest.approx(max(every.values()), abs=1e-4)
+        assert facts.beats_greedy == (facts.best.ids != facts.greedy.ids)
+        beaten += facts.beats_greedy
     assert 0 < beaten < 5  # both answers were given
 
 
 def test_both_probabilities_are_those_of_the_sequences(runner: Runner) -> None:
     facts = found(runner, "4 3 8")
     for name in ("greedy", "best"):
-        one = facts[name]
-        assert one["probability"] == pytest.approx(math.exp(one["log_probability"]))
-        assert one["log_probability"] == pytest.approx(
-            log_probability(runner, "4 3 8", tuple(one["ids"])), abs=1e-4
+        one: FoundSequence = getattr(facts, name)
+        assert one.probability == pytest.approx(math.exp(one.log_probability))
+        assert one.log_probability == pytest.approx(
+            log_probability(runner, "4 3 8", tuple(one.ids)), abs=1e-4
         )
 
 
 def test_nothing_is_claimed_when_the_passes_run_out(runner: Runner) -> None:
     facts = found(runner, "4 3 8", length=6, width=1, passes=7)
-    assert not facts["proven"]
-    assert facts["best"]["probability"] < facts["bound"] <= 1
-    assert facts["passes"] <= 6 + 7
+    assert not facts.proven
+    assert facts.best.probability < facts.bound <= 1
+    assert facts.passes <= 6 + 7
 
 
 def test_an_end_token_ends_a_sequence(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    end = found(runner, "4 3 8")["greedy"]["ids"][0]
+    end = found(runner, "4 3 8").greedy.ids[0]
     card = msgspec.structs.replace(runner.loaded.card, eos_ids=(end,))
     monkeypatch.setattr(runner, "loaded", replace(runner.loaded, card=card))
     facts = found(runner, "4 3 8")
-    assert facts["greedy"]["ids"] == [end]
-    assert (facts["best"]["ids"], facts["proven"], facts["beats_greedy"]) == ([end], True, False)
+    assert facts.greedy.ids == (end,)
+    assert (facts.best.ids, facts.proven, facts.beats_greedy) == ((end,), True, False)
 
 
 def test_cancel_and_odd_numbers(runner: Runner) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from explorer.engine.callbacks import never
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.library import catalog, hub_process
-from explorer.engine.progress import never
 from tests.engine.folders import model, write_folder
 from tests.engine.hub_server import REVISION, Hub, folder_files
 

@@ -10,11 +10,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from explorer.engine.callbacks import never
 from explorer.engine.capture import records
 from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import load
+from explorer.engine.passes.generate import forward, one_step
 from explorer.engine.passes.runner import Runner
-from explorer.engine.progress import never
 from explorer.engine.selftest import selfcheck, selftest, store
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.folders import model, write_folder
@@ -74,7 +75,7 @@ def test_a_layer_of_no_numbers_has_a_reason_and_no_map(tmp_path: Path) -> None:
     runner = runner_with(tmp_path / "tiny", QUERIES, float("nan"))
     request = RunRequest(prompt="the cat sat on the mat")
     for chosen in ((), (5,), (5, 6)):  # passes alone: with some kernels no logit is a number
-        done = runner.forward(request, runner.layout(request, chosen), 0, None)
+        done = forward(runner, request, runner.layout(request, chosen), 0, None)
         layers = done.records(None)
         assert layers[1].kind == "absent"
         assert layers[1].reason == records.NOT_NUMBERS
@@ -85,7 +86,7 @@ def test_where_nothing_can_be_chosen_the_weights_are_named(tmp_path: Path) -> No
     runner = runner_with(tmp_path / "tiny", "lm_head.weight", float("nan"))
     request = RunRequest(prompt="the cat")
     with pytest.raises(BadInput, match=r"1 weight is NaN .*lm_head"):
-        runner.step(request, runner.layout(request, ()), 0, Sampling())
+        one_step(runner, request, runner.layout(request, ()), 0, Sampling())
 
 
 def test_numbers_too_large_for_a_dtype_give_a_reason_too(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_numbers_too_large_for_a_dtype_give_a_reason_too(tmp_path: Path) -> None
     store.find(runner, never)
     assert runner.loaded.card.not_finite == 0
     request = RunRequest(prompt="the cat sat on the mat")
-    done = runner.forward(request, runner.layout(request, ()), 0, None)
+    done = forward(runner, request, runner.layout(request, ()), 0, None)
     kinds = [record.kind for record in done.records(None)]
     assert kinds[0] == "qk"
     assert kinds[2] == "absent"

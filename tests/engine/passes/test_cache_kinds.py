@@ -11,6 +11,7 @@ import pytest
 
 from explorer.engine.model_files.meta_model import kept_per_token, latent_width, skeleton
 from explorer.engine.model_files.model_shape import shape_of
+from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
 from explorer.figures.cost import cache
@@ -43,9 +44,10 @@ def with_card(model: Any) -> Runner:
 
 
 def traced(runner: Runner) -> Trace:
-    made = [Trace(request=REQUEST, card=runner.loaded.card, prompt=runner.padded_prompt(REQUEST))]
-    runner.advance(
-        REQUEST,
+    made = [Trace(request=REQUEST, card=runner.loaded.card, prompt=runner.prompt(REQUEST).tokens)]
+    generate(
+        runner,
+        runner.prompt(REQUEST),
         (),
         STEPS,
         Sampling,

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from explorer.engine.errors import Cancelled
-from explorer.engine.passes import chunked_prefill, forward
+from explorer.engine.passes import chunked_prefill
+from explorer.engine.passes import runner as runners
+from explorer.engine.passes.generate import forward, generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selftest
 from explorer.trace.attention import Mask
@@ -25,8 +27,8 @@ KINDS = ["gpt2", "llama", "gemma3_text", "mistral", "gpt_oss"]
 def trace_of(runner: Runner, request: RunRequest, steps: int = 3) -> Trace:
     found: list[tuple[Step, Token]] = []
     runner.cache.drop()
-    runner.advance(request, (), steps, Sampling, lambda s, t: found.append((s, t)))
-    trace = Trace(request=request, card=runner.loaded.card, prompt=runner.padded_prompt(request))
+    generate(runner, runner.prompt(request), (), steps, Sampling, lambda s, t: found.append((s, t)))
+    trace = Trace(request=request, card=runner.loaded.card, prompt=runner.prompt(request).tokens)
     for step, token in found:
         trace = trace.appended(step, token)
     return trace
@@ -124,7 +126,7 @@ def test_stepping_back_without_a_crop_rebuilds_in_chunks(monkeypatch: pytest.Mon
     again: list[Step] = []
     chosen = trace.chosen_ids[:2]
     runner.cache.drop()
-    runner.advance(LONG, chosen, 1, Sampling, lambda s, t: again.append(s))
+    generate(runner, runner.prompt(LONG), chosen, 1, Sampling, lambda s, t: again.append(s))
     assert again[0].rebuilt_tokens == 44
     np.testing.assert_allclose(again[0].logits, trace.steps[2].logits, atol=1e-4)
 
@@ -138,7 +140,7 @@ def test_cancel_in_a_later_chunk_leaves_no_half_filled_cache(
     monkeypatch.setattr(chunked_prefill, "CHUNK", 10)
     answers = iter([False] * 7 + [True] * 9)  # the third chunk's second layer
     with pytest.raises(Cancelled):
-        runner.advance(LONG, (), 1, Sampling, lambda s, t: None, answers.__next__)
+        generate(runner, runner.prompt(LONG), (), 1, Sampling, lambda s, t: None, answers.__next__)
     assert runner.cache.slots == 0
     assert runner.cache.live is None
 
@@ -148,8 +150,8 @@ def test_progress_is_told_through_chunks_and_layers(monkeypatch: pytest.MonkeyPa
     selftest.run(runner)
     monkeypatch.setattr(chunked_prefill, "WHOLE", 20)
     monkeypatch.setattr(chunked_prefill, "CHUNK", 10)
-    monkeypatch.setattr(forward, "_WORTH_TELLING", 2)
-    monkeypatch.setattr(forward, "_TELL_SECONDS", 0.0)
+    monkeypatch.setattr(runners, "_WORTH_TELLING", 2)
+    monkeypatch.setattr(runners, "_TELL_SECONDS", 0.0)
     told: list[tuple[str, float | None]] = []
     runner.report = lambda *news: told.append(news)
     trace_of(runner, LONG, 1)
@@ -201,5 +203,5 @@ def test_the_chunks_of_a_run_pass_the_check_of_the_kernels_output() -> None:
     layout = runner.layout(LONG, ())
     runner.cache.fresh()
     for begin, end in ((0, 20), (20, 43)):
-        done = runner.forward(LONG, layout.first(end), begin, runner.cache.live, keep_outputs=True)
+        done = forward(runner, LONG, layout.first(end), begin, runner.cache.live, keep_outputs=True)
         assert max(measured_gaps.kernel_output(done, layout.first(end)).values()) < 1e-5

@@ -11,6 +11,7 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 from explorer.engine.passes.fast_calls import FastCalls
+from explorer.engine.passes.generate import generate
 from explorer.engine.passes.preallocated_cache import ROOM, PreallocatedLayer, with_room
 from explorer.engine.selftest import selftest
 from explorer.trace.request import RunRequest, Sampling
@@ -25,7 +26,14 @@ def test_a_watched_run_has_the_very_bits_of_the_plain_loop(kind: str) -> None:
     runner = tiny_runner(kind)
     selftest.run(runner)
     steps: list[Step] = []
-    runner.advance(RunRequest(prompt=PROMPT), (), 6, Sampling, lambda s, t: steps.append(s))
+    generate(
+        runner,
+        runner.prompt(RunRequest(prompt=PROMPT)),
+        (),
+        6,
+        Sampling,
+        lambda s, t: steps.append(s),
+    )
     model = tiny_model(kind)
     model.set_attn_implementation(runner.capture.implementation)
     cache = DynamicCache(config=model.config)
@@ -56,7 +64,7 @@ def test_hooks_on_a_linear_layer_still_run() -> None:
     runner = tiny_runner("llama")
     called: list[int] = []
     hook = runner.layers[1].mlp.up_proj.register_forward_hook(lambda *a: called.append(1))
-    runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: None)
+    generate(runner, runner.prompt(RunRequest(prompt=PROMPT)), (), 1, Sampling, lambda s, t: None)
     assert called == [1]
     hook.remove()
     with FastCalls(runner.layers).laid():
@@ -83,7 +91,14 @@ def test_what_is_put_in_a_modules_place_later_is_used() -> None:
     kept: list[Step] = []
 
     def run() -> np.ndarray:
-        runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: kept.append(s))
+        generate(
+            runner,
+            runner.prompt(RunRequest(prompt=PROMPT)),
+            (),
+            1,
+            Sampling,
+            lambda s, t: kept.append(s),
+        )
         return kept[-1].logits
 
     before = run()

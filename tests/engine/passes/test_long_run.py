@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from explorer.engine.passes.generate import generate
 from explorer.engine.selftest import selftest
 from explorer.session.capture_budget import layer_bytes
 from explorer.trace.request import RunRequest, Sampling
@@ -44,7 +45,7 @@ def test_a_thousand_steps_take_the_same_memory_each_and_leave_nothing_else() -> 
         spent.append(now - last)
         last = time.thread_time()
 
-    reason = runner.advance(RunRequest(prompt="5 6 7 8"), (), STEPS, Sampling, see)
+    reason = generate(runner, runner.prompt(RunRequest(prompt="5 6 7 8")), (), STEPS, Sampling, see)
     assert reason == "steps"
     assert len(spent) == STEPS
     assert sizes == {(4 + 2) * 8 * 4 + 32 * 4 + 96 * 4}

@@ -9,6 +9,7 @@ from transformers import AttentionInterface, masking_utils
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from explorer.engine.passes import masks
+from explorer.engine.passes.generate import forward, one_step
 from explorer.engine.passes.layout import lay_out
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.architectures import tiny
@@ -87,7 +88,7 @@ def test_padding_stays_hidden_without_the_mask() -> None:
     runner = tiny_runner("llama")
     request = RunRequest(prompt="5 6 7 8", causal_mask=False, padding="left", pad=2)
     layout = lay_out((5, 6, 7, 8), (), request, 0)
-    trace_mask = runner.step(request, layout, 0, Sampling()).layers[0].mask
+    trace_mask = one_step(runner, request, layout, 0, Sampling()).layers[0].mask
     assert trace_mask is not None
     allowed = trace_mask.allowed()[2:]
     np.testing.assert_array_equal(allowed, [[False, False, True, True, True, True]] * 4)
@@ -97,5 +98,5 @@ def test_the_registry_holds_nothing_of_ours_between_passes() -> None:
     before = dict(AttentionInterface._global_mapping)
     runner = runner_on(tiny_model("llama"))
     layout = lay_out((5, 6, 7), (), RunRequest(), 0)
-    runner.forward(RunRequest(), layout, 0, None)
+    forward(runner, RunRequest(), layout, 0, None)
     assert before == AttentionInterface._global_mapping

@@ -12,6 +12,7 @@ import torch
 
 from explorer.engine.capture.timed_parts import parts_of
 from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.passes.generate import generate
 from explorer.engine.passes.layout import lay_out
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selftest
@@ -38,8 +39,13 @@ def steps_of(
     sampling: Sampling | None = None,
 ) -> list[tuple[Step, Token]]:
     found: list[tuple[Step, Token]] = []
-    runner.advance(
-        request, chosen, count, lambda: sampling or Sampling(), lambda s, t: found.append((s, t))
+    generate(
+        runner,
+        runner.prompt(request),
+        chosen,
+        count,
+        lambda: sampling or Sampling(),
+        lambda s, t: found.append((s, t)),
     )
     return found
 
@@ -149,7 +155,9 @@ def test_end_token_stops_and_one_in_the_prompt_does_not(runner: Runner) -> None:
     best = first[0][1].id
     runner.loaded = replaced_ends(runner, (best,))
     try:
-        reason = runner.advance(request, (), 5, Sampling, lambda s, t: found.append(t))
+        reason = generate(
+            runner, runner.prompt(request), (), 5, Sampling, lambda s, t: found.append(t)
+        )
     finally:
         runner.loaded = replaced_ends(runner, tuple(ends))
     assert reason == "end token"
@@ -171,7 +179,9 @@ def test_context_limit_in_prompt_and_in_mid_run(runner: Runner) -> None:
         steps_of(runner, RunRequest(prompt=long), 1)
     nearly = RunRequest(prompt=" ".join(["5"] * 63))
     found: list[Token] = []
-    reason = runner.advance(nearly, (), 9, lambda: Sampling(), lambda s, t: found.append(t))
+    reason = generate(
+        runner, runner.prompt(nearly), (), 9, lambda: Sampling(), lambda s, t: found.append(t)
+    )
     assert reason == "context"
     assert len(found) == 2
 
@@ -192,7 +202,15 @@ def test_cancel_within_a_layer_leaves_no_half_filled_cache(runner: Runner) -> No
         return asked >= 2  # the second layer of the first pass
 
     with pytest.raises(Cancelled):
-        runner.advance(RunRequest(prompt=PROMPT), (), 3, Sampling, lambda s, t: None, stop)
+        generate(
+            runner,
+            runner.prompt(RunRequest(prompt=PROMPT)),
+            (),
+            3,
+            Sampling,
+            lambda s, t: None,
+            stop,
+        )
     assert runner.cache.slots == 0
     fresh = steps_of(runner, RunRequest(prompt=PROMPT), 2)
     alone = steps_of(runner, RunRequest(prompt=PROMPT, cache=False), 2)
@@ -315,8 +333,14 @@ def test_stop_rules_say_which_one_stopped(runner: Runner) -> None:
 
     def stopped(stops: Stops, chosen: tuple[int, ...] = ()) -> tuple[str, int]:
         seen: list[Token] = []
-        reason = runner.advance(
-            request, chosen, 6, Sampling, lambda _, t: seen.append(t), stops=stops
+        reason = generate(
+            runner,
+            runner.prompt(request),
+            chosen,
+            6,
+            Sampling,
+            lambda _, t: seen.append(t),
+            stops=stops,
         )
         return reason, len(seen)
 

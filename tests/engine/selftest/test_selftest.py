@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from explorer.engine.passes import masks
+from explorer.engine.passes.generate import generate
 from explorer.engine.selftest import selfcheck, selftest
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.architectures import tiny
@@ -58,7 +59,14 @@ def test_a_map_that_is_not_the_models_is_found_and_not_drawn() -> None:
     selftest.run(runner)
     assert "layers 1 cannot be obtained exactly" in runner.loaded.card.words("capture")
     kept: list[Any] = []
-    runner.advance(RunRequest(prompt=PROMPT), (), 1, Sampling, lambda s, t: kept.append(s))
+    generate(
+        runner,
+        runner.prompt(RunRequest(prompt=PROMPT)),
+        (),
+        1,
+        Sampling,
+        lambda s, t: kept.append(s),
+    )
     assert [record.kind for record in kept[0].layers] == ["qk", "absent", "qk"]
     assert "differs from the model's own" in kept[0].layers[1].reason
 
@@ -68,7 +76,14 @@ def test_models_that_count_positions_from_their_padding_id_are_given_them_so() -
     selftest.run(runner)
     assert runner.first_position == runner.model.config.pad_token_id + 1
     steps: list[Any] = []
-    runner.advance(RunRequest(prompt=PROMPT), (), 2, Sampling, lambda s, t: steps.append(s))
+    generate(
+        runner,
+        runner.prompt(RunRequest(prompt=PROMPT)),
+        (),
+        2,
+        Sampling,
+        lambda s, t: steps.append(s),
+    )
     assert steps[0].position_ids == tuple(range(1, 10))
     assert steps[1].position_ids == (10,)
 
@@ -121,7 +136,7 @@ def test_a_model_without_pad_token_says_so() -> None:
 def test_every_check_passes_on_working_models(kind: str, request_: RunRequest) -> None:
     runner = tiny_runner(kind)
     chosen: list[int] = []
-    runner.advance(request_, (), 4, Sampling, lambda s, t: chosen.append(t.id))
+    generate(runner, runner.prompt(request_), (), 4, Sampling, lambda s, t: chosen.append(t.id))
     slots = runner.cache.slots
     found = {check.name: check for check in selfcheck.check(runner, request_, chosen)}
     assert all(check.passed for check in found.values()), found

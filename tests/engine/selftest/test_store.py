@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from explorer.engine.callbacks import Report, nobody
 from explorer.engine.capture.capture import Capture
 from explorer.engine.errors import NoMemory
 from explorer.engine.loading.loading import load
+from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
-from explorer.engine.progress import Progress, nobody
 from explorer.engine.selftest import selftest, store
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.folders import model, write_folder
@@ -45,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
     return write_folder(tmp_path / "tiny", model("gemma2", eos_token_id=None, **WINDOWS))
 
 
-def opened(folder: Path, again: bool = False, progress: Progress = nobody) -> Runner:
+def opened(folder: Path, again: bool = False, progress: Report = nobody) -> Runner:
     runner = Runner(load(str(folder)))
     store.find(runner, lambda: False, again, progress)
     return runner
@@ -67,7 +68,14 @@ def state(runner: Runner) -> Any:
 def ran(runner: Runner) -> list[tuple[int, bytes]]:
     kept: list[tuple[int, bytes]] = []
     request = RunRequest(prompt="the cat sat on the mat")
-    runner.advance(request, (), 3, Sampling, lambda s, t: kept.append((t.id, s.logits.tobytes())))
+    generate(
+        runner,
+        runner.prompt(request),
+        (),
+        3,
+        Sampling,
+        lambda s, t: kept.append((t.id, s.logits.tobytes())),
+    )
     return kept
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from explorer.figures.cost import cache
-from explorer.figures.cost.cache import bytes_text, short_bytes
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from explorer.ui.panels.kv_cache.words import verdict
+from explorer.wording import bytes_text, short_bytes
 from tests.session.scripted import PROMPT, card, stepped
 
 PER_TOKEN = 2 * 2 * 1 * 4 * 4  # 2 · layers · KV heads · width · bytes, of the scripted model

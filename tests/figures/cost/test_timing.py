@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from explorer.figures.cost import timing
-from explorer.figures.cost.timing import ms_text
+from explorer.trace.cost.lap import Lap
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
+from explorer.wording import ms_text
 from tests.session.scripted import card, stepped
 
 
@@ -113,7 +114,7 @@ def test_the_middle_half_of_the_passes_is_told() -> None:
 
 
 def test_a_whole_step_is_its_parts() -> None:
-    lap = timing.Lap(waited_ms=12.0, display_ms=3.0)
+    lap = Lap(waited_ms=12.0, display_ms=3.0)
     one = timing.chart(trace([10]), 0, lambda _: lap).passes[0]
     assert one.step_ms == 15
     assert one.course == (10, 0.5, 0, 1.5, 3)
@@ -122,7 +123,7 @@ def test_a_whole_step_is_its_parts() -> None:
 def test_what_was_not_measured_is_not_known() -> None:
     unseen = timing.chart(trace([10]), 0).passes[0]
     assert (unseen.step_ms, unseen.course[3:]) == (None, (None, None))
-    overtaken = timing.chart(trace([10]), 0, lambda _: timing.Lap(12.0)).passes[0]
+    overtaken = timing.chart(trace([10]), 0, lambda _: Lap(12.0)).passes[0]
     assert overtaken.step_ms is None
     assert overtaken.course[3:] == (1.5, None)
 
@@ -130,7 +131,7 @@ def test_what_was_not_measured_is_not_known() -> None:
 def test_passes_of_the_same_steps_are_taken_over_and_new_laps_are_not_missed() -> None:
     made = trace([10, 5, 6, 7])
     before = timing.chart(made.truncated(3), 0)
-    lap = timing.Lap(12.0, 1.0)
+    lap = Lap(12.0, 1.0)
     after = timing.chart(made, 1, lambda _: lap, before.passes)
     assert after.passes[0] is before.passes[0]
     assert [one.lap for one in after.passes[1:]] == [lap] * 3

@@ -7,15 +7,17 @@ import math
 import pytest
 
 from explorer.figures.prediction import surprisal as figures
+from explorer.trace.experiments import PromptScores
 from tests.trace.runs import PROMPT, made_trace
 
-SCORES = {
-    "slots": [2, 3],
-    "nats": [math.log(2), math.inf],
-    "entropy_bits": [1.0, 3.0],
-    "ranks": [0, 11],
-    "top": [[(4, 0.5), (5, 0.25)], []],
-}
+SCORES = PromptScores(
+    slots=(2, 3),
+    nats=(math.log(2), math.inf),
+    entropy_bits=(1.0, 3.0),
+    ranks=(0, 11),
+    top=(((4, 0.5), (5, 0.25)), ()),
+    passes=1,
+)
 
 
 def test_generated_tokens_are_known_from_their_steps_and_the_prompt_from_its_scores() -> None:

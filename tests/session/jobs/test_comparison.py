@@ -10,6 +10,7 @@ import pytest
 
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.trace.experiments import PrefixExperiment, PrefixShift
 from tests.engine import folders
 from tests.engine.local_engine import LocalEngine
 
@@ -120,11 +121,12 @@ def test_a_run_without_mask_is_compared_with_the_masked_one(owner: Owner) -> Non
 
 def test_prefix_experiment_lands_in_the_state(owner: Owner) -> None:
     owner.step(2)
-    owner.session.measure_prefix()
-    state = owner.until(lambda s: s.prefix is not None)
-    assert state.prefix is not None
-    assert state.prefix.fits(state.trace, 1)
-    assert not state.prefix.fits(state.trace, 0), "of another step's prefix"
-    found = state.prefix.facts
-    assert max(found["masked"]["layers"]) < 1e-4
-    assert min(found["unmasked"]["layers"]) > 1e-2
+    owner.session.measure(PrefixExperiment)
+    state = owner.until(lambda s: s.measured_of(PrefixShift) is not None)
+    found = state.measured_of(PrefixShift)
+    assert found is not None
+    assert found.fits(state.trace, 1)
+    assert not found.fits(state.trace, 0), "of another step's prefix"
+    assert max(found.result.masked.layers) < 1e-4
+    assert found.result.unmasked is not None
+    assert min(found.result.unmasked.layers) > 1e-2

@@ -9,8 +9,18 @@ import pytest
 
 from explorer.session.driver import ENDLESS
 from explorer.session.session import Session
+from explorer.trace.experiments import (
+    CacheExperiment,
+    DrawMany,
+    Draws,
+    PrefixExperiment,
+    ReadSlot,
+    ScorePrompt,
+    SearchSequences,
+)
 from explorer.trace.step import Step
 from explorer.trace.wire import messages as m
+from tests.session.answers import ANSWERS
 from tests.session.scripted import Stage, ids, made_step
 
 FILE = {"name": "a", "size": 1, "blocks_sha256": "one", "changed": "1.0"}
@@ -123,12 +133,12 @@ def test_the_run_made_again_is_a_branch_beside_the_old_one(stage: Stage) -> None
     "wish",
     [
         Session.run_self_check,
-        Session.measure_prefix,
-        lambda s: s.draw_many(5, 2),
-        lambda s: s.search(2, 2, 10),
-        lambda s: s.read_slot(0),
-        Session.measure_cache,
-        Session.score_prompt,
+        lambda s: s.measure(PrefixExperiment),
+        lambda s: s.measure(DrawMany, count=5, length=2),
+        lambda s: s.measure(SearchSequences, length=2, width=2, passes=10),
+        lambda s: s.measure(ReadSlot, slot=0),
+        lambda s: s.measure(CacheExperiment),
+        lambda s: s.measure(ScorePrompt, quiet=True),
         lambda s: s.compare(True),
     ],
 )
@@ -148,9 +158,9 @@ def test_nothing_is_computed_on_a_run_before_its_model_is_proven(
 
 
 def test_what_was_found_with_other_weights_is_not_shown_beside_the_run(stage: Stage) -> None:
-    stage.loaded().ran(1).session.draw_many(5, 2)
-    stage.say(m.Facts(run=stage.engine.last(m.DrawMany).run, facts={}))
-    draws = stage.state.draws
+    stage.loaded().ran(1).session.measure(DrawMany, count=5, length=2)
+    stage.say(m.Facts(run=stage.engine.last(DrawMany).run, facts=ANSWERS[DrawMany]))
+    draws = stage.state.measured_of(Draws)
     assert draws is not None
     assert draws.fits(stage.state.trace, 0)
     stage.session.open_model("tiny")
@@ -189,7 +199,12 @@ def test_files_that_change_during_a_proof_keep_what_waits_for_it(stage: Stage) -
 
 
 @pytest.mark.parametrize(
-    "wish", [lambda s: s.draw_many(5, 2), Session.score_prompt, lambda s: s.compare(True)]
+    "wish",
+    [
+        lambda s: s.measure(DrawMany, count=5, length=2),
+        lambda s: s.measure(ScorePrompt, quiet=True),
+        lambda s: s.compare(True),
+    ],
 )
 def test_no_step_is_run_in_place_of_what_was_wished_for(
     stage: Stage, wish: Callable[[Session], None]

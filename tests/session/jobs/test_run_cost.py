@@ -10,6 +10,7 @@ from explorer.figures.cost import run_cost as words
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.request import RunRequest
 from explorer.trace.wire import messages as m
+from explorer.wording import seconds_text
 from tests.engine.tiny import runner_on, tiny_model
 from tests.session.scripted import Stage
 
@@ -84,14 +85,14 @@ def test_the_engines_figures_are_the_formulas() -> None:
     runner = runner_on(tiny_model("llama"), context=64)
     selftest.run(runner)
     ten = " ".join(["5"] * 10)
-    found = plans.plan(runner, RunRequest(prompt=ten))
+    found = plans.plan(runner, runner.prompt(RunRequest(prompt=ten)))
     assert found.tokens == 10
     assert found.weights_bytes == 4 * runner.model.num_parameters()
     assert found.capture_bytes == 10 * 4 * (3 * (4 + 2) * 8 + 32)
     assert not found.large
-    thin = plans.plan(runner, RunRequest(prompt=ten, capture_every=2))
+    thin = plans.plan(runner, runner.prompt(RunRequest(prompt=ten, capture_every=2)))
     assert thin.capture_bytes == 10 * 4 * (2 * (4 + 2) * 8 + 32)
-    assert plans.plan(runner, RunRequest(prompt=ten, cache=False)).cache_bytes == 0
+    assert plans.plan(runner, runner.prompt(RunRequest(prompt=ten, cache=False))).cache_bytes == 0
     assert found.estimated_seconds is not None
     assert 0 < found.estimated_seconds < 1
 
@@ -116,4 +117,4 @@ def test_in_words() -> None:
         "Reading 8,000 tokens takes up to 1.75 GiB of memory beside the 513 MiB of weights "
         "(cache 352 MiB, recorded attention 2 × 721 MiB) and about 2 min (an estimate)."
     )
-    assert words.seconds_text(47) == "50 s"
+    assert seconds_text(47) == "50 s"

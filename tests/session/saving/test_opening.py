@@ -5,6 +5,12 @@ from __future__ import annotations
 import pytest
 
 from explorer.session.driver import CANCELLED, UNREAD, UNREAD_EARLIER
+from explorer.trace.experiments import (
+    CacheExperiment,
+    PrefixExperiment,
+    ScorePrompt,
+    SearchSequences,
+)
 from explorer.trace.wire import messages as m
 from tests.session.scripted import Stage
 
@@ -146,15 +152,18 @@ def test_a_first_run_that_is_cancelled_says_so(stage: Stage) -> None:
 
 def test_whatever_is_cancelled_is_told(stage: Stage) -> None:
     stage.loaded().ran(2)
-    for act, kind in (
-        (lambda: stage.session.run_self_check(), "check"),
-        (lambda: stage.session.measure_prefix(), "prefix"),
-        (lambda: stage.session.measure_cache(), "cache runs"),
-        (lambda: stage.session.search(4, 4, 10), "search"),
-        (lambda: stage.session.score_prompt(), "scores"),
-        (lambda: stage.session.run(), "advance"),
+    for act, words in (
+        (lambda: stage.session.run_self_check(), CANCELLED["check"]),
+        (lambda: stage.session.measure(PrefixExperiment), PrefixExperiment.CANCELLED),
+        (lambda: stage.session.measure(CacheExperiment), CacheExperiment.CANCELLED),
+        (
+            lambda: stage.session.measure(SearchSequences, length=4, width=4, passes=10),
+            SearchSequences.CANCELLED,
+        ),
+        (lambda: stage.session.measure(ScorePrompt, quiet=True), ScorePrompt.CANCELLED),
+        (lambda: stage.session.run(), CANCELLED["advance"]),
     ):
         act()
         stage.session.cancel()
         assert stage.state.status.activity == "idle"
-        assert stage.state.status.text == CANCELLED[kind]
+        assert stage.state.status.text == words

@@ -7,6 +7,7 @@ import math
 import pytest
 from PySide6.QtGui import QColor
 
+from explorer.trace.experiments import ScorePrompt
 from explorer.trace.wire import messages as m
 from explorer.ui.canvases.tokens.token_box import level_ink
 from explorer.ui.look.theme import Ink
@@ -25,7 +26,7 @@ FACTS = {
 
 
 def scored(stage: WindowStage) -> None:
-    asked = stage.engine.last(m.ScorePrompt)
+    asked = stage.engine.last(ScorePrompt)
     assert asked.request == stage.state.trace.request  # type: ignore[union-attr]
     stage.say(m.Facts(run=asked.run, facts=FACTS))
 
@@ -33,7 +34,7 @@ def scored(stage: WindowStage) -> None:
 def test_choosing_asks_for_the_prompt_once_and_shows_it(stage: WindowStage) -> None:
     sequence = stage.window.sequence
     stage.loaded().ran(2)
-    assert stage.engine.count(m.ScorePrompt) == 0
+    assert stage.engine.count(ScorePrompt) == 0
     sequence.colours.box.setCurrentIndex(SURPRISAL)
     assert sequence.strip._levels[: len(PROMPT)] == (None,) * len(PROMPT)
     assert all(level is not None for level in sequence.strip._levels[len(PROMPT) :])
@@ -49,7 +50,7 @@ def test_choosing_asks_for_the_prompt_once_and_shows_it(stage: WindowStage) -> N
     stage.steps(1)
     stage.finish()
     assert len(sequence.strip._levels) == len(PROMPT) + 3
-    assert stage.engine.count(m.ScorePrompt) == 1
+    assert stage.engine.count(ScorePrompt) == 1
     sequence.colours.box.setCurrentIndex(PROBABILITY)
     assert sequence.strip._levels[1] == pytest.approx(0.25)
     sequence.colours.box.setCurrentIndex(0)
@@ -84,12 +85,12 @@ def test_another_prompt_is_asked_for_when_it_has_run(stage: WindowStage) -> None
     stage.window.sequence.colours.box.setCurrentIndex(SURPRISAL)
     scored(stage)
     stage.session.set_prompt("another")
-    assert stage.engine.count(m.ScorePrompt) == 1
+    assert stage.engine.count(ScorePrompt) == 1
     stage.ran(1)
-    assert stage.engine.count(m.ScorePrompt) == 2
+    assert stage.engine.count(ScorePrompt) == 2
     assert stage.window.sequence.strip._levels[1] is None
     stage.session.step()  # the user's own wish takes the engine
-    assert m.Cancel(run=stage.engine.last(m.ScorePrompt).run) in stage.engine.asked
+    assert m.Cancel(run=stage.engine.last(ScorePrompt).run) in stage.engine.asked
 
 
 def test_a_prompt_that_cannot_be_scored_is_not_asked_for_again_and_again(
@@ -97,7 +98,7 @@ def test_a_prompt_that_cannot_be_scored_is_not_asked_for_again_and_again(
 ) -> None:
     stage.loaded().ran(1)
     stage.window.sequence.colours.box.setCurrentIndex(SURPRISAL)
-    run = stage.engine.last(m.ScorePrompt).run
+    run = stage.engine.last(ScorePrompt).run
     stage.say(m.Failed(run=run, sentence="It failed; try another."))
     assert stage.state.error == "It failed; try another."
-    assert stage.engine.count(m.ScorePrompt) == 1
+    assert stage.engine.count(ScorePrompt) == 1

@@ -8,6 +8,7 @@ import numpy as np
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QLabel
 
+from explorer.trace.experiments import ReadSlot
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
 from explorer.ui.panels.kv_cache.estimate_page import EstimatePage
@@ -141,7 +142,7 @@ def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStag
     assert "values are not stored" in words(panel)
     wait_until(page._read.isEnabled)
     page._read.click()
-    asked = stage.engine.last(m.ReadSlot)
+    asked = stage.engine.last(ReadSlot)
     assert (asked.slot, asked.chosen) == (3, trace.chosen_ids[:1])
     stage.say(m.Facts(run=asked.run, facts={"slot": 3, "layers": values(2)}))
     table = rows(panel, "Keys and values")

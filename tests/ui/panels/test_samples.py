@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from PySide6.QtWidgets import QLabel
 
+from explorer.trace.experiments import DrawMany, Draws, SearchSequences
 from explorer.trace.request import Sampling
 from explorer.trace.wire import messages as m
 from explorer.ui.panels.samples import DrawsPanel
@@ -47,7 +48,7 @@ def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowS
     shown._count.setValue(10)
     shown._length.setValue(1)
     shown._draw.click()
-    asked = stage.engine.last(m.DrawMany)
+    asked = stage.engine.last(DrawMany)
     assert (asked.count, asked.length, asked.sampling, asked.chosen) == (10, 1, sampling, (10,))
     assert stage.state.status.activity == "running"
     stage.say(m.Progress(run=asked.run, text="Drawing: 1 passes", fraction=0.5))
@@ -71,11 +72,12 @@ def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
     stage.session.set_sampling(Sampling(greedy=False))
     shown = panel_of(stage)
     shown._draw.click()
-    run = stage.engine.last(m.DrawMany).run
+    run = stage.engine.last(DrawMany).run
     wait_until(lambda: stage.window.docks.settled)
     assert "Sampling…" in words(shown)
     first = [{**FIRST[0], "drawn": 3}, {**FIRST[1], "drawn": 1}]
-    part = {**DRAWN, "count": 4, "asked": 50, "first": first}
+    again = [{**DRAWN["continuations"][0], "drawn": 4}]
+    part = {**DRAWN, "count": 4, "asked": 50, "first": first, "continuations": again}
     stage.say(m.PartFacts(run=run, facts=part), m.Progress(run=run, text="…", fraction=0.1))
     wait_until(lambda: stage.window.docks.settled)
     assert "4 of 50 samples so far" in words(shown)
@@ -95,13 +97,13 @@ def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
 def test_pause_and_step_end_an_experiment(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     stage.session.set_sampling(Sampling(greedy=False))
-    stage.session.draw_many(10, 5)
-    run = stage.engine.last(m.DrawMany).run
+    stage.session.measure(DrawMany, count=10, length=5)
+    run = stage.engine.last(DrawMany).run
     stage.session.pause()
     assert stage.engine.last(m.Cancel).run == run
     assert stage.state.status.activity == "idle"
     stage.say(m.Facts(run=run, facts=DRAWN))
-    assert stage.state.draws is None  # stale
+    assert stage.state.measured_of(Draws) is None  # stale
 
 
 def found(**changes: Any) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def test_the_search_says_what_is_proven_and_no_more(
     shown = panel_of(stage)
     shown._tabs.setCurrentIndex(1)
     shown._search.click()
-    asked = stage.engine.last(m.SearchSequences)
+    asked = stage.engine.last(SearchSequences)
     assert (asked.length, asked.width, asked.passes) == (4, 4, 200)
     stage.say(m.Facts(run=asked.run, facts=found(**changes)))
     assert said in words(shown)
@@ -140,5 +142,5 @@ def test_the_search_says_what_is_proven_and_no_more(
 
 
 def test_without_its_model_it_says_what_is_needed(stage: WindowStage) -> None:
-    stage.session.search(4, 4, 100)
+    stage.session.measure(SearchSequences, length=4, width=4, passes=100)
     assert "Open the model and press Step" in stage.state.error

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPushButton
 
+from explorer.trace.experiments import ScorePrompt
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.charts.chart import ChartReading
@@ -63,7 +64,7 @@ def test_generated_tokens_are_known_at_once_and_the_prompt_when_it_was_scored(
     assert "prompt not scored yet" in words(panel)
     assert button(panel).isVisible()
     QTest.mouseClick(button(panel), Qt.MouseButton.LeftButton)
-    asked = stage.engine.last(m.ScorePrompt)
+    asked = stage.engine.last(ScorePrompt)
     stage.say(m.Facts(run=asked.run, facts=FACTS))
     _, nats = drawn(panel).series["surprisal"]
     np.testing.assert_allclose(nats, [0.0, *FACTS["nats"], *made])

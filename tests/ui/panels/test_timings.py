@@ -10,7 +10,8 @@ from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
-from explorer.figures.cost.timing import PIECES, ms_text
+from explorer.figures.cost.timing import PIECES
+from explorer.trace.experiments import CacheExperiment
 from explorer.trace.step import Step
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
@@ -20,6 +21,7 @@ from explorer.ui.look.theme import LIGHT
 from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.panel import TimingsPanel
 from explorer.ui.panels.timings.passes_page import PassesPage
+from explorer.wording import ms_text
 from tests.session.scripted import stepped
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
@@ -218,7 +220,7 @@ def test_the_cache_experiment_runs_on_request_with_progress_and_gives_its_totals
     assert timings(stage).views() == {}
     wait_until(page._run.isEnabled)
     QTest.mouseClick(page._run, Qt.MouseButton.LeftButton)
-    asked = stage.engine.last(m.CacheExperiment)
+    asked = stage.engine.last(CacheExperiment)
     assert asked.tokens == 20
     stage.say(m.Progress(run=asked.run, text="Token 7 of 20", fraction=0.3))
     assert page._progress.isVisible()
@@ -241,7 +243,7 @@ def test_a_step_of_the_experiment_is_read_out(stage: WindowStage) -> None:
     ran(stage, 1)
     page = ways(timings(stage))
     page.run()
-    asked = stage.engine.last(m.CacheExperiment)
+    asked = stage.engine.last(CacheExperiment)
     stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11], same=False)))
     assert "different tokens" in words(timings(stage))
     first = page.charts.first
@@ -259,11 +261,11 @@ def test_the_experiment_can_be_cancelled_and_belongs_to_its_prompt(stage: Window
     page = ways(timings(stage))
     page.run()
     QTest.mouseClick(page._cancel, Qt.MouseButton.LeftButton)
-    first = stage.engine.last(m.CacheExperiment)
+    first = stage.engine.last(CacheExperiment)
     assert stage.engine.last(m.Cancel).run == first.run
     assert page._run.isVisible()
     page.run()
-    asked = stage.engine.last(m.CacheExperiment)
+    asked = stage.engine.last(CacheExperiment)
     stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11])))
     assert timings(stage).views()
     stage.session.set_prompt("another")
@@ -295,7 +297,7 @@ def test_both_ways_are_drawn_as_they_were_measured(stage: WindowStage) -> None:
     ran(stage, 1)
     page = ways(timings(stage))
     page.run()
-    asked = stage.engine.last(m.CacheExperiment)
+    asked = stage.engine.last(CacheExperiment)
     stage.say(m.Facts(run=asked.run, facts=facts([10, 1, 1], [10, 11, 12])))
     positions = drawn(page.charts.first)
     assert positions.series["no cache"][1].tolist() == [10, 11, 12]

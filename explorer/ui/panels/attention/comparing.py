@@ -12,6 +12,7 @@ from explorer.session.state import (
     State,
 )
 from explorer.trace.comparison import Comparison
+from explorer.trace.experiments import PrefixExperiment, PrefixShift
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention.compare_bar import CompareBar
 from explorer.ui.panels.attention.comparison_tray import ComparisonTray
@@ -33,7 +34,7 @@ class Comparing(QObject):
         super().__init__(parent)
         self._session = session
         self.bar = CompareBar()
-        self.tray = ComparisonTray(theme, session.measure_prefix)
+        self.tray = ComparisonTray(theme, lambda: session.measure(PrefixExperiment))
         self._alone = False  # on without a second run, which this architecture refuses
 
     def on(self, state: State) -> bool:
@@ -99,6 +100,6 @@ class Comparing(QObject):
         sides = (trace.steps[step], None if other is None else other.step)
         masked, unmasked = sides if trace.request.causal_mask else sides[::-1]
         self.tray.next.show_steps(masked, unmasked, missing)
-        found = new.prefix
+        found = new.measured_of(PrefixShift)
         current = found is not None and found.fits(trace, step)
-        self.tray.prefix.show_figures(None if found is None else found.facts, current=current)
+        self.tray.prefix.show_figures(None if found is None else found.result, current=current)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import floor, log10
-from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Signal
@@ -22,6 +21,7 @@ from explorer.figures.prediction import comparison
 from explorer.figures.prediction.comparison import NextTokens, TokenPair
 from explorer.figures.text import tokens as spelling
 from explorer.sampling import SamplingError
+from explorer.trace.experiments import PrefixShift
 from explorer.trace.step import Step
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.chart import Chart
@@ -161,7 +161,7 @@ class PrefixBox(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._found: Mapping[str, Any] | None = None
+        self._found: PrefixShift | None = None
         self._shown: tuple[int, bool] | None = None
         self.button = QPushButton(self.tr("Test: remove the last token"))
         self.button.setToolTip(
@@ -187,7 +187,7 @@ class PrefixBox(QWidget):
         column.addWidget(self.plot, 1)
         self.show_figures(None, current=True)
 
-    def show_figures(self, found: Mapping[str, Any] | None, current: bool) -> None:
+    def show_figures(self, found: PrefixShift | None, current: bool) -> None:
         """Show the experiment's figures; not `current`: they are of another step."""
         if self._shown == (id(found), current):
             return
@@ -197,14 +197,14 @@ class PrefixBox(QWidget):
         self.plot.show_figure(None if found is None else self._figure(found))
         self.line.setText("" if found is None else self._words(found, current))
 
-    def _figure(self, found: Mapping[str, Any]) -> Figure:
+    def _figure(self, found: PrefixShift) -> Figure:
         """Dots over layers, the logits apart at the end; an exact 0 has a place of its own."""
         lines = []
-        count = len(found["masked"]["layers"])
+        count = len(found.masked.layers)
         for name, words, colour, dots in _SERIES:
-            figures = found[name]
+            figures = getattr(found, name)
             if figures is not None:
-                values = np.array([*figures["layers"], figures["logits"]], np.float64)
+                values = np.array([*figures.layers, figures.logits], np.float64)
                 lines.append(_prefix_line(self.tr(words), values, colour, dots))
         known = np.concatenate([line.y for line in lines])
         known = np.maximum(known[known > 0], _LOWEST)
@@ -225,9 +225,9 @@ class PrefixBox(QWidget):
             legend=legend_of(*lines),
         )  # fmt: skip
 
-    def _words(self, found: Mapping[str, Any], current: bool) -> str:
-        masked, unmasked = found["masked"], found["unmasked"]
-        most = max(*masked["layers"], masked["logits"])
+    def _words(self, found: PrefixShift, current: bool) -> str:
+        masked, unmasked = found.masked, found.unmasked
+        most = masked.largest
         if most == 0:
             said = self.tr("With the mask, earlier outputs do not change at all (exactly 0)")
         elif most < _ROUNDING:
@@ -242,27 +242,27 @@ class PrefixBox(QWidget):
             )
         parts = [said.format(f"{most:.1g}")]
         if unmasked is None:
-            parts.append(found["why"])
+            parts.append(found.why)
         else:
             parts.append(
                 self.tr("without it: by up to {0} (logits: {1})").format(
-                    f"{max(unmasked['layers']):.2g}", f"{unmasked['logits_abs']:.3g}"
+                    f"{max(unmasked.layers):.2g}", f"{unmasked.logits_abs:.3g}"
                 )
             )
         if not current:
-            parts.insert(0, self.tr("Measured on {0} tokens").format(found["tokens"]))
-        return " · ".join([*parts, *filter(None, [found["note"]])])
+            parts.insert(0, self.tr("Measured on {0} tokens").format(found.tokens))
+        return " · ".join([*parts, *filter(None, [found.note])])
 
     def _tip(self, column: int) -> str:
         found = self._found
         if found is None:
             return ""
         parts = []
-        count = len(found["masked"]["layers"])
+        count = len(found.masked.layers)
         for name, words, _, _ in _SERIES:
-            figures = found[name]
+            figures = getattr(found, name)
             if figures is not None:
-                value = [*figures["layers"], figures["logits"]][column]
+                value = [*figures.layers, figures.logits][column]
                 parts.append(f"{self.tr(words)} {value:.2e}" if value else f"{self.tr(words)} 0")
         place = self.tr("layer {0}").format(column) if column < count else self.tr("logits")
         return self.tr("{0}: largest change ÷ RMS: {1}").format(place, ", ".join(parts))
@@ -272,10 +272,10 @@ class PrefixBox(QWidget):
         yield "layer", "masked", "unmasked"
         if self._found is None:
             return
-        masked, unmasked = self._found["masked"], self._found["unmasked"]
-        for layer, value in enumerate(masked["layers"]):
-            yield layer, value, "" if unmasked is None else unmasked["layers"][layer]
-        yield "logits", masked["logits"], "" if unmasked is None else unmasked["logits"]
+        masked, unmasked = self._found.masked, self._found.unmasked
+        for layer, value in enumerate(masked.layers):
+            yield layer, value, "" if unmasked is None else unmasked.layers[layer]
+        yield "logits", masked.logits, "" if unmasked is None else unmasked.logits
 
 
 class ComparisonTray(QWidget):

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from PySide6.QtWidgets import QVBoxLayout
 
-from explorer.figures.cost.cache import bytes_text, short_bytes
 from explorer.figures.cost.cache_estimate import DTYPES, CacheEstimate, what_if
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -22,6 +21,7 @@ from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page
 from explorer.ui.panel.panel import View
+from explorer.wording import bytes_text, short_bytes
 
 _SPINS = (66, 104)  # pixels at a zoom of 1: four digits, and eight with their commas
 _MOST_TOKENS, _MOST_BATCH, _LENGTHS = 10_000_000, 4_096, 8

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from explorer.figures.cost import cache as figures
-from explorer.figures.cost.cache import CacheFigure, bytes_text, short_bytes
+from explorer.figures.cost.cache import CacheFigure
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.canvases.charts.axis import Axis
@@ -18,6 +18,7 @@ from explorer.ui.look.theme import Theme
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
 from explorer.ui.panels.kv_cache.words import FORMULA, KIND_COLOURS, tr, verdict
+from explorer.wording import bytes_text, short_bytes
 
 
 class LayersPage(ChartPairPage):

@@ -12,6 +12,7 @@ from explorer.figures.cost.kv_strips import Strips
 from explorer.figures.text import tokens
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.trace.experiments import PositionRead, ReadSlot
 from explorer.ui.canvases.maps.kv_strips import StripsView
 from explorer.ui.kit import forms
 from explorer.ui.kit.elided import ElidedLabel
@@ -39,7 +40,7 @@ class PositionPage(Page):
         self._read.setToolTip(
             self.tr("Keys are recorded in every pass. Values are read from the cache on request.")
         )
-        self._read.clicked.connect(lambda: session.read_slot(self._slot.value()))
+        self._read.clicked.connect(lambda: session.measure(ReadSlot, slot=self._slot.value()))
         self._words = ElidedLabel()
         self.view = StripsView(theme, self._tip)
         self.view.setAccessibleName(self.tr("Keys and values of one position by layer and head"))
@@ -54,7 +55,7 @@ class PositionPage(Page):
     def needs(self, old: State, new: State) -> bool:
         return (
             super().needs(old, new)
-            or old.slot_read is not new.slot_read
+            or old.measured is not new.measured
             or old.status.activity != new.status.activity
             or old.selection.key != new.selection.key
         )
@@ -91,10 +92,8 @@ class PositionPage(Page):
 
     def _values(self, state: State) -> Strips | None:
         """The values that were read, if they are of this position."""
-        found = state.slot_read
-        if found is None or not found.fits(state.trace, state.step_index):
-            return None
-        return figures.values_of(found.facts) if found.facts["slot"] == self._slot.value() else None
+        found = state.result(PositionRead)
+        return figures.values_of(found) if found and found.slot == self._slot.value() else None
 
     def _summary(self) -> str:
         state = self._state

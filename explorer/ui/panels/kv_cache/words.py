@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from explorer.figures.cost.cache import WINDOWED, CacheFigure, short_bytes
+from explorer.figures.cost.cache import WINDOWED, CacheFigure
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.wording import short_bytes
 
 KIND_COLOURS = {
     "full": "prefill",  # not "final": in the high contrast theme that is the selection's too

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
-from explorer.figures.cost.cache import bytes_text
 from explorer.figures.text import sentences
 from explorer.figures.text.sentences import fitting
 from explorer.trace.card import Capability, ModelCard
 from explorer.trace.found_models import Recipe
 from explorer.ui.look.theme import Theme
+from explorer.wording import bytes_text
 
 Tr = Callable[[str], str]
 _GAP = 4  # pixels between paragraphs

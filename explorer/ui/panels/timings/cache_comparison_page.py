@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from PySide6.QtWidgets import QProgressBar, QPushButton, QVBoxLayout
 
-from explorer.figures.cost.timing import ms_text
 from explorer.session.session import Session
-from explorer.session.state import CacheRuns, State
+from explorer.session.state import State
+from explorer.trace.experiments import CacheComparison, CacheExperiment
 from explorer.ui.canvases.charts.axis import Axis, plain
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
@@ -18,6 +18,7 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
+from explorer.wording import ms_text
 
 _MOST_TOKENS = 512
 
@@ -32,7 +33,7 @@ class CacheComparisonPage(ChartPairPage):
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
         self._session = session
-        self._runs: CacheRuns | None = None
+        self._runs: CacheComparison | None = None
         self._asked = False
         self._tokens = forms.spin(self.tr("New tokens"), 1, _MOST_TOKENS, 20)
         self._tokens.setFixedWidth(round(62 * unit(self)))
@@ -76,7 +77,7 @@ class CacheComparisonPage(ChartPairPage):
 
     def run(self) -> None:
         """Ask for it, with the number of tokens that is set."""
-        self._session.measure_cache(self._tokens.value())
+        self._session.measure(CacheExperiment, tokens=self._tokens.value())
         # Only now: what had the engine before may have ended by this.
         self._asked = self._session.state.status.activity == "running"
         self._show_progress(self._asked)
@@ -87,7 +88,7 @@ class CacheComparisonPage(ChartPairPage):
         return (
             self._asked  # it may end before its beginning was ever drawn
             or super().needs(old, new)
-            or old.cache_runs is not new.cache_runs
+            or old.measured is not new.measured
             or old.status != new.status
             or old.card is not new.card
         )
@@ -103,10 +104,11 @@ class CacheComparisonPage(ChartPairPage):
         if new.status.fraction is not None:
             self._progress.setValue(round(new.status.fraction * 1000))
         self._run.setEnabled(new.card is not None and new.status.activity in ("idle", "checking"))
-        runs = new.cache_runs
-        fits = runs is not None and (new.trace is None or runs.fits(new.trace))
-        if runs is not self._runs or not fits:
-            self._runs = runs if fits else None
+        found = new.measured_of(CacheComparison)
+        fits = found is not None and (new.trace is None or found.fits_prompt(new.trace))
+        runs = found.result if found is not None and fits else None
+        if runs is not self._runs or runs is None:
+            self._runs = runs
             self._show_runs()
         return None
 
@@ -123,9 +125,9 @@ class CacheComparisonPage(ChartPairPage):
             positions = self.tr("positions"), plain
             time = self.tr("time"), ms_text
             self.charts.first.show_figure(
-                self._figure(*positions, runs.uncached_positions, runs.cached_positions)
+                self._figure(*positions, runs.uncached.positions, runs.cached.positions)
             )
-            self.charts.second.show_figure(self._figure(*time, runs.uncached_ms, runs.cached_ms))
+            self.charts.second.show_figure(self._figure(*time, runs.uncached.ms, runs.cached.ms))
         self.charts.set_words(self._summary())
 
     def _figure(
@@ -166,10 +168,10 @@ class CacheComparisonPage(ChartPairPage):
         text = self.tr(
             "Positions: {0} without a cache, {1} with it. Time: {2} without, {3} with"
         ).format(
-            f"{sum(runs.uncached_positions):,}",
-            f"{sum(runs.cached_positions):,}",
-            ms_text(sum(runs.uncached_ms)),
-            ms_text(sum(runs.cached_ms)),
+            f"{sum(runs.uncached.positions):,}",
+            f"{sum(runs.cached.positions):,}",
+            ms_text(sum(runs.uncached.ms)),
+            ms_text(sum(runs.cached.ms)),
         )
         same = self.tr("the same tokens") if runs.same_tokens else self.tr("different tokens")
         return f"{text}; {same}"
@@ -179,10 +181,10 @@ class CacheComparisonPage(ChartPairPage):
         text = self.tr("Token {0}: {1} positions in {2} without a cache, {3} in {4} with it")
         return text.format(
             step + 1,
-            f"{self._runs.uncached_positions[step]:,}",
-            ms_text(self._runs.uncached_ms[step]),
-            f"{self._runs.cached_positions[step]:,}",
-            ms_text(self._runs.cached_ms[step]),
+            f"{self._runs.uncached.positions[step]:,}",
+            ms_text(self._runs.uncached.ms[step]),
+            f"{self._runs.cached.positions[step]:,}",
+            ms_text(self._runs.cached.ms[step]),
         )
 
     def views(self) -> Mapping[str, View]:
@@ -198,6 +200,6 @@ class CacheComparisonPage(ChartPairPage):
         runs = self._runs
         yield "step", "positions_uncached", "positions_cached", "ms_uncached", "ms_cached"
         yield from zip(
-            range(len(runs.cached_ms)), runs.uncached_positions, runs.cached_positions,
-            runs.uncached_ms, runs.cached_ms, strict=True,
+            range(len(runs.cached.ms)), runs.uncached.positions, runs.cached.positions,
+            runs.uncached.ms, runs.cached.ms, strict=True,
         )  # fmt: skip

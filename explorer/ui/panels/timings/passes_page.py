@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from explorer.figures.cost import timing as figures
-from explorer.figures.cost.timing import PIECES, TimingFigure, ms_text
+from explorer.figures.cost.timing import PIECES, TimingFigure
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.cost.memory_bandwidth import Traffic
@@ -19,6 +19,7 @@ from explorer.ui.look.theme import Theme
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
 from explorer.ui.panels.timings import words
+from explorer.wording import ms_text
 
 
 class PassesPage(ChartPairPage):

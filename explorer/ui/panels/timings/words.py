@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from explorer.figures.cost.timing import PIECES, TimedPass, TimingFigure, ms_text
+from explorer.figures.cost.timing import PIECES, TimedPass, TimingFigure
 from explorer.trace.cost.memory_bandwidth import Traffic
 from explorer.ui.canvases.charts.marks import LegendEntry
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.wording import ms_text
 
 PIECE_WORDS = {
     "embedding": QT_TRANSLATE_NOOP("timings", "embedding"),

@@ -27,6 +27,7 @@ from explorer.session.state import (
 from explorer.trace.attention import weights
 from explorer.trace.card import Capability, SelfCheck
 from explorer.trace.comparison import Comparison, other_side
+from explorer.trace.experiments import PrefixExperiment, PrefixShift
 from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.maps.heatmap import Heatmap
@@ -48,8 +49,10 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> State:
         owner.step(3)
         owner.session.compare(True)
         owner.compared()
-        owner.session.measure_prefix()
-        return owner.until(lambda s: s.prefix is not None and s.status.activity == "idle")
+        owner.session.measure(PrefixExperiment)
+        return owner.until(
+            lambda s: s.measured_of(PrefixShift) is not None and s.status.activity == "idle"
+        )
     finally:
         owner.session.close()
 
@@ -187,17 +190,18 @@ def test_the_prefix_experiment_is_shown_and_says_when_it_is_old(
     board.panel.tray.prefix.button.click()
     assert board.measured
     assert board.panel.tray.details.isChecked()
-    board.show(prefix=compared.prefix)
+    board.show(measured=compared.measured)
     line = board.panel.tray.prefix.line.text()
     assert line.startswith("With the mask, earlier outputs do not change")
     assert "without it: by up to" in line
     plot = board.panel.tray.prefix.plot
     drawn = plot.drawn
     assert drawn is not None
-    assert compared.prefix is not None
-    for name, key in (("with mask", "masked"), ("without mask", "unmasked")):
-        found = compared.prefix.facts[key]
-        known = np.array([*found["layers"], found["logits"]])
+    measured = compared.result(PrefixShift)
+    assert measured is not None
+    for name, found in (("with mask", measured.masked), ("without mask", measured.unmasked)):
+        assert found is not None
+        known = np.array([*found.layers, found.logits])
         shown = np.where(known > 0, np.maximum(known, 1e-8), 0)
         np.testing.assert_allclose(drawn.series[name][1], shown, rtol=1e-6)
     assert drawn.ticks[0][-1] == "logits"

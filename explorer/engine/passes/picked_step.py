@@ -1,0 +1,102 @@
+"""From a pass to a Step of the trace: its records, the token picked, and where the time went."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from explorer import sampling as chain
+from explorer.engine.errors import BadInput
+from explorer.engine.passes.cache import layer_bytes
+from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.recorded_pass import ForwardPass
+from explorer.engine.passes.runner import Runner
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.step import Draw, Step, Token
+
+NAMED = 100  # most probable tokens that travel with their bytes
+
+
+def picked_step(
+    runner: Runner,
+    request: RunRequest,
+    layout: Layout,
+    index: int,
+    done: ForwardPass,
+    sampling: Sampling,
+    began: float,
+) -> Step:
+    """Step `index`, begun at `began` (time.perf_counter); BadInput if no token can be picked."""
+    started = time.perf_counter()
+    layers, hidden = done.records(runner.capture.proven), done.hidden
+    captured = time.perf_counter()
+    warm_up = runner.is_first(done.phase)
+    draw = _draw(runner, layout, index, done.logits, sampling)
+    top = _top(runner, done.logits)
+    picked = time.perf_counter()
+    times, count, caches = done.times, len(runner.layers), runner.caches(request)
+    held = runner.cache.live if caches else None
+    return Step(
+        index=index,
+        phase=done.phase,
+        first_slot=done.first_slot,
+        token_ids=layout.ids[done.first_slot :],
+        position_ids=runner.positions(layout, done.first_slot),
+        readout=layout.readout,
+        logits=done.logits,
+        draw=draw,
+        sampling=sampling,
+        forward_ms=done.seconds * 1e3,
+        layer_ms=times.per_layer("layer", count, 0.0),
+        attention_ms=times.per_layer("attention", count, np.nan),
+        mlp_ms=times.per_layer("mlp", count, np.nan),
+        embedding_ms=times.ms("embedding"),
+        norm_ms=times.ms("norm"),
+        head_ms=times.ms("head"),
+        capture_ms=(captured - started + done.gather_seconds) * 1e3,
+        pick_ms=(picked - captured) * 1e3,
+        engine_ms=(picked - began) * 1e3,
+        warm_up=warm_up,
+        cache_tokens=runner.cache.slots if caches else 0,
+        cache_bytes_per_layer=(0,) * count if held is None else layer_bytes(held, count),
+        top=top,
+        layers=layers,
+        hidden=hidden,
+        keys_from=0 if caches else index,
+        rebuilt_tokens=done.rebuilt,
+        note=_note(done),
+    )
+
+
+def require_possible(sampling: Sampling) -> None:
+    """BadInput for settings that no token can be picked with."""
+    try:
+        chain.check(sampling)
+    except chain.SamplingError as error:
+        raise BadInput(str(error)) from error
+
+
+def _draw(
+    runner: Runner, layout: Layout, index: int, logits: np.ndarray, sampling: Sampling
+) -> Draw:
+    """BadInput where the logits (V,) are not numbers."""
+    context = layout.real_ids() if sampling.repetition_penalty != 1 else ()
+    try:
+        return chain.pick(logits, sampling, index, context)
+    except chain.SamplingError as error:
+        raise BadInput(runner.loaded.not_finite.warning or str(error)) from error
+
+
+def _top(runner: Runner, logits: np.ndarray) -> tuple[Token, ...]:
+    found = torch.from_numpy(logits).topk(min(NAMED, len(logits)), sorted=False)
+    best = found.indices.numpy()
+    best = best[np.lexsort((best, -logits[best]))]
+    return tuple(runner.loaded.tokenizer.token(int(i), "generated") for i in best)
+
+
+def _note(done: ForwardPass) -> str:
+    if done.rebuilt:
+        return f"cache rebuilt by prefill of {done.rebuilt} tokens"
+    return f"prompt read in {done.chunks} chunks" if done.chunks > 1 else ""
