@@ -57,7 +57,7 @@ def test_an_engine_that_dies_is_exit_3_and_one_sentence(tmp_path: Path) -> None:
     words = ("trace", "m", "--prompt", "x", "--steps", 2, "--out", out, "--json")
     done = run(*words, "--engine", fake("echo"))
     assert (done.returncode, done.stdout) == (3, "")
-    assert "process ended (exit code 7)" in done.stderr
+    assert "stopped unexpectedly (exit code 7)" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not out.exists()
 

@@ -49,4 +49,4 @@ def test_what_is_left_out_is_named() -> None:
 
 def test_what_this_program_lacks_is_named_too() -> None:
     words = left_out({"no_repeat_ngram_size": 3}, GREEDY)
-    assert "no_repeat_ngram_size, which this program does not have" in words
+    assert "no_repeat_ngram_size, which this program does not support" in words

@@ -68,5 +68,5 @@ def test_the_atlas_of_differences_is_that_of_the_maps(cell: int) -> None:
 
 def test_a_difference_of_unlike_runs_is_refused_in_words() -> None:
     a, b = (full_map(Run().prefill(n), 0, 0, 0) for n in (4, 5))
-    with pytest.raises(ValueError, match="press step"):
+    with pytest.raises(ValueError, match="Press Step"):
         figures.difference(a, b)

@@ -41,14 +41,14 @@ def test_the_mistakes_change_the_mean() -> None:
 
 def test_words_on_the_mean_and_on_the_mistakes() -> None:
     assert "2.0000 nats (2.8854 bits), averaged over 4 real targets" in figures.summary(BATCH)
-    assert "too" in figures.summary(BATCH)
+    assert "as well" in figures.summary(BATCH)
     odd = result(row(2, alone_nats=(2.5,)), row(4))
     assert "(difference 0.12)" in figures.summary(odd)
     assert "4.333 nats over 6 targets instead of 2.000 over 4" in figures.effect_words(
         BATCH, "pads"
     )
     assert "0.500 nats over 6 targets" in figures.effect_words(BATCH, "shift")
-    assert "nothing changes" in figures.effect_words(result(row(4)), "pads")
+    assert "no change" in figures.effect_words(result(row(4)), "pads")
     assert "There is no loss" in figures.summary(result(row(1)))
     assert "Not measured" in figures.effect_words(result(row(1)), "pads")
 

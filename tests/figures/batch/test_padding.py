@@ -132,9 +132,9 @@ def test_an_effect_that_comes_with_decoding_is_said() -> None:
 def test_how_the_batch_goes_on_beside_the_row_alone() -> None:
     ids = tuple(one.token for one in RIGHT)
     same = figures.blocks(result(row(4, generated=ids, generated_alone=ids)))[0]
-    assert [name for name, _ in same.notes] == ["goes on"]
+    assert [name for name, _ in same.notes] == ["continues"]
     other = figures.blocks(result(row(4, generated=ids, generated_alone=ids[::-1])))[0]
-    assert dict(other.notes) == {"goes on": "␣Paris ␣Rome", "alone": "␣Rome ␣Paris"}
+    assert dict(other.notes) == {"continues": "␣Paris ␣Rome", "alone": "␣Rome ␣Paris"}
     assert figures.blocks(result(row(4)))[0].notes == ()
 
 
