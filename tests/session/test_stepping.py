@@ -136,7 +136,7 @@ def test_a_prompt_read_as_other_tokens_stops_with_a_sentence(stage: Stage) -> No
     stage.loaded().ran(1).session.step()
     run = stage.engine.last(m.Advance).run
     stage.say(m.Prompted(run=run, tokens=(Token(7, b"x"),)))
-    assert "other tokens" in stage.state.error
+    assert "different tokens" in stage.state.error
     assert stage.state.trace is not None
     assert stage.state.trace.prompt == PROMPT
 

@@ -126,13 +126,13 @@ def test_another_protocol_is_named(line: Callable[..., Line], tmp_path: Path) ->
 
 def test_what_a_command_prints_first_is_shown(line: Callable[..., Line]) -> None:
     sentence = line("garbage").next(m.Lost).sentence
-    assert 'it printed "Welcome to gpu-box!" first' in sentence
+    assert 'it printed "Welcome to gpu-box!" before its greeting' in sentence
     assert "Last login" not in sentence
 
 
 def test_a_command_that_fails_at_once_says_why(line: Callable[..., Line]) -> None:
     sentence = line("fails").next(m.Lost).sentence
-    assert "(exit code 255): ssh: Could not resolve hostname gpu-box. Start" in sentence
+    assert "(exit code 255): ssh: Could not resolve hostname gpu-box." in sentence
 
 
 @pytest.mark.parametrize(
