@@ -149,7 +149,7 @@ def test_selecting_a_step_that_was_let_go_runs_it_again(stage: Stage) -> None:
     trace = stage.state.trace
     assert trace is not None
     assert trace.steps[1].layers[0].kind == "qk"
-    assert "run again" in trace.steps[1].note
+    assert "computed again" in trace.steps[1].note
     assert trace.steps[1].draw == made_step(1).draw
     assert trace.weights(1, 0, 0).shape == (4, 4)
     assert stage.state.selection.step == 1

@@ -73,7 +73,7 @@ def test_without_an_open_model_it_says_so(stage: Stage) -> None:
     stage.session.start_engine()
     stage.drain()
     stage.session.run_batch(ASKED)
-    assert "open one" in stage.state.error
+    assert "Open one" in stage.state.error
     assert stage.engine.count(m.RunBatch) == 0
     stage.session.open_model("tiny")  # still loading
     stage.session.run_batch(ASKED)
@@ -101,7 +101,7 @@ def test_the_engine_dies_under_a_batch(stage: Stage) -> None:
     stage.say(m.Lost(sentence="The engine is gone."))
     assert stage.state.status.activity == "lost"
     stage.session.run_batch(ASKED)
-    assert "open one" in stage.state.error
+    assert "Open one" in stage.state.error
 
 
 # -- prompts from a file
