@@ -134,7 +134,7 @@ def test_zoom_and_cursor_are_shared(board: Board, compared: State) -> None:
     assert first._cursor == third._cursor == (1, 4)
     line = board.panel._readout.text()
     assert "with the mask masked" in line
-    assert "% without" in line
+    assert ", without " in line
     assert "change +" in line
     second._set_cursor(None)
     assert first._cursor is None
