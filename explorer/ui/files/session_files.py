@@ -113,8 +113,8 @@ class SessionFiles(QObject):
             return ""
         if state.status.activity == "running":
             return self.tr(
-                "Nothing was saved, for the prompt was still being read. You can save the run once "
-                "its first token is there."
+                "Not saved: the prompt is still being read. You can save the run after its first "
+                "token."
             )
         return self.tr("There is nothing to save yet: press Step first.")
 

@@ -372,11 +372,13 @@ class Notices(QWidget):
         if not state.reopens or card is None:
             return ""
         if state.other_model:
-            text = self.tr("This run is of {0}, but {1} is open. Press Step to open {0} and go on.")
+            text = self.tr(
+                "This run used {0}, but {1} is open. Press Step to open {0} and continue."
+            )
             return text.format(trace.card.name, card.name)
         text = self.tr(
-            "This run was made in {0} on {1}; {2} is open in {3} on {4}. Press Step to reopen it "
-            "and go on."
+            "This run used {0} on {1}, but {2} is open in {3} on {4}. Press Step to reopen it "
+            "and continue."
         )
         return text.format(request.dtype, request.device, card.name, card.dtype, card.device)
 

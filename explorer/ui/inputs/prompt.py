@@ -275,7 +275,7 @@ class PromptBox(Wrapping):
             words = self.tr("{0}, chat template included").format(words)
         policy = "" if state.request.chat else card.bos_policy  # a template writes its own start
         if state.other_model:
-            words = self.tr("{0}, as {1} reads them").format(words, card.name)
+            words = self.tr("{0} (tokenizer of {1})").format(words, card.name)
         return f"{words}. {policy}" if policy else words
 
     def _typed(self) -> None:

@@ -60,11 +60,11 @@ def test_each_place_says_which_model_is_open_and_which_the_run_is_of(both: Windo
     assert words["title"].startswith("run.dxt[*] — run of other, tiny is open")
     assert words["picker"] == "tiny"
     assert words["bar"] == (
-        "This run is of other, but tiny is open. Press Step to open other and go on."
+        "This run used other, but tiny is open. Press Step to open other and continue."
     )
     assert words["status"].startswith("tiny is open · ")
     assert words["next"] == "Step opens other and continues this run"
-    assert words["prompt"].startswith("3 of 64 tokens, as other reads them")
+    assert words["prompt"].startswith("3 of 64 tokens (tokenizer of other)")
     assert words["panel"].startswith("tiny\n")
     assert "This is the open model. The run on screen is of other." in words["panel"]
 
@@ -99,7 +99,7 @@ def test_a_run_of_the_same_model_with_another_dtype(stage: WindowStage, tmp_path
     stage.loaded()
     opened(stage, tmp_path, of_model("tiny", dtype="bfloat16"))
     assert stage.window.notices.stale.text == (
-        "This run was made in bfloat16 on cpu; tiny is open in float32 on cpu. Press "
-        "Step to reopen it and go on."
+        "This run used bfloat16 on cpu, but tiny is open in float32 on cpu. Press "
+        "Step to reopen it and continue."
     )
     assert "is open" not in stage.window.windowTitle()
