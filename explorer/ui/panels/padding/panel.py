@@ -109,7 +109,7 @@ class PaddingPanel(Panel):
         self._sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
         self._extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)
         self._extra.setToolTip(self.tr("Extra padding positions beyond the longest prompt"))
-        self._steps = self._spin(row, self.tr("steps"), 1, _MOST_STEPS)
+        self._steps = self._spin(row, self.tr("tokens"), 1, _MOST_STEPS)
         self._steps.setToolTip(
             self.tr("Number of passes. The first is the prefill; each chooses one token.")
         )

@@ -205,7 +205,7 @@ def test_results_name_what_they_were_made_with_and_are_marked_once_that_is_not_w
     panel.prompts.edit.setPlainText("one\ntwo")
     panel._run.click()
     answer(stage)
-    made = "padding right, extra 0, 1 step, 2 prompts, tiny"
+    made = "right padding, extra 0, 1 token, 2 prompts, tiny"
     assert panel._made.text() == f"Results: {made}."
     panel._sides.button(0).click()
     assert panel._made.text() == f"Settings have changed. Press Run batch. Results: {made}."
@@ -213,7 +213,7 @@ def test_results_name_what_they_were_made_with_and_are_marked_once_that_is_not_w
     assert panel._made.text() == f"Running. Earlier results: {made}."
     panel._cancel.click()
     assert panel.stale
-    assert panel._made.text().startswith("have changed")
+    assert panel._made.text().startswith("Settings have changed")
     panel._sides.button(1).click()
     assert not panel.stale
 
