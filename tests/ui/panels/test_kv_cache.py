@@ -73,7 +73,7 @@ def test_a_larger_panel_tells_what_sharing_saves_and_what_context_is_left(
     dock.setFloating(True)
     show(dock)
     resize(dock, 500, 300)
-    assert "(GQA): 256 bytes, not 512 bytes" in words(panel)
+    assert "(GQA): 256 bytes instead of 512 bytes" in words(panel)
     assert "context left: 60 of 64 tokens" in words(panel)
 
 
@@ -123,7 +123,7 @@ def test_without_a_model_it_says_what_to_do(stage: WindowStage) -> None:
 
 def values(count: int) -> list[dict[str, object]]:
     part = {"heads": 1, "width": 4, "numbers": np.arange(4, dtype="<f4").tobytes()}
-    return [{"key": part, "value": part}] * (count - 1) + [{"reason": "fixed size"}]
+    return [{"key": part, "value": part}] * (count - 1) + [{"reason": "a state of fixed size"}]
 
 
 def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStage) -> None:

@@ -294,7 +294,7 @@ def test_without_prompts_there_is_nothing_to_run(stage: WindowStage) -> None:
     panel.prompts.edit.setPlainText("")
     assert not panel._run.isEnabled()
     panel.prompts.edit.setPlainText("\n".join("p" * 17))
-    assert "16 at most" in words(panel)
+    assert "(at most 16)" in words(panel)
 
 
 def test_another_model_takes_the_old_result_away(stage: WindowStage) -> None:
