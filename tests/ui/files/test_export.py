@@ -165,7 +165,7 @@ def test_a_caption_says_what_a_picture_shows_until_it_is_switched_off(
 
 def test_a_caption_names_model_step_and_the_beginning_of_the_prompt(qapp: QApplication) -> None:
     said = caption.words("tiny", ["Map", ""], 2, "<b>one</b>\n two " + "long " * 40)
-    assert said.startswith("tiny · Map · step 2 · “<b>one</b> two long long")
+    assert said.startswith("tiny · Map · token 3 · “<b>one</b> two long long")
     assert "…" in said
     assert len(said) < 140
 
