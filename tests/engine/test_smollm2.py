@@ -8,11 +8,13 @@ import time
 import numpy as np
 import pytest
 
+from explorer.engine.callbacks import nobody
 from explorer.engine.experiments import prefix
 from explorer.engine.loading import loading
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selfcheck, selftest
+from explorer.trace.experiments import PrefixExperiment
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
@@ -97,11 +99,11 @@ def test_ten_forward_six_back_six_forward(runner: Runner) -> None:
 
 
 def test_prefix_stays_with_the_mask_and_moves_without(runner: Runner) -> None:
-    found = prefix.experiment(runner, FRANCE, ())
-    assert max(found["masked"]["layers"]) < 1e-4
-    assert found["masked"]["logits"] < 1e-4
-    assert min(found["unmasked"]["layers"][1:]) > 1e-2
-    assert found["unmasked"]["logits"] > 1e-2
+    found = prefix.drop_last(runner, PrefixExperiment(request=FRANCE), nobody)
+    assert found.masked.largest < 1e-4
+    assert found.unmasked is not None
+    assert min(found.unmasked.layers[1:]) > 1e-2
+    assert found.unmasked.logits > 1e-2
 
 
 @pytest.mark.parametrize(
