@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 
 from explorer.places import models_folder
+
+# Threads gain nothing on tensors this small, and wait for one another where the cores are busy.
+# The engine sets its own number when it loads a model.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -14,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """The same values at every run; with --run-slow many more, and others each time."""
-    settings.register_profile("short", derandomize=True, deadline=None, max_examples=40)
+    settings.register_profile("short", derandomize=True, deadline=None, max_examples=25)
     settings.register_profile("long", deadline=None, max_examples=2000, print_blob=True)
     settings.load_profile("long" if config.getoption("--run-slow") else "short")
 

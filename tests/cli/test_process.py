@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shlex
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -71,6 +71,8 @@ def test_what_is_no_engine_is_exit_3(engine: str) -> None:
 
 def test_interrupted_is_130_with_nothing_half_written(tmp_path: Path) -> None:
     heard = tmp_path / "heard"
+    os.mkfifo(heard)
+    reader = os.open(heard, os.O_RDONLY | os.O_NONBLOCK)
     engine = tmp_path / "engine.py"
     engine.write_text(
         "import os, sys, threading\n"
@@ -90,15 +92,15 @@ def test_interrupted_is_130_with_nothing_half_written(tmp_path: Path) -> None:
         # as from a terminal, even where the tests run in the background and ignore it
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
-    while not (heard.exists() and heard.read_text()):
-        assert child.poll() is None
-        threading.Event().wait(0.02)
+    assert select.select([reader], [], [], 30)[0], "the engine was never asked"
+    engine_pid = int(os.read(reader, 20))
+    os.close(reader)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=30)
     assert (child.returncode, out, err) == (130, "", "")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["engine.py", "heard"]
     with pytest.raises(ProcessLookupError):
-        os.kill(int(heard.read_text()), 0)
+        os.kill(engine_pid, 0)
 
 
 def test_a_full_disk_behind_stdout_is_one_sentence(tmp_path: Path) -> None:

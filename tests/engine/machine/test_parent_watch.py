@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.processes import ends
 
 ROOT = Path(__file__).parents[3]
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as Linux does it")
@@ -63,25 +64,12 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def until_gone(pid: int, seconds: float = 20.0) -> None:
-    """Nothing of the process runs any more; it may wait for whoever inherited it."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return
-        if state in "ZX":
-            return
-    raise AssertionError(f"process {pid} outlived its parent by {seconds} s")
-
-
 @linux
 def test_a_child_that_never_gives_the_lock_back_ends_with_its_parent() -> None:
     done = run(PARENT, BUSY)  # ends once nobody holds its output any more: the child neither
     pid = int(done.stdout)
     try:
-        until_gone(pid)
+        assert ends(pid), f"process {pid} outlived its parent"
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -20,6 +20,7 @@ from explorer.session.connection.remote import ENDED, UNREADABLE, EngineProcess
 from explorer.trace.request import RunRequest
 from explorer.trace.wire import framing
 from explorer.trace.wire import messages as m
+from tests.processes import ends
 
 FAKE = Path(__file__).parents[1] / "fake_engine.py"
 E = TypeVar("E")
@@ -228,13 +229,7 @@ def test_close_ends_what_the_child_started(line: Callable[..., Line]) -> None:
     one = line("nested")
     nested = int(one.next(m.Hello).versions["nested"])
     one.engine.close()
-    for _ in range(100):
-        state = Path(f"/proc/{nested}/stat")
-        if not state.exists() or state.read_text().split(")")[1].split()[0] == "Z":
-            break
-        threading.Event().wait(0.05)
-    else:
-        pytest.fail("the child's own child is still alive")
+    assert ends(nested), "the child's own child is still alive"
 
 
 def test_stderr_goes_to_the_log_and_nothing_is_printed(
@@ -312,13 +307,4 @@ def test_the_child_ends_when_the_parent_is_killed(
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    for _ in range(200):
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return
-        state = Path(f"/proc/{child}/stat")
-        if state.exists() and state.read_text().split(")")[1].split()[0] == "Z":
-            return  # nobody reaps it here, but it has ended
-        threading.Event().wait(0.05)
-    pytest.fail("the child outlived its parent")
+    assert ends(child), "the child outlived its parent"
