@@ -23,16 +23,16 @@ class Timeline(QWidget):
         self.slider.setToolTip(self.tr("Drag to view an earlier token"))
         self.slider.setPageStep(1)
         self.slider.valueChanged.connect(self._select)
-        self._label = ElidedLabel()
-        self._label.setProperty("look", "muted")
-        self._label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.label = ElidedLabel()
+        self.label.setProperty("look", "muted")
+        self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         # A layout gives what may be ignored no room beside what stretches, whatever its minimum.
-        self._label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+        self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(QLabel(self.tr("Tokens")))
         row.addWidget(self.slider, 1)
-        row.addWidget(self._label)
+        row.addWidget(self.label)
         self._last = 0
         self._fit()
 
@@ -47,11 +47,11 @@ class Timeline(QWidget):
         self.slider.blockSignals(blocked)
         self.slider.setEnabled(steps > 1)
         if new.trace is None or index is None:
-            self._label.setText(self.tr("no token yet"))
+            self.label.setText(self.tr("no token yet"))
             return
         self._last = steps - 1
         self._fit()
-        self._label.setText(self._words(index, new.trace.steps[index].phase))
+        self.label.setText(self._words(index, new.trace.steps[index].phase))
 
     def _words(self, index: int, phase: Phase) -> str:
         words = {
@@ -63,12 +63,12 @@ class Timeline(QWidget):
 
     def _fit(self) -> None:
         """Room for the longest words there can be: a step that comes moves nothing."""
-        advance = self._label.fontMetrics().horizontalAdvance
+        advance = self.label.fontMetrics().horizontalAdvance
         words = [self._words(self._last, phase) for phase in ("prefill", "decode", "recompute")]
         wide = "".join("8" if c.isdigit() else c for c in max(words, key=advance))
         width = advance(wide) + 2
-        if width != self._label.width():
-            self._label.setFixedWidth(width)
+        if width != self.label.width():
+            self.label.setFixedWidth(width)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

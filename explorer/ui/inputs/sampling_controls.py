@@ -99,14 +99,14 @@ class SamplingControls(Wrapping):
         self._greedy.setToolTip(self.tr("Always choose the most likely token. Nothing is sampled."))
         self._greedy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._greedy.clicked.connect(lambda on: self._request(greedy=on))
-        self._temperature = SliderNumber(
+        self.temperature = SliderNumber(
             self.tr("Temperature"),
             self.tr("Below 1: more predictable. Above 1: more varied. 0: greedy."),
             most=2.0,
             slider_most=2.0,
             decimals=2,
         )
-        self._temperature.moved.connect(lambda value: self._request(temperature=value))
+        self.temperature.moved.connect(lambda value: self._request(temperature=value))
         self._top_k = SliderNumber(
             self.tr("Top-k"),
             self.tr("Keep only the k most likely tokens. 0: off."),
@@ -116,26 +116,26 @@ class SamplingControls(Wrapping):
         )
         self._top_k.spin.setSpecialValueText(self.tr("off"))
         self._top_k.moved.connect(lambda value: self._request(top_k=int(value)))
-        self._top_p = SliderNumber(
+        self.top_p = SliderNumber(
             self.tr("Top-p"),
             self.tr("Keep the fewest tokens that together reach this probability. 1: off."),
             most=1.0,
             slider_most=1.0,
             decimals=2,
         )
-        self._top_p.moved.connect(lambda value: self._request(top_p=value))
-        self._dials = (self._temperature, self._top_k, self._top_p)
+        self.top_p.moved.connect(lambda value: self._request(top_p=value))
+        self._dials = (self.temperature, self._top_k, self.top_p)
         self._build_seed()
         self._build_defaults()
         self._lay_out(title)
 
     def _build_seed(self) -> None:
-        self._seed = LongSpinBox()
-        self._seed.setAccessibleName(self.tr("Seed"))
-        self._seed.setToolTip(self.tr("The same seed gives the same tokens"))
-        self._seed.changed.connect(lambda value: self._request(seed=value))
+        self.seed = LongSpinBox()
+        self.seed.setAccessibleName(self.tr("Seed"))
+        self.seed.setToolTip(self.tr("The same seed gives the same tokens"))
+        self.seed.changed.connect(lambda value: self._request(seed=value))
         self._seed_label = QLabel(self.tr("Seed"))
-        self._seed_label.setBuddy(self._seed)
+        self._seed_label.setBuddy(self.seed)
         self._shuffle = QPushButton(self.tr("Shuffle"))
         self._shuffle.setToolTip(self.tr("Choose a new random seed"))
         self._shuffle.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -162,7 +162,7 @@ class SamplingControls(Wrapping):
             grid.addWidget(dial.spin, row, 2)
         row = len(self._dials)
         grid.addWidget(self._seed_label, row, 0)
-        grid.addWidget(self._seed, row, 1)
+        grid.addWidget(self.seed, row, 1)
         grid.addWidget(self._shuffle, row, 2)
         defaults = QHBoxLayout()
         defaults.addWidget(self._defaults, 1)
@@ -180,13 +180,13 @@ class SamplingControls(Wrapping):
             return
         sampling = new.sampling
         self._greedy.setChecked(sampling.greedy)
-        self._temperature.show_value(sampling.temperature)
+        self.temperature.show_value(sampling.temperature)
         self._top_k.show_value(sampling.top_k)
-        self._top_p.show_value(sampling.top_p)
-        self._seed.set_value(sampling.seed)
+        self.top_p.show_value(sampling.top_p)
+        self.seed.set_value(sampling.seed)
         for dial in self._dials:
             dial.set_active(not sampling.greedy)
-        for widget in (self._seed, self._seed_label, self._shuffle):
+        for widget in (self.seed, self._seed_label, self._shuffle):
             widget.setEnabled(not sampling.takes_best)
         self._show_defaults(new)
 

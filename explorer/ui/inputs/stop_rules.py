@@ -34,52 +34,50 @@ class StopControls(Wrapping):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         title = QLabel(self.tr("Stop"))
         title.setProperty("look", "title")
-        self._ends = QCheckBox(self.tr("End tokens"))
-        self._ends.setToolTip(self.tr("Stop when the model generates an end token"))
-        self._ends.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._ends.clicked.connect(lambda on: self._request(end_tokens=on))
-        self._most = SpinBox()
-        self._most.setRange(0, 1_000_000)
-        self._most.setSpecialValueText(self.tr("no limit"))
-        self._most.setKeyboardTracking(False)
-        self._most.setAccessibleName(self.tr("Maximum number of new tokens"))
-        self._most.setToolTip(
-            self.tr("Maximum number of new tokens. 0: until the context is full.")
-        )
-        self._most.valueChanged.connect(lambda value: self._request(tokens=value))
-        self._text = QLineEdit()
-        IgnoreFileDrops(self._text)
-        self._text.setPlaceholderText(self.tr("stop text"))
-        self._text.setAccessibleName(self.tr("Stop at this text"))
-        self._text.setToolTip(
+        self.ends = QCheckBox(self.tr("End tokens"))
+        self.ends.setToolTip(self.tr("Stop when the model generates an end token"))
+        self.ends.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.ends.clicked.connect(lambda on: self._request(end_tokens=on))
+        self.most = SpinBox()
+        self.most.setRange(0, 1_000_000)
+        self.most.setSpecialValueText(self.tr("no limit"))
+        self.most.setKeyboardTracking(False)
+        self.most.setAccessibleName(self.tr("Maximum number of new tokens"))
+        self.most.setToolTip(self.tr("Maximum number of new tokens. 0: until the context is full."))
+        self.most.valueChanged.connect(lambda value: self._request(tokens=value))
+        self.text = QLineEdit()
+        IgnoreFileDrops(self.text)
+        self.text.setPlaceholderText(self.tr("stop text"))
+        self.text.setAccessibleName(self.tr("Stop at this text"))
+        self.text.setToolTip(
             self.tr(
                 "Stop when the new text contains this. \\n: line break. |: separates several texts."
             )
         )
-        self._first = TakeFirst(self._text, self._text, self._take_text)
-        self._text.editingFinished.connect(self._take_text)
+        self._first = TakeFirst(self.text, self.text, self._take_text)
+        self.text.editingFinished.connect(self._take_text)
         grid = QGridLayout(self)
         grid.setContentsMargins(10, 6, 10, 8)
         grid.setVerticalSpacing(4)
         grid.setColumnStretch(1, 1)
         grid.addWidget(title, 0, 0)
-        grid.addWidget(self._ends, 0, 1, Qt.AlignmentFlag.AlignRight)
-        grid.addWidget(self._most, 1, 0)
-        grid.addWidget(self._text, 1, 1)
+        grid.addWidget(self.ends, 0, 1, Qt.AlignmentFlag.AlignRight)
+        grid.addWidget(self.most, 1, 0)
+        grid.addWidget(self.text, 1, 1)
 
     def show_state(self, old: State | None, new: State) -> None:
         if old is not None and old.stops == new.stops:
             return
-        self._ends.setChecked(new.stops.end_tokens)
-        blocked = self._most.blockSignals(True)
-        self._most.setValue(new.stops.tokens)
-        self._most.blockSignals(blocked)
-        if parsed(self._text.text()) != new.stops.strings:
-            self._text.setText(worded(new.stops.strings))
+        self.ends.setChecked(new.stops.end_tokens)
+        blocked = self.most.blockSignals(True)
+        self.most.setValue(new.stops.tokens)
+        self.most.blockSignals(blocked)
+        if parsed(self.text.text()) != new.stops.strings:
+            self.text.setText(worded(new.stops.strings))
 
     def _take_text(self) -> None:
         self._first.end()
-        self._request(strings=parsed(self._text.text()))
+        self._request(strings=parsed(self.text.text()))
 
     def _request(self, **changes: object) -> None:
         stops: Stops = msgspec.structs.replace(self._session.state.stops, **changes)

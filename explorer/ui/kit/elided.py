@@ -30,6 +30,11 @@ class ElidedLabel(QLabel):
     def text(self) -> str:
         return self._text
 
+    @property
+    def shown(self) -> str:
+        """What of it there is room for."""
+        return self._shown
+
     def setText(self, text: str) -> None:
         """Show another text; the room it takes never changes, so nothing is laid out anew.
 

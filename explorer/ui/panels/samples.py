@@ -39,48 +39,48 @@ class DrawsPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._state: State | None = None
-        self._bars = TokenBars(theme, (self.tr("exact"), self.tr("sampled")))
-        self._bars.setAccessibleName(self.tr("Next token: exact probability and sampled share"))
-        self._bars.capacityChanged.connect(self._show_draws)
+        self.bars = TokenBars(theme, (self.tr("exact"), self.tr("sampled")))
+        self.bars.setAccessibleName(self.tr("Next token: exact probability and sampled share"))
+        self.bars.capacityChanged.connect(self._show_draws)
         self._drawn_table = forms.table(self.tr("Sampled continuations"), 2)
-        self._found_table = forms.table(self.tr("Greedy and the best sequence found"), 3)
+        self.found_table = forms.table(self.tr("Greedy and the best sequence found"), 3)
         self._drawn_words, self._found_words = forms.words(), forms.words()
-        self._tabs = TabWidget()
-        self._tabs.addTab(self._build_draws(), self.tr("Sample many"))
-        self._tabs.addTab(self._build_search(), self.tr("Better than greedy?"))
-        self.content.addWidget(self._tabs, 1)
+        self.tabs = TabWidget()
+        self.tabs.addTab(self._build_draws(), self.tr("Sample many"))
+        self.tabs.addTab(self._build_search(), self.tr("Better than greedy?"))
+        self.content.addWidget(self.tabs, 1)
 
     def _build_draws(self) -> QWidget:
-        self._count = forms.spin(self.tr("Number of samples"), 1, 100_000, 50)
-        self._length = forms.spin(self.tr("Tokens per sample"), 1, 64, 5)
-        self._draw = QPushButton(self.tr("Sample"))
-        self._draw.setToolTip(self.tr("Uses the current sampling settings"))
-        self._draw.clicked.connect(self._draw_many)
-        self._stop_draws = self._stop_button()
+        self.count = forms.spin(self.tr("Number of samples"), 1, 100_000, 50)
+        self.length = forms.spin(self.tr("Tokens per sample"), 1, 64, 5)
+        self.draw_button = QPushButton(self.tr("Sample"))
+        self.draw_button.setToolTip(self.tr("Uses the current sampling settings"))
+        self.draw_button.clicked.connect(self._draw_many)
+        self.stop_draws_button = self._stop_button()
         row = forms.row(
-            (self.tr("Samples"), self._count), (self.tr("of"), self._length),
-            (self.tr("tokens"), None), ("", self._draw), ("", self._stop_draws),
+            (self.tr("Samples"), self.count), (self.tr("of"), self.length),
+            (self.tr("tokens"), None), ("", self.draw_button), ("", self.stop_draws_button),
         )  # fmt: skip
-        return forms.page(row, self._drawn_words, self._bars, self._drawn_table)
+        return forms.page(row, self._drawn_words, self.bars, self._drawn_table)
 
     def _build_search(self) -> QWidget:
         self._depth = forms.spin(self.tr("Number of tokens in the sequence"), 1, 16, 4)
         self._width = forms.spin(self.tr("Beam width"), 1, 64, 4)
         self._passes = forms.spin(self.tr("Maximum number of passes"), 1, 20_000, 200)
-        self._search = QPushButton(self.tr("Search"))
-        self._search.setToolTip(
+        self.search_button = QPushButton(self.tr("Search"))
+        self.search_button.setToolTip(
             self.tr(
                 "Beam search first, then the most likely prefixes, until no better "
                 "sequence can exist"
             )
         )
-        self._search.clicked.connect(self._begin_search)
+        self.search_button.clicked.connect(self._begin_search)
         self._stop_search = self._stop_button()
         row = forms.row(
             (self.tr("Tokens"), self._depth), (self.tr("beam"), self._width),
-            (self.tr("passes"), self._passes), ("", self._search), ("", self._stop_search),
+            (self.tr("passes"), self._passes), ("", self.search_button), ("", self._stop_search),
         )  # fmt: skip
-        return forms.page(row, self._found_words, self._found_table)
+        return forms.page(row, self._found_words, self.found_table)
 
     def _stop_button(self) -> QPushButton:
         """Beside the one that begins, never in its place: a second click would end it at once."""
@@ -90,7 +90,7 @@ class DrawsPanel(Panel):
         return button
 
     def _draw_many(self) -> None:
-        self.session.measure(DrawMany, count=self._count.value(), length=self._length.value())
+        self.session.measure(DrawMany, count=self.count.value(), length=self.length.value())
 
     def _begin_search(self) -> None:
         self.session.measure(
@@ -123,9 +123,9 @@ class DrawsPanel(Panel):
             self.show_empty()
             return
         ready = new.card is not None and new.status.activity in ("idle", "checking")
-        self._draw.setEnabled(ready and not new.sampling.takes_best)
-        self._stop_draws.setEnabled(self._drawing)
-        self._search.setEnabled(ready)
+        self.draw_button.setEnabled(ready and not new.sampling.takes_best)
+        self.stop_draws_button.setEnabled(self._drawing)
+        self.search_button.setEnabled(ready)
         self._stop_search.setEnabled(new.status.experiment is SearchSequences)
         self._show_draws()
         self._show_found()
@@ -133,16 +133,16 @@ class DrawsPanel(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
-        self._bars.set_theme(theme)
+        self.bars.set_theme(theme)
         self._show_draws()
 
     def views(self) -> Mapping[str, View]:
         views = {}
         if self._draws() is not None:
-            views[self.tr("Next token, sampled")] = View(self._bars, self._first_rows)
+            views[self.tr("Next token, sampled")] = View(self.bars, self._first_rows)
             views[self.tr("Continuations")] = View(self._drawn_table, self._continuation_rows)
         if self._found() is not None:
-            views[self.tr("Best sequence")] = View(self._found_table, self._found_rows)
+            views[self.tr("Best sequence")] = View(self.found_table, self._found_rows)
         return views
 
     def _draws(self) -> Draws | None:
@@ -153,13 +153,13 @@ class DrawsPanel(Panel):
 
     def _show_draws(self) -> None:
         draws = self._draws()
-        for part in (self._bars, self._drawn_table):
+        for part in (self.bars, self._drawn_table):
             part.setVisible(draws is not None)
         if draws is None:
             self._drawn_words.setText(self._words_before())
             return
         self._drawn_words.setText(self._words_of(draws))
-        self._bars.set_rows(self._bar_rows(draws))
+        self.bars.set_rows(self._bar_rows(draws))
         rows = draws.continuations[:_MOST_ROWS]
         forms.fill(
             self._drawn_table,
@@ -208,7 +208,7 @@ class DrawsPanel(Panel):
         return f"{words} {more}"
 
     def _bar_rows(self, draws: Draws) -> list[BarRow]:
-        fits = max(self._bars.rows_that_fit(), 1)
+        fits = max(self.bars.rows_that_fit(), 1)
         rows = sorted(draws.first, key=lambda row: (-row.exact, row.id))[:fits]
         return [
             BarRow(
@@ -228,7 +228,7 @@ class DrawsPanel(Panel):
 
     def _show_found(self) -> None:
         found = self._found()
-        self._found_table.setVisible(found is not None)
+        self.found_table.setVisible(found is not None)
         if found is None:
             self._found_words.setText(
                 self.tr("Greedy chooses the most likely token each time, but the whole "
@@ -254,7 +254,7 @@ class DrawsPanel(Panel):
             ).format(f"{found.passes:,}", exact_percent(found.bound))
         self._found_words.setText(f"{text} {searched}")
         forms.fill(
-            self._found_table,
+            self.found_table,
             ("", self.tr("sequence"), self.tr("probability")),
             [
                 (name, tokens.visible(one.text), exact_percent(one.probability))

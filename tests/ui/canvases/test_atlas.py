@@ -43,7 +43,7 @@ def _atlas(layers: int, heads: int, size: int = 16, fill: int = READ) -> Atlas:
 
 
 def _point(view: AtlasView, layer: int, head: int) -> QPoint:
-    return view._rect(layer, head).center().toPoint()
+    return view.cell_rect(layer, head).center().toPoint()
 
 
 def _grabbed(view: AtlasView) -> QImage:
@@ -54,7 +54,7 @@ def _grabbed(view: AtlasView) -> QImage:
 
 def _colours(view: AtlasView, layer: int, head: int) -> set[str]:
     image = _grabbed(view)
-    area: QImage = image.copy(view._rect(layer, head).toRect())
+    area: QImage = image.copy(view.cell_rect(layer, head).toRect())
     return {area.pixelColor(x, y).name() for x in range(area.width()) for y in range(area.height())}
 
 
@@ -208,7 +208,7 @@ def test_an_order_of_many_heads_fits_the_width_and_begins_at_the_top(view: Atlas
     rows, columns = view._layout.shape
     assert columns < 64
     assert rows * columns >= len(order)
-    assert [view._head_of(*divmod(rank, columns)) for rank in range(len(order))] == order
+    assert [view.head_of(*divmod(rank, columns)) for rank in range(len(order))] == order
     assert view._layout.place_of(*order[-1]) == divmod(len(order) - 1, columns)
     view.set_order(None)
     assert view._layout.shape == (48, 64)

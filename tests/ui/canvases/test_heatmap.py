@@ -48,7 +48,7 @@ def heatmap(qapp: QApplication) -> Iterator[Heatmap]:
 
 
 def _point(heatmap: Heatmap, query: int, key: int) -> QPoint:
-    return heatmap._cell_rect(query, key).center().toPoint()
+    return heatmap.cell_rect(query, key).center().toPoint()
 
 
 def _colour(image: QImage, point: QPoint) -> str:
@@ -82,7 +82,7 @@ def test_masked_absent_and_zero_look_different(heatmap: Heatmap, theme: object) 
     image = heatmap.grab().toImage()
     patches = []
     for key in range(3):
-        rect = heatmap._cell_rect(0, key).toRect().adjusted(4, 4, -4, -4)
+        rect = heatmap.cell_rect(0, key).toRect().adjusted(4, 4, -4, -4)
         area = image.copy(rect)
         colours = {
             area.pixelColor(x, y).name() for x in range(area.width()) for y in range(area.height())
@@ -102,7 +102,7 @@ def test_padding_is_hatched_over_its_rows_and_columns(heatmap: Heatmap) -> None:
     heatmap.set_map(levels, _labels(6), padding=[0, 1])
     hatched = heatmap.grab().toImage()
     for cell, changed in (((0, 4), True), ((4, 1), True), ((4, 4), False)):
-        rect = heatmap._cell_rect(*cell).toRect().adjusted(2, 2, -2, -2)
+        rect = heatmap.cell_rect(*cell).toRect().adjusted(2, 2, -2, -2)
         assert (plain.copy(rect) != hatched.copy(rect)) is changed
 
 
@@ -169,7 +169,7 @@ def test_the_cursor_is_kept_in_view_while_zoomed(heatmap: Heatmap) -> None:
     QTest.keyClick(heatmap, Qt.Key.Key_Home, Qt.KeyboardModifier.ControlModifier)
     heatmap.zoom(8.0)
     QTest.keyClick(heatmap, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
-    assert heatmap._drawn().contains(heatmap._cell_rect(199, 199).center())
+    assert heatmap._drawn().contains(heatmap.cell_rect(199, 199).center())
 
 
 def test_return_picks_the_cell_under_the_cursor(heatmap: Heatmap) -> None:

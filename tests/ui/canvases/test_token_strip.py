@@ -40,12 +40,12 @@ def _many(count: int) -> list[Token]:
 
 
 def _picture(strip: TokenStrip, slot: int = 0) -> QImage:
-    return strip.grab(strip._rect(slot).toRect().adjusted(-3, -3, 3, 3)).toImage()
+    return strip.grab(strip.box_rect(slot).toRect().adjusted(-3, -3, 3, 3)).toImage()
 
 
 def test_equal_tokens_each_have_a_box(strip: TokenStrip) -> None:
     strip.set_tokens(_tokens(b" the", b" the", b" the"))
-    corners = {(box.left, box.row) for box in strip._boxes}
+    corners = {(box.left, box.row) for box in strip.boxes}
     assert len(corners) == 3
 
 
@@ -66,8 +66,8 @@ def test_the_byte_stands_before_its_character_whichever_way_that_is_written() ->
 
 def test_boxes_wrap_and_never_overlap(strip: TokenStrip) -> None:
     strip.set_tokens(_many(60))
-    rects = [strip._rect(slot) for slot in range(60)]
-    assert len({box.row for box in strip._boxes}) > 3
+    rects = [strip.box_rect(slot) for slot in range(60)]
+    assert len({box.row for box in strip.boxes}) > 3
     for i, a in enumerate(rects):
         assert a.right() <= strip.viewport().width()
         assert not any(a.intersects(b) for b in rects[i + 1 :])
@@ -75,7 +75,7 @@ def test_boxes_wrap_and_never_overlap(strip: TokenStrip) -> None:
 
 def test_a_huge_token_fits_the_strip(strip: TokenStrip) -> None:
     strip.set_tokens(_tokens(b"x" * 5000, b"y"))
-    assert strip._rect(0).right() <= strip.viewport().width()
+    assert strip.box_rect(0).right() <= strip.viewport().width()
 
 
 @pytest.mark.parametrize("theme", [LIGHT, HIGH_CONTRAST], ids=lambda t: t.name)
@@ -111,28 +111,28 @@ def test_tokens_not_read_yet_are_faint(strip: TokenStrip) -> None:
 
 def test_tokens_of_one_character_touch_and_the_last_shows_it(strip: TokenStrip) -> None:
     strip.set_tokens(_tokens(b"a", b"\xe4\xbd", b"\xa0", b"b"))
-    assert strip._rect(1).right() == pytest.approx(strip._rect(2).left())
-    assert strip._rect(0).right() < strip._rect(1).left()
-    assert strip._texts == ["a", "⟨E4 BD⟩", "⟨A0⟩ 你", "b"]
+    assert strip.box_rect(1).right() == pytest.approx(strip.box_rect(2).left())
+    assert strip.box_rect(0).right() < strip.box_rect(1).left()
+    assert strip.texts == ("a", "⟨E4 BD⟩", "⟨A0⟩ 你", "b")
     assert "1 to 2 together spell 你" in strip.words(1)
 
 
 def test_a_token_that_completes_a_character_changes_those_before(strip: TokenStrip) -> None:
     strip.set_tokens(_tokens(b"a", b"\xe4\xbd"))
-    assert strip._rect(0).right() < strip._rect(1).left()
+    assert strip.box_rect(0).right() < strip.box_rect(1).left()
     strip.set_tokens(_tokens(b"a", b"\xe4\xbd", b"\xa0"))
-    assert strip._texts[2] == "⟨A0⟩ 你"
-    assert strip._rect(1).right() == pytest.approx(strip._rect(2).left())
+    assert strip.texts[2] == "⟨A0⟩ 你"
+    assert strip.box_rect(1).right() == pytest.approx(strip.box_rect(2).left())
 
 
 def test_growing_and_shrinking_is_laying_out_anew(strip: TokenStrip) -> None:
     strip.set_tokens(_many(90))
     strip.set_tokens(_many(50))
     strip.set_tokens(_many(70))
-    grown = list(strip._boxes)
+    grown = strip.boxes
     strip.set_tokens([])
     strip.set_tokens(_many(70))
-    assert strip._boxes == grown
+    assert strip.boxes == grown
 
 
 def test_it_stays_at_the_end_unless_one_has_scrolled_back(strip: TokenStrip) -> None:
@@ -154,7 +154,7 @@ def test_a_replaced_token_is_drawn_anew(strip: TokenStrip) -> None:
     before = _picture(strip, 3)
     strip.set_tokens([*tokens[:3], Token(9, b" WORD3", "forced"), *tokens[4:]])
     assert _picture(strip, 3) != before
-    assert strip._texts[3] == "␣WORD3"
+    assert strip.texts[3] == "␣WORD3"
 
 
 @pytest.mark.parametrize("count", [100, 400])
@@ -173,9 +173,9 @@ def test_hover_and_click(strip: TokenStrip) -> None:
     picked: list[int] = []
     strip.hovered.connect(hovered.append)
     strip.picked.connect(picked.append)
-    pointer.move(strip.viewport(), strip._rect(2).center().toPoint())
+    pointer.move(strip.viewport(), strip.box_rect(2).center().toPoint())
     QTest.mouseClick(
-        strip.viewport(), Qt.MouseButton.LeftButton, pos=strip._rect(1).center().toPoint()
+        strip.viewport(), Qt.MouseButton.LeftButton, pos=strip.box_rect(1).center().toPoint()
     )
     QApplication.sendEvent(strip.viewport(), QEvent(QEvent.Type.Leave))
     assert hovered[0] == 2
@@ -190,13 +190,13 @@ def test_keys_walk_scroll_and_pick(strip: TokenStrip) -> None:
     strip.picked.connect(picked.append)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left):
         QTest.keyClick(strip, key)
-    assert strip._over == 11
-    assert strip.viewport().rect().contains(strip._rect(11).center().toPoint())
-    row = strip._boxes[11].row
+    assert strip.over == 11
+    assert strip.viewport().rect().contains(strip.box_rect(11).center().toPoint())
+    row = strip.boxes[11].row
     QTest.keyClick(strip, Qt.Key.Key_Down)
-    assert strip._boxes[strip._over].row == row + 1
+    assert strip.boxes[strip.over].row == row + 1
     QTest.keyClick(strip, Qt.Key.Key_End)
-    assert strip._over == 99
+    assert strip.over == 99
     QTest.keyClick(strip, Qt.Key.Key_Home)
     QTest.keyClick(strip, Qt.Key.Key_Return)
     assert picked == [0]
@@ -221,11 +221,11 @@ def test_words_tell_id_bytes_and_origin(strip: TokenStrip) -> None:
 
 def test_zooming_the_program_enlarges_the_boxes(qapp: QApplication, strip: TokenStrip) -> None:
     strip.set_tokens(_many(5))
-    before = strip._rect(0)
+    before = strip.box_rect(0)
     apply(qapp, LIGHT, 2.0)
     settle()
-    assert strip._rect(0).height() > 1.5 * before.height()
-    assert strip._rect(0).width() > 1.5 * before.width()
+    assert strip.box_rect(0).height() > 1.5 * before.height()
+    assert strip.box_rect(0).width() > 1.5 * before.width()
 
 
 def test_a_screen_reader_finds_a_list(strip: TokenStrip) -> None:

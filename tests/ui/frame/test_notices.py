@@ -40,12 +40,12 @@ def test_a_map_with_the_mask_is_not_taken_for_one_without(stage: WindowStage) ->
     stage.paint()
     assert "This run used the mask." in bars.unmasked.text
     assert not bars.stale.isVisible()  # one bar says both
-    assert "have changed" in stage.window.status._text.text()
+    assert "have changed" in stage.window.status.text
     stage.session.set_causal_mask(True)
     stage.paint()
     assert not bars.unmasked.isVisible()
     assert not bars.stale.isVisible()
-    assert "have changed" not in stage.window.status._text.text()
+    assert "have changed" not in stage.window.status.text
 
 
 def test_a_run_with_a_cache_is_not_taken_for_one_without(stage: WindowStage) -> None:

@@ -36,8 +36,8 @@ def test_which_step_is_looked_at_is_there_to_be_read(stage: WindowStage) -> None
     stage.loaded().ran(3)
     stage.paint()
     timeline = stage.window.sequence.timeline
-    assert timeline.rect().contains(timeline._label.geometry())
-    assert timeline._label._shown == "Token 3 of 3"
+    assert timeline.rect().contains(timeline.label.geometry())
+    assert timeline.label.shown == "Token 3 of 3"
 
 
 def test_what_a_model_that_opens_waits_for_is_said_where_its_tokens_will_be(
@@ -81,7 +81,7 @@ def test_a_step_lays_out_nothing_anew(stage: WindowStage) -> None:
     stage.window.sequence.timeline.installEventFilter(layouts)
     stage.session.select(step=0)
     stage.paint()
-    assert stage.window.sequence.timeline._label.text() == "Token 1 of 3 (reading the prompt)"
+    assert stage.window.sequence.timeline.label.text() == "Token 1 of 3 (reading the prompt)"
     assert not layouts.count
 
 
@@ -90,6 +90,6 @@ def test_the_longest_words_have_room(stage: WindowStage, zoom: int) -> None:
     stage.look.zoom(zoom)
     stage.loaded().ran(4)
     stage.paint()
-    label = stage.window.sequence.timeline._label
+    label = stage.window.sequence.timeline.label
     assert label.text() == "Token 4 of 4"
-    assert label._shown == label.text()
+    assert label.shown == label.text()

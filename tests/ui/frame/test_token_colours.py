@@ -36,25 +36,25 @@ def test_choosing_asks_for_the_prompt_once_and_shows_it(stage: WindowStage) -> N
     stage.loaded().ran(2)
     assert stage.engine.count(ScorePrompt) == 0
     sequence.colours.box.setCurrentIndex(SURPRISAL)
-    assert sequence.strip._levels[: len(PROMPT)] == (None,) * len(PROMPT)
-    assert all(level is not None for level in sequence.strip._levels[len(PROMPT) :])
+    assert sequence.strip.levels[: len(PROMPT)] == (None,) * len(PROMPT)
+    assert all(level is not None for level in sequence.strip.levels[len(PROMPT) :])
     assert "has not been scored" in sequence.strip.words(1)
     scored(stage)
     vocabulary = stage.state.trace.card.vocab_size  # type: ignore[union-attr]
     expected = min(1.0, math.log(4) / math.log(vocabulary))
-    assert sequence.strip._levels[0] is None
+    assert sequence.strip.levels[0] is None
     assert "nothing comes before" in sequence.strip.words(0)
-    assert sequence.strip._levels[1] == pytest.approx(expected)
+    assert sequence.strip.levels[1] == pytest.approx(expected)
     assert "1.39 nats, probability 25.0 %, rank 4" in sequence.strip.words(1)
     stage.session.step()
     stage.steps(1)
     stage.finish()
-    assert len(sequence.strip._levels) == len(PROMPT) + 3
+    assert len(sequence.strip.levels) == len(PROMPT) + 3
     assert stage.engine.count(ScorePrompt) == 1
     sequence.colours.box.setCurrentIndex(PROBABILITY)
-    assert sequence.strip._levels[1] == pytest.approx(0.25)
+    assert sequence.strip.levels[1] == pytest.approx(0.25)
     sequence.colours.box.setCurrentIndex(0)
-    assert sequence.strip._levels == ()
+    assert sequence.strip.levels == ()
     assert "nats" not in sequence.strip.words(1)
 
 
@@ -62,7 +62,7 @@ def colour(stage: WindowStage, slot: int) -> QColor:
     """What fills the box of a token."""
     stage.paint()
     strip = stage.window.sequence.strip
-    image, rect = strip.grab().toImage(), strip._rect(slot)
+    image, rect = strip.grab().toImage(), strip.box_rect(slot)
     ratio = image.devicePixelRatio()
     return image.pixelColor(round((rect.left() + 3) * ratio), round(rect.center().y() * ratio))
 
@@ -73,7 +73,7 @@ def test_the_colour_is_painted_and_goes_again(stage: WindowStage) -> None:
     plain = colour(stage, 1)
     sequence.colours.box.setCurrentIndex(SURPRISAL)
     scored(stage)
-    level = sequence.strip._levels[1]
+    level = sequence.strip.levels[1]
     assert level is not None
     assert colour(stage, 1) == QColor(level_ink(level, Ink("", "", "")).fill) != plain
     sequence.colours.box.setCurrentIndex(0)
@@ -88,7 +88,7 @@ def test_another_prompt_is_asked_for_when_it_has_run(stage: WindowStage) -> None
     assert stage.engine.count(ScorePrompt) == 1
     stage.ran(1)
     assert stage.engine.count(ScorePrompt) == 2
-    assert stage.window.sequence.strip._levels[1] is None
+    assert stage.window.sequence.strip.levels[1] is None
     stage.session.step()  # the user's own wish takes the engine
     assert m.Cancel(run=stage.engine.last(ScorePrompt).run) in stage.engine.asked
 

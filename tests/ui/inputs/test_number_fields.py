@@ -46,10 +46,10 @@ def typed(field: QAbstractSpinBox, text: str) -> str:
 
 @pytest.mark.parametrize("text", ["0.7", "0,7"])
 def test_both_signs_are_read_and_one_is_written(stage: WindowStage, text: str) -> None:
-    temperature = stage.window.sampling._temperature.spin
+    temperature = stage.window.sampling.temperature.spin
     assert typed(temperature, text) == "0.70"
     assert stage.state.sampling.temperature == pytest.approx(0.7)
-    assert typed(stage.window.sampling._top_p.spin, text.replace("7", "15")) == "0.15"
+    assert typed(stage.window.sampling.top_p.spin, text.replace("7", "15")) == "0.15"
     assert stage.state.sampling.top_p == pytest.approx(0.15)
 
 
@@ -57,7 +57,7 @@ def test_both_signs_are_read_and_one_is_written(stage: WindowStage, text: str) -
 def test_what_cannot_be_read_never_becomes_another_number(stage: WindowStage, text: str) -> None:
     stage.session.set_sampling(Sampling(greedy=False, temperature=0.35))
     stage.paint()
-    field = stage.window.sampling._temperature.spin
+    field = stage.window.sampling.temperature.spin
     assert typed(field, text) == "0.35"
     assert stage.state.sampling.temperature == 0.35
     wanted = "Type a number from 0 to 2 with at most 2 decimals."
@@ -65,7 +65,7 @@ def test_what_cannot_be_read_never_becomes_another_number(stage: WindowStage, te
 
 
 def test_what_cannot_be_read_is_marked_as_it_is_typed(stage: WindowStage) -> None:
-    field = stage.window.sampling._temperature.spin
+    field = stage.window.sampling.temperature.spin
     field.setFocus()
     field.selectAll()
     marks = []
@@ -103,7 +103,7 @@ def test_no_field_of_the_window_takes_another_number_than_was_typed(
 def test_a_number_is_taken_before_the_click_or_the_key_that_follows(stage: WindowStage) -> None:
     stage.loaded()
     window = stage.window
-    field, seed = window.sampling._temperature.spin, window.sampling._seed
+    field, seed = window.sampling.temperature.spin, window.sampling.seed
     (step,) = (
         button
         for button in window.topbar.findChildren(QToolButton)

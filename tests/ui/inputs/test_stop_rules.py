@@ -19,11 +19,11 @@ def test_what_is_typed_comes_back_as_it_can_be_seen() -> None:
 def test_rules_go_with_the_next_run_and_change_no_request(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     stops = stage.window.stops
-    stops._most.setValue(7)
-    stops._text.setFocus()
-    QTest.keyClicks(stops._text, "END|t11")
-    stops._text.editingFinished.emit()
-    stops._ends.click()
+    stops.most.setValue(7)
+    stops.text.setFocus()
+    QTest.keyClicks(stops.text, "END|t11")
+    stops.text.editingFinished.emit()
+    stops.ends.click()
     wanted = Stops(end_tokens=False, strings=("END", "t11"), tokens=7)
     assert stage.state.stops == wanted
     assert not stage.state.request_changed
@@ -34,7 +34,7 @@ def test_rules_go_with_the_next_run_and_change_no_request(stage: WindowStage) ->
     stage.prompted()
     stage.steps(1)
     stage.finish("stop string")
-    assert stage.window.status._text.text() == "Stopped: the text contains a stop string, t11"
+    assert stage.window.status.text == "Stopped: the text contains a stop string, t11"
     stage.session.undo()  # the step
     assert stage.state.stops == wanted
     stage.session.undo()
@@ -46,4 +46,4 @@ def test_the_end_token_that_stopped_is_named(stage: WindowStage) -> None:
     stage.session.step()
     stage.steps(1)
     stage.finish("end token")
-    assert stage.window.status._text.text().endswith("an end token, t11")
+    assert stage.window.status.text.endswith("an end token, t11")

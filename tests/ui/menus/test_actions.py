@@ -154,7 +154,7 @@ def try_copy_text(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path:
     stage.loaded().ran(2)
     trigger(stage, "copy-text")
     assert QApplication.clipboard().text() == "t10t11"
-    assert stage.window.status._text.text() == "Copied"
+    assert stage.window.status.text == "Copied"
 
 
 def try_reset(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ def forked(stage: WindowStage) -> BranchesPanel:
 
 def test_a_fork_is_two_rows_and_the_node_on_screen_is_marked(stage: WindowStage) -> None:
     shown = forked(stage)
-    rows = shown.tree._rows
+    rows = shown.tree.rows
     assert [(r.parent, r.fork, len(r.tokens)) for r in rows] == [(None, 0, 3), (0, 1, 1)]
-    assert shown.tree._shown == TreeNode(1, 1)
-    assert shown.tree._lit == {(0, 0), (1, 1)}
+    assert shown.tree.shown == TreeNode(1, 1)
+    assert shown.tree.lit == {(0, 0), (1, 1)}
     assert "2 branches, " in words(shown)
     assert "KiB of memory (limit 1 GiB)" in words(shown)
 
@@ -52,7 +52,7 @@ def test_a_click_shows_the_node_and_undo_goes_back(stage: WindowStage) -> None:
     assert stage.state.trace is not None
     assert stage.state.trace.chosen_ids == (10, 11, 12)
     assert stage.state.step_index == 2
-    assert shown.tree._shown == TreeNode(0, 2)
+    assert shown.tree.shown == TreeNode(0, 2)
     stage.session.undo()
     assert stage.state.trace.chosen_ids == (10, 20)
 
@@ -62,12 +62,12 @@ def test_arrows_walk_the_tree_and_return_picks(stage: WindowStage) -> None:
     tree = shown.tree
     tree.setFocus()
     QTest.keyClick(tree, Qt.Key.Key_Left)
-    assert tree._cursor == TreeNode(0, 0)  # from the fork to the line it forks from
+    assert tree.current == TreeNode(0, 0)  # from the fork to the line it forks from
     for _ in range(5):
         QTest.keyClick(tree, Qt.Key.Key_Right)
-    assert tree._cursor == TreeNode(0, 2)
+    assert tree.current == TreeNode(0, 2)
     QTest.keyClick(tree, Qt.Key.Key_Down)
-    assert tree._cursor == TreeNode(1, 1)
+    assert tree.current == TreeNode(1, 1)
     assert "Branch B, token 2: t20" in line_of(tree)
     QTest.keyClick(tree, Qt.Key.Key_Up)
     QTest.keyClick(tree, Qt.Key.Key_Return)
@@ -105,11 +105,11 @@ def test_forgetting_the_other_and_themes(stage: WindowStage) -> None:
         stage.paint()
     shown._forget()
     assert [b.name for b in stage.state.tree] == ["B"]
-    assert [row.number for row in shown.tree._rows] == [2]
+    assert [row.number for row in shown.tree.rows] == [2]
     assert "1 branch, " in words(shown)
     assert "1 deleted (Undo restores)" in words(shown)
     stage.session.undo()
-    assert [row.number for row in shown.tree._rows] == [1, 2]
+    assert [row.number for row in shown.tree.rows] == [1, 2]
     assert "deleted" not in words(shown)
 
 

@@ -85,12 +85,12 @@ def test_what_if_is_computed_without_a_run_and_called_computed(stage: WindowStag
     assert isinstance(page, EstimatePage)
     assert "By formula: 4,096 bytes (4 KiB)" in words(panel)  # 64 bytes × its context of 64
     assert "with keys for all 2 heads (MHA): 8 KiB" in words(panel)
-    page._dtype.setCurrentText("bfloat16")
-    page._batch.setValue(3)
-    page._length.setValue(10)
+    page.dtype.setCurrentText("bfloat16")
+    page.batch.setValue(3)
+    page.length.setValue(10)
     assert "By formula: 960 bytes" in words(panel)
     assert rows(panel, "Cache by length, by formula")[-1] == ("bfloat16", 3, 10, 960)
-    page._length.setValue(100)
+    page.length.setValue(100)
     assert "longer than the context (64 tokens)" in words(panel)
     assert len(stage.engine.asked) == asked
     drawn = page.chart.drawn
@@ -106,12 +106,12 @@ def test_what_if_begins_anew_with_another_model(stage: WindowStage) -> None:
     panel.turn_to(EstimatePage)
     page = panel.page
     assert isinstance(page, EstimatePage)
-    page._length.setValue(7)
+    page.length.setValue(7)
     stage.session.open_model("other")
     stage.drain()
     run = stage.engine.last(m.Load).run
     stage.say(m.Loaded(run=run, card=card("other", context=256, kv_bytes_per_token=64)))
-    assert page._length.value() == 256
+    assert page.length.value() == 256
 
 
 def test_without_a_model_it_says_what_to_do(stage: WindowStage) -> None:
@@ -132,7 +132,7 @@ def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStag
     panel.turn_to(PositionPage)
     page = panel.page
     assert isinstance(page, PositionPage)
-    page._slot.setValue(3)
+    page.slot.setValue(3)
     trace = stage.state.trace
     assert trace is not None
     recorded = trace.steps[1].layers[1].keys
@@ -140,8 +140,8 @@ def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStag
     table = rows(panel, "Keys and values")
     assert [row[4] for row in table[1:] if row[:3] == ("key", 1, 0)] == recorded[0, 0].tolist()
     assert "values are not stored" in words(panel)
-    wait_until(page._read.isEnabled)
-    page._read.click()
+    wait_until(page.read_button.isEnabled)
+    page.read_button.click()
     asked = stage.engine.last(ReadSlot)
     assert (asked.slot, asked.chosen) == (3, trace.chosen_ids[:1])
     stage.say(m.Facts(run=asked.run, facts={"slot": 3, "layers": values(2)}))
@@ -149,7 +149,7 @@ def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStag
     assert [row[4] for row in table if row[0] == "value"] == [0, 1, 2, 3]
     pointer.move(page.view, QPoint(page.view.width() - 4, page.view.height() - 6))
     assert line_of(page.view) == "Layer 1: a state of fixed size"
-    page._slot.setValue(0)
+    page.slot.setValue(0)
     assert not any(row[0] == "value" for row in rows(panel, "Keys and values"))
 
 
@@ -160,5 +160,5 @@ def test_the_position_follows_the_key_under_the_cursor(stage: WindowStage) -> No
     page = panel.page
     assert isinstance(page, PositionPage)
     stage.session.select(key=2)
-    assert page._slot.value() == 2
+    assert page.slot.value() == 2
     assert "Position 2 p2" in words(panel)

@@ -41,13 +41,13 @@ def words(shown: DrawsPanel) -> str:
 def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowStage) -> None:
     stage.loaded().ran(2)
     shown = panel_of(stage)
-    assert not shown._draw.isEnabled()
+    assert not shown.draw_button.isEnabled()
     assert "Greedy always gives the same" in words(shown)
     sampling = Sampling(greedy=False, temperature=0.5)
     stage.session.set_sampling(sampling)
-    shown._count.setValue(10)
-    shown._length.setValue(1)
-    shown._draw.click()
+    shown.count.setValue(10)
+    shown.length.setValue(1)
+    shown.draw_button.click()
     asked = stage.engine.last(DrawMany)
     assert (asked.count, asked.length, asked.sampling, asked.chosen) == (10, 1, sampling, (10,))
     assert stage.state.status.activity == "running"
@@ -57,7 +57,7 @@ def test_draws_are_asked_for_with_the_controls_settings_and_shown(stage: WindowS
     assert stage.state.status.activity == "idle"
     assert "10 samples of 1 token each (1 pass): 2 different continuations." in words(shown)
     assert "differ by 5.0 percentage points" in words(shown)
-    bars = shown._bars._rows
+    bars = shown.bars.rows
     assert [(r.label, r.first, r.second) for r in bars] == [("␣a", 0.75, 0.7), ("↵", 0.25, 0.3)]
     stage.session.select(step=0)  # another prefix
     assert "10 samples" not in words(shown)
@@ -71,7 +71,7 @@ def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
     stage.loaded().ran(1)
     stage.session.set_sampling(Sampling(greedy=False))
     shown = panel_of(stage)
-    shown._draw.click()
+    shown.draw_button.click()
     run = stage.engine.last(DrawMany).run
     wait_until(lambda: stage.window.docks.settled)
     assert "Sampling…" in words(shown)
@@ -81,15 +81,15 @@ def test_draws_show_as_they_come_and_those_made_stay_when_the_rest_is_stopped(
     stage.say(m.PartFacts(run=run, facts=part), m.Progress(run=run, text="…", fraction=0.1))
     wait_until(lambda: stage.window.docks.settled)
     assert "4 of 50 samples so far" in words(shown)
-    assert [row.second for row in shown._bars._rows] == [0.75, 0.25]
-    assert not shown._draw.isEnabled()
-    assert shown._stop_draws.isEnabled()
-    shown._stop_draws.click()
+    assert [row.second for row in shown.bars.rows] == [0.75, 0.25]
+    assert not shown.draw_button.isEnabled()
+    assert shown.stop_draws_button.isEnabled()
+    shown.stop_draws_button.click()
     assert stage.engine.last(m.Cancel).run == run
     stage.say(m.PartFacts(run=run, facts={**part, "count": 5}))  # stale
     assert "Stopped after 4 of 50 samples" in words(shown)
-    assert not shown._stop_draws.isEnabled()
-    shown._draw.click()
+    assert not shown.stop_draws_button.isEnabled()
+    shown.draw_button.click()
     wait_until(lambda: stage.window.docks.settled)
     assert "50 samples" not in words(shown)  # those of before are not the first of the new ones
 
@@ -132,13 +132,13 @@ def test_the_search_says_what_is_proven_and_no_more(
 ) -> None:
     stage.loaded().ran(1)
     shown = panel_of(stage)
-    shown._tabs.setCurrentIndex(1)
-    shown._search.click()
+    shown.tabs.setCurrentIndex(1)
+    shown.search_button.click()
     asked = stage.engine.last(SearchSequences)
     assert (asked.length, asked.width, asked.passes) == (4, 4, 200)
     stage.say(m.Facts(run=asked.run, facts=found(**changes)))
     assert said in words(shown)
-    assert shown._found_table.item(0, 1).text() == "␣a␣b"  # type: ignore[union-attr]
+    assert shown.found_table.item(0, 1).text() == "␣a␣b"  # type: ignore[union-attr]
 
 
 def test_without_its_model_it_says_what_is_needed(stage: WindowStage) -> None:

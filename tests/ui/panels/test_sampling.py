@@ -154,15 +154,15 @@ def test_the_order_can_be_changed_and_put_back(stage: WindowStage) -> None:
     stage.session.set_sampling(Sampling(greedy=False, top_p=0.5, temperature=0.5))
     view = shown.chain_view
     view.table.selectRow(4)
-    view._up.click()
+    view.up_button.click()
     assert stage.state.sampling.order == ("penalty", "temperature", "top_p", "top_k", "min_p")
     assert [row[0] for row in cells(shown)][3:5] == ["Top-p", "Top-k"]
     assert view.table.currentRow() == 3
-    view._usual.click()
+    view.usual_button.click()
     assert stage.state.sampling.order == ORDER
-    view._min_p.setValue(0.25)
+    view.min_p.setValue(0.25)
     assert stage.state.sampling.min_p == 0.25
-    view._penalty.setValue(1.5)
+    view.penalty.setValue(1.5)
     assert stage.state.sampling.repetition_penalty == 1.5
     stage.session.undo()
     assert stage.state.sampling.min_p == 0
@@ -172,7 +172,7 @@ def test_every_token_has_a_row_and_equal_texts_stay_two(stage: WindowStage) -> N
     stage.loaded().ran(1)
     spell(stage)
     shown = panel_of(stage)
-    shown._tabs.setCurrentIndex(1)
+    shown.tabs.setCurrentIndex(1)
     model = shown.token_view.model
     assert model.rowCount() == VOCABULARY
     texts = {model.token_id(r): model.index(r, TEXT).data() for r in range(VOCABULARY)}
@@ -195,7 +195,7 @@ def test_where_is_a_token_by_text_or_id(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     spell(stage)
     shown = panel_of(stage)
-    shown._tabs.setCurrentIndex(1)
+    shown.tabs.setCurrentIndex(1)
     line = shown.token_view.line
     line.setText("w4")
     assert "w4 (id 4): Raw logits: rank" in words(shown)
@@ -217,9 +217,9 @@ def test_any_token_of_the_vocabulary_can_be_forced(stage: WindowStage) -> None:
     assert "Open its model" in stage.state.error
     spell(stage)
     shown = panel_of(stage)
-    shown._tabs.setCurrentIndex(1)
+    shown.tabs.setCurrentIndex(1)
     shown.token_view.line.setText("35")
-    shown.token_view._force.click()
+    shown.token_view.force_button.click()
     assert stage.state.trace is not None
     assert stage.state.trace.chosen[-1] == Token(35, b"w35", "forced")
 
@@ -227,7 +227,7 @@ def test_any_token_of_the_vocabulary_can_be_forced(stage: WindowStage) -> None:
 def test_without_the_model_unknown_tokens_say_so(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     shown = panel_of(stage)
-    shown._tabs.setCurrentIndex(1)
+    shown.tabs.setCurrentIndex(1)
     assert "Open its model to see the rest" in words(shown)
     model = shown.token_view.model
     texts = {model.token_id(r): model.index(r, TEXT).data() for r in range(VOCABULARY)}

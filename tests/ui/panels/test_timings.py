@@ -218,20 +218,20 @@ def test_the_cache_experiment_runs_on_request_with_progress_and_gives_its_totals
     ran(stage, 1)
     page = ways(timings(stage))
     assert timings(stage).views() == {}
-    wait_until(page._run.isEnabled)
-    QTest.mouseClick(page._run, Qt.MouseButton.LeftButton)
+    wait_until(page.run_button.isEnabled)
+    QTest.mouseClick(page.run_button, Qt.MouseButton.LeftButton)
     asked = stage.engine.last(CacheExperiment)
     assert asked.tokens == 20
     stage.say(m.Progress(run=asked.run, text="Token 7 of 20", fraction=0.3))
-    assert page._progress.isVisible()
-    wait_until(lambda: page._progress.value() == 300)  # the lower panels come a little later
-    assert not page._run.isEnabled()
-    assert not page._run.geometry().intersects(page._cancel.geometry())
+    assert page.progress.isVisible()
+    wait_until(lambda: page.progress.value() == 300)  # the lower panels come a little later
+    assert not page.run_button.isEnabled()
+    assert not page.run_button.geometry().intersects(page.cancel_button.geometry())
     stage.say(m.Facts(run=asked.run, facts=facts([10, *[1] * 19], list(range(10, 30)))))
     assert "390 without a cache, 29 with it. Time: 60 ms without, 40 ms with; the same tokens" in (
         words(timings(stage))
     )
-    assert page._run.isVisible()
+    assert page.run_button.isVisible()
     table = rows(timings(stage), "Positions, with and without cache")
     assert rows(timings(stage), "Time, with and without cache") == table
     assert sum(row["positions_uncached"] for row in table) == 390  # type: ignore[misc]
@@ -260,10 +260,10 @@ def test_the_experiment_can_be_cancelled_and_belongs_to_its_prompt(stage: Window
     ran(stage, 1)
     page = ways(timings(stage))
     page.run()
-    QTest.mouseClick(page._cancel, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(page.cancel_button, Qt.MouseButton.LeftButton)
     first = stage.engine.last(CacheExperiment)
     assert stage.engine.last(m.Cancel).run == first.run
-    assert page._run.isVisible()
+    assert page.run_button.isVisible()
     page.run()
     asked = stage.engine.last(CacheExperiment)
     stage.say(m.Facts(run=asked.run, facts=facts([10, 1], [10, 11])))

@@ -81,7 +81,7 @@ def _named(token: Token, text: str) -> Token:
 
 def run_batch(stage: WindowStage, text: str) -> None:
     panel = stage.window.docks.bring_up("padding")
-    panel._run.click()  # type: ignore[attr-defined]
+    panel.run_button.click()  # type: ignore[attr-defined]
     asked = stage.engine.last(m.RunBatch)
     done = poisoned(result(row(2), row(4), request=asked.batch), text)
     stage.say(m.Batched(run=asked.run, result=done))

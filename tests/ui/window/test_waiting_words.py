@@ -39,11 +39,11 @@ def test_a_long_prompt_is_told_with_its_tokens_and_its_end(stage: WindowStage) -
     text = "Reading the text: 512 of 4,000 tokens"
     stage.say(m.Progress(run=run, text=text, fraction=0.128))
     assert said(stage) == {text}
-    assert stage.window.status._text.text() == text
+    assert stage.window.status.text == text
     stage.session.cancel()
     assert said(stage) == set()
     assert stage.state.trace is earlier
-    assert stage.window.status._text.text() == UNREAD_EARLIER
+    assert stage.window.status.text == UNREAD_EARLIER
 
 
 def test_after_a_first_prompt_was_cancelled_the_panels_say_what_to_do(stage: WindowStage) -> None:

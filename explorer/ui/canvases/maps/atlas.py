@@ -111,6 +111,16 @@ class AtlasView(QAbstractScrollArea):
         self.set_atlas(None)
         self._note = sentence
 
+    @property
+    def shown(self) -> Atlas | None:
+        """The thumbnails on screen, as figures; None without any."""
+        return self._atlas
+
+    @property
+    def doing(self) -> str:
+        """What is said in the corner."""
+        return self._doing
+
     def set_doing(self, words: str) -> None:
         """Say in the corner what is being worked out; empty = nothing."""
         self._doing = words
@@ -179,10 +189,10 @@ class AtlasView(QAbstractScrollArea):
             self._layout.top - self.verticalScrollBar().value(),
         )
 
-    def _rect(self, row: int, column: int) -> QRectF:
+    def cell_rect(self, row: int, column: int) -> QRectF:
         return self._layout.rect(row, column, self._offset())
 
-    def _head_of(self, row: int, column: int) -> tuple[int, int] | None:
+    def head_of(self, row: int, column: int) -> tuple[int, int] | None:
         return self._layout.head_of(row, column)
 
     def _head_at(self, point: QPointF) -> tuple[int, int] | None:
@@ -275,7 +285,7 @@ class AtlasView(QAbstractScrollArea):
         for layer, heads in enumerate(self._atlas.heads):
             if heads == most:
                 continue
-            area = self._rect(layer, heads) | self._rect(layer, most - 1)
+            area = self.cell_rect(layer, heads) | self.cell_rect(layer, most - 1)
             painter.fillRect(area, QColor(self._theme.absent))
             painter.fillRect(area, hatch)
             reason = self._atlas.reasons[layer]
@@ -321,7 +331,7 @@ class AtlasView(QAbstractScrollArea):
             place = None if cell is None else self._layout.place_of(*cell)
             if place is not None:
                 painter.setPen(QPen(QColor(colour), width))
-                painter.drawRoundedRect(self._rect(*place).adjusted(-1, -1, 1, 1), 2, 2)
+                painter.drawRoundedRect(self.cell_rect(*place).adjusted(-1, -1, 1, 1), 2, 2)
 
     # -- mouse and keys
 
@@ -369,7 +379,7 @@ class AtlasView(QAbstractScrollArea):
         row, column = self._layout.place_of(*(self._selected or (0, 0))) or (0, 0)
         row = min(max(row + move[0], 0), layers - 1)
         column = min(max(column + move[1], 0), heads - 1)
-        found = self._head_of(row, column)
+        found = self.head_of(row, column)
         if found is None:
             return
         layer, head = found

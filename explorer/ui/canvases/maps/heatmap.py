@@ -131,6 +131,11 @@ class Heatmap(MapWidget):
         """False while a sentence or nothing is shown."""
         return bool(self._levels.size)
 
+    @property
+    def levels(self) -> np.ndarray:
+        """(Q, K) uint8 colours of the cells; empty without a map."""
+        return self._levels
+
     def set_frame(self, frame: Frame | None) -> None:
         """Fixed room around the plot, so that several maps line up; None = as needed."""
         if frame != self._frame:
@@ -174,7 +179,7 @@ class Heatmap(MapWidget):
         if self.parent() is None or not self.isHidden():  # the view is of those that are seen
             self.view.set_size(self._plot.width(), self._plot.height(), 56 * u)
 
-    def _cell_rect(self, query: int, key: int) -> QRectF:
+    def cell_rect(self, query: int, key: int) -> QRectF:
         size = self.view.scale
         corner = self._plot.topLeft() + QPointF(self.view.x_of(key), self.view.y_of(query))
         return QRectF(corner, QPointF(corner.x() + size, corner.y() + size))
@@ -293,14 +298,14 @@ class Heatmap(MapWidget):
             key = cursor[1]
         found: list[_Mark] = []
         if query is not None and query < self.view.rows:
-            band = self._cell_rect(query, 0)
+            band = self.cell_rect(query, 0)
             band.setLeft(self._drawn().left())
             band.setRight(self._drawn().right())
             found += [self._framed(band), self._labelled("query", query, "accent")]
             if cursor is None and key is not None and key < self.view.columns:
-                found.append(self._framed(self._cell_rect(query, key)))
+                found.append(self._framed(self.cell_rect(query, key)))
         if cursor is not None:
-            found.append(self._framed(self._cell_rect(*cursor)))
+            found.append(self._framed(self.cell_rect(*cursor)))
             if cursor[0] != query:
                 found.append(self._labelled("query", cursor[0], "selection"))
         if key is not None and key < self.view.columns:

@@ -52,6 +52,16 @@ class MapWidget(QWidget):
         self._dragged: QPointF | None = None
         self._moved = False
 
+    @property
+    def current(self) -> tuple[int, int] | None:
+        """The cell that the cursor is on."""
+        return self._cursor
+
+    @property
+    def query(self) -> int | None:
+        """The query whose row is marked."""
+        return self._query
+
     def summary(self) -> str:
         """What a screen reader says before the cursor has moved: the marked cell."""
         start = self._start()

@@ -84,6 +84,26 @@ class BranchTree(QWidget):
         self._theme = theme
         self.update()
 
+    @property
+    def rows(self) -> tuple[BranchRow, ...]:
+        """The branches, each in a line of its own."""
+        return self._rows
+
+    @property
+    def lit(self) -> frozenset[tuple[int, int]]:
+        """Rows and steps of the way to what is on screen."""
+        return self._lit
+
+    @property
+    def shown(self) -> TreeNode | None:
+        """The step that is on screen."""
+        return self._shown
+
+    @property
+    def current(self) -> TreeNode | None:
+        """The step under the mouse or reached by the keys."""
+        return self._cursor
+
     def sizeHint(self) -> QSize:
         u = unit(self)
         steps = max((row.fork + len(row.tokens) for row in self._rows), default=1)

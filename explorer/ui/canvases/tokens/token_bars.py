@@ -84,6 +84,11 @@ class TokenBars(QWidget):
         figures = ", ".join(filter(None, (row.first_text, row.second_text)))
         return f"{row.label}: {row.tip or figures}"
 
+    @property
+    def rows(self) -> Sequence[BarRow]:
+        """What it was given to draw, from the top."""
+        return self._rows
+
     def set_rows(self, rows: Sequence[BarRow]) -> None:
         """Draw other rows; the axis ends at the smallest round share that holds every named one.
 

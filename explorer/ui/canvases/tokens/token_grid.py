@@ -60,7 +60,7 @@ class TokenGrid(QAbstractScrollArea):
         self._places: tuple[_Place, ...] = ()
         self._lefts: list[float] = []  # of the columns, and the right end of the last
         self._names = 0.0  # width of the column of line names
-        self._cursor: At | None = None
+        self._current: At | None = None
         self._selected: int | None = None
         self.setProperty(KEEPS_ARROWS, True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -72,8 +72,8 @@ class TokenGrid(QAbstractScrollArea):
     def set_blocks(self, blocks: Sequence[GridBlock]) -> None:
         """Draw these; the place that is scrolled to stays."""
         self._blocks = tuple(blocks)
-        if self._cursor is not None and self._cell(self._cursor) is None:
-            self._cursor = None
+        if self._current is not None and self._cell(self._current) is None:
+            self._current = None
         self._lay_out()
 
     def set_selected(self, block: int | None) -> None:
@@ -87,6 +87,46 @@ class TokenGrid(QAbstractScrollArea):
         self.viewport().update()
 
     # -- geometry
+
+    @property
+    def current(self) -> At | None:
+        """The cell that the keys have reached; None before they are used."""
+        return self._current
+
+    def cell_rect(self, at: At) -> QRectF:
+        """One cell, in the viewport."""
+        block, line, slot = at
+        top = self._places[block].lines[line]
+        height = _line_height(self._blocks[block].lines[line]) * unit(self)
+        left, right = self._lefts[slot], self._lefts[slot + 1]
+        return QRectF(left, top, right - left, height).translated(-self._offset())
+
+    def chart_rects(self, block: int) -> Iterator[tuple[int, QRectF]]:
+        """Each chart of a block, in the viewport; they share its width and don't scroll across."""
+        charts, u = self._blocks[block].charts, unit(self)
+        place = self._places[block]
+        left = self._names
+        width = max((self.viewport().width() - left) / max(len(charts), 1), _LEAST_CHART * u)
+        height = place.notes - place.charts
+        for index in range(len(charts)):
+            top = place.charts - self._offset().y()
+            yield index, QRectF(left + index * width, top, width - 12 * u, height)
+
+    def tip_at(self, point: QPoint) -> str:
+        """What is told of the cell, chart or line under a point of the viewport; "" of none."""
+        at = self._at(point)
+        cell = None if at is None else self._cell(at)
+        if cell is not None:
+            return cell.tip
+        for block, place in enumerate(self._places):
+            for chart, rect in self.chart_rects(block):
+                if rect.contains(point):
+                    return self._blocks[block].charts[chart].tip
+            y = point.y() + self._offset().y()
+            for line, top in zip(self._blocks[block].lines, place.lines, strict=True):
+                if point.x() < self._names and top <= y < top + _line_height(line) * unit(self):
+                    return line.tip
+        return ""
 
     def sizeHint(self) -> QSize:
         return QSize(round(520 * unit(self)), round(300 * unit(self)))
@@ -140,25 +180,6 @@ class TokenGrid(QAbstractScrollArea):
     def _offset(self) -> QPoint:
         return QPoint(self.horizontalScrollBar().value(), self.verticalScrollBar().value())
 
-    def _rect(self, at: At) -> QRectF:
-        """One cell, in the viewport."""
-        block, line, slot = at
-        top = self._places[block].lines[line]
-        height = _line_height(self._blocks[block].lines[line]) * unit(self)
-        left, right = self._lefts[slot], self._lefts[slot + 1]
-        return QRectF(left, top, right - left, height).translated(-self._offset())
-
-    def _charts(self, block: int) -> Iterator[tuple[int, QRectF]]:
-        """Each chart of a block, in the viewport; they share its width and don't scroll across."""
-        charts, u = self._blocks[block].charts, unit(self)
-        place = self._places[block]
-        left = self._names
-        width = max((self.viewport().width() - left) / max(len(charts), 1), _LEAST_CHART * u)
-        height = place.notes - place.charts
-        for index in range(len(charts)):
-            top = place.charts - self._offset().y()
-            yield index, QRectF(left + index * width, top, width - 12 * u, height)
-
     # -- painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -169,8 +190,8 @@ class TokenGrid(QAbstractScrollArea):
         for index, place in enumerate(self._places):
             if place.bottom >= top and place.top <= bottom:
                 self._paint_block(brush, index, place)
-        if self._cursor is not None and self.hasFocus():
-            brush.cursor(self._rect(self._cursor))
+        if self._current is not None and self.hasFocus():
+            brush.cursor(self.cell_rect(self._current))
 
     def _paint_block(self, brush: Brush, index: int, place: _Place) -> None:
         block, u, width = self._blocks[index], unit(self), self.viewport().width()
@@ -180,7 +201,7 @@ class TokenGrid(QAbstractScrollArea):
         for number, line in enumerate(block.lines):
             self._paint_line(brush, (index, number), line)
         paint = brush.chart if index == self._selected else brush.chart_line
-        for chart, rect in self._charts(index):
+        for chart, rect in self.chart_rects(index):
             paint(rect, block.charts[chart], _BAR * u)
         for number, (name, text) in enumerate(block.notes):
             top = place.notes + scrolled + number * _NOTE * u
@@ -196,7 +217,7 @@ class TokenGrid(QAbstractScrollArea):
         brush.painter.setClipRect(QRectF(self._names - 2, 0, view.width(), view.height()))
         for slot, cell in enumerate(line.cells):
             if cell is not None:
-                rect = self._rect((*at, slot))
+                rect = self.cell_rect((*at, slot))
                 if rect.right() >= self._names and rect.left() <= view.width():
                     brush.cell(rect, cell)
         brush.painter.restore()
@@ -210,28 +231,13 @@ class TokenGrid(QAbstractScrollArea):
         except IndexError:
             return None
 
-    def _tip_at(self, point: QPoint) -> str:
-        at = self._at(point)
-        cell = None if at is None else self._cell(at)
-        if cell is not None:
-            return cell.tip
-        for block, place in enumerate(self._places):
-            for chart, rect in self._charts(block):
-                if rect.contains(point):
-                    return self._blocks[block].charts[chart].tip
-            y = point.y() + self._offset().y()
-            for line, top in zip(self._blocks[block].lines, place.lines, strict=True):
-                if point.x() < self._names and top <= y < top + _line_height(line) * unit(self):
-                    return line.tip
-        return ""
-
     def _at(self, point: QPoint) -> At | None:
         if point.x() < self._names:
             return None
         for block, shown in enumerate(self._blocks):
             for line, cells in enumerate(shown.lines):
                 for slot in range(len(cells.cells)):
-                    if self._rect((block, line, slot)).contains(point):
+                    if self.cell_rect((block, line, slot)).contains(point):
                         return block, line, slot
         return None
 
@@ -254,7 +260,7 @@ class TokenGrid(QAbstractScrollArea):
 
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            tips.show(event, self._tip_at(event.pos()), self)
+            tips.show(event, self.tip_at(event.pos()), self)
             return True
         return super().viewportEvent(event)
 
@@ -277,16 +283,16 @@ class TokenGrid(QAbstractScrollArea):
             Qt.Key.Key_Down: (1, 0),
         }
         move = moves.get(Qt.Key(event.key()))
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._cursor is not None:
-            self.picked.emit(self._cursor[0])
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current is not None:
+            self.picked.emit(self._current[0])
         elif move is None or not self._blocks:
             super().keyPressEvent(event)
         else:
-            self._move_to((0, 0, 0) if self._cursor is None else self._moved(*move), aloud=True)
+            self._move_to((0, 0, 0) if self._current is None else self._moved(*move), aloud=True)
 
     def _moved(self, down: int, right: int) -> At:
-        assert self._cursor is not None
-        block, line, slot = self._cursor
+        assert self._current is not None
+        block, line, slot = self._current
         lines = [(b, i) for b, shown in enumerate(self._blocks) for i in range(len(shown.lines))]
         row = min(max(lines.index((block, line)) + down, 0), len(lines) - 1)
         block, line = lines[row]
@@ -294,9 +300,9 @@ class TokenGrid(QAbstractScrollArea):
         return block, line, min(max(slot + right, 0), last)
 
     def _move_to(self, at: At, aloud: bool = False) -> None:
-        self._cursor = at
+        self._current = at
         say(self, self.words(at), aloud)
-        rect, u = self._rect(at), unit(self)
+        rect, u = self.cell_rect(at), unit(self)
         for bar, low, high, start, end in (
             (self.verticalScrollBar(), rect.top(), rect.bottom(), 0, self.viewport().height()),
             (self.horizontalScrollBar(), rect.left(), rect.right(), self._names,

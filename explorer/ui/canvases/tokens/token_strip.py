@@ -135,6 +135,32 @@ class TokenStrip(QAbstractScrollArea):
 
     # -- geometry
 
+    @property
+    def boxes(self) -> tuple[Box, ...]:
+        """One per token, in rows from the top."""
+        return tuple(self._boxes)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What stands in each box."""
+        return tuple(self._texts)
+
+    @property
+    def levels(self) -> Sequence[float | None]:
+        """The colour of each box, 0..1, None without one; empty where they show the origin."""
+        return self._levels
+
+    @property
+    def over(self) -> int | None:
+        """The slot under the mouse or reached by the keys."""
+        return self._over
+
+    def box_rect(self, slot: int) -> QRectF:
+        """One box, in the viewport."""
+        box = self._boxes[slot]
+        top = self._gap() * 2 + box.row * self._row_height() - self.verticalScrollBar().value()
+        return QRectF(box.left, top, box.width, self._box_height())
+
     def sizeHint(self) -> QSize:
         return QSize(round(400 * unit(self)), self._height_of(2))
 
@@ -193,16 +219,11 @@ class TokenStrip(QAbstractScrollArea):
     def _space_after(self, slot: int, gap: float) -> float:
         return 0.0 if slot < self._labels[slot].last else gap
 
-    def _rect(self, slot: int) -> QRectF:
-        box = self._boxes[slot]
-        top = self._gap() * 2 + box.row * self._row_height() - self.verticalScrollBar().value()
-        return QRectF(box.left, top, box.width, self._box_height())
-
     def _slot_at(self, point: QPoint) -> int | None:
         y = point.y() + self.verticalScrollBar().value() - self._gap()
         row = int(y // self._row_height()) if y >= 0 else -1
         for slot in range(*span_of_row(self._boxes, row)):
-            if self._rect(slot).adjusted(-1, -2, 1, 2).contains(point):
+            if self.box_rect(slot).adjusted(-1, -2, 1, 2).contains(point):
                 return slot
         return None
 
@@ -219,7 +240,7 @@ class TokenStrip(QAbstractScrollArea):
         """Only these boxes and the marks around them."""
         for slot in slots:
             if slot is not None and slot < len(self._boxes):
-                self.viewport().update(self._rect(slot).adjusted(-3, -3, 3, 3).toAlignedRect())
+                self.viewport().update(self.box_rect(slot).adjusted(-3, -3, 3, 3).toAlignedRect())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_of(self.viewport())
@@ -238,7 +259,7 @@ class TokenStrip(QAbstractScrollArea):
             if slot is not None and slot < len(self._boxes):
                 painter.setPen(QPen(QColor(colour), width))
                 radius = self._radius(slot) + 1
-                painter.drawRoundedRect(self._rect(slot).adjusted(-1, -1, 1, 1), radius, radius)
+                painter.drawRoundedRect(self.box_rect(slot).adjusted(-1, -1, 1, 1), radius, radius)
 
     def _paint_rows(self, painter: QPainter, first: int, last: int) -> None:
         height = self._row_height()
@@ -285,7 +306,7 @@ class TokenStrip(QAbstractScrollArea):
     def _paint_box(self, painter: QPainter, slot: int) -> None:
         paint_box(
             painter,
-            self._rect(slot),
+            self.box_rect(slot),
             self._radius(slot),
             self._tokens[slot],
             self._texts[slot],
@@ -296,12 +317,12 @@ class TokenStrip(QAbstractScrollArea):
             faint=slot >= self._read and not self._levels,
         )
         if self._parts is not None and slot == self._parts.answer:
-            paint_boundary(painter, self._rect(slot), self._theme, unit(self))
+            paint_boundary(painter, self.box_rect(slot), self._theme, unit(self))
         label = self._labels[slot]
         if label.first != label.last:
             ends = (slot == label.first, slot == label.last)
             edge = self._theme.origin(self._tokens[slot].origin).edge
-            paint_joint(painter, self._rect(slot), ends, edge, unit(self))
+            paint_joint(painter, self.box_rect(slot), ends, edge, unit(self))
 
     # -- reading
 
@@ -376,7 +397,7 @@ class TokenStrip(QAbstractScrollArea):
         return moved(self._boxes, last if at is None else min(at, last), key)
 
     def _scroll_to(self, slot: int) -> None:
-        rect, bar = self._rect(slot), self.verticalScrollBar()
+        rect, bar = self.box_rect(slot), self.verticalScrollBar()
         below = rect.bottom() - self.viewport().height()
         if rect.top() < 0 or below > 0:
             by = below + self._gap() if below > 0 else rect.top() - self._gap()

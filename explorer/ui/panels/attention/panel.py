@@ -90,16 +90,16 @@ class AttentionPanel(Panel):
         self._split.setStretchFactor(1, 1)
         self._split.setSizes([150, 550])
         self._split.setChildrenCollapsible(False)
-        self._caveat = SentenceLabel(look="small")
-        self._readout = ElidedLabel()
-        self._readout.setAccessibleDescription(self.tr("What is under the cursor"))
+        self.caveat = SentenceLabel(look="small")
+        self.readout = ElidedLabel()
+        self.readout.setAccessibleDescription(self.tr("What is under the cursor"))
         self.content.setSpacing(4)
-        for part in (self.tools, self.compare_bar, self._caveat):
+        for part in (self.tools, self.compare_bar, self.caveat):
             self.content.addWidget(part)
         self.content.addWidget(self._split, 1)
         self.content.addWidget(self.tray)
-        self.content.addWidget(self._readout)
-        self._caveat.setVisible(False)
+        self.content.addWidget(self.readout)
+        self.caveat.setVisible(False)
         self._set_comparing(self.session.state)
 
     def _connect(self) -> None:
@@ -234,8 +234,8 @@ class AttentionPanel(Panel):
 
     def _show_caveat(self, progress: str = "") -> None:
         said = progress or words.caveat(self.tools.chosen_figure)
-        self._caveat.setVisible(bool(said))
-        self._caveat.setText(said)
+        self.caveat.setVisible(bool(said))
+        self.caveat.setText(said)
 
     def _show_progress(self, share: float) -> None:
         if share < 1:
@@ -310,9 +310,9 @@ class AttentionPanel(Panel):
     def _read(self) -> None:
         """The line below: what the cursor is on, else what the selected query reads."""
         if self._over is not None:
-            self._readout.setText(self._over())
+            self.readout.setText(self._over())
         elif self._query is not None:
-            self._readout.setText(self._token_words(self._query))
+            self.readout.setText(self._token_words(self._query))
 
     # -- choices
 

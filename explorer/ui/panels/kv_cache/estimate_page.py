@@ -38,18 +38,18 @@ class EstimatePage(Page):
         super().__init__()
         self._card: ModelCard | None = None
         self._layer_bytes: tuple[int, ...] = ()
-        self._dtype = ComboBox()
-        self._dtype.addItems(DTYPES)
-        self._dtype.setAccessibleName(self.tr("Number format of the cache"))
-        self._batch = forms.spin(self.tr("Sequences in the batch"), 1, _MOST_BATCH, 1)
-        self._length = forms.spin(self.tr("Tokens of each sequence"), 1, _MOST_TOKENS, 1)
-        self._length.setGroupSeparatorShown(True)
-        self._dtype.currentIndexChanged.connect(self._show)
-        for spin in (self._batch, self._length):
+        self.dtype = ComboBox()
+        self.dtype.addItems(DTYPES)
+        self.dtype.setAccessibleName(self.tr("Number format of the cache"))
+        self.batch = forms.spin(self.tr("Sequences in the batch"), 1, _MOST_BATCH, 1)
+        self.length = forms.spin(self.tr("Tokens of each sequence"), 1, _MOST_TOKENS, 1)
+        self.length.setGroupSeparatorShown(True)
+        self.dtype.currentIndexChanged.connect(self._show)
+        for spin in (self.batch, self.length):
             spin.valueChanged.connect(self._show)
         self._narrow()
         row = forms.row(
-            ("", self._dtype), (self.tr("batch"), self._batch), (self.tr("tokens"), self._length)
+            ("", self.dtype), (self.tr("batch"), self.batch), (self.tr("tokens"), self.length)
         )
         self._words = ElidedLabel()
         along = Axis(self.tr("tokens"), whole=True)
@@ -82,29 +82,29 @@ class EstimatePage(Page):
 
     def _begin_with(self, card: ModelCard) -> None:
         """The loaded dtype, one sequence, the whole context."""
-        for part, value in ((self._batch, 1), (self._length, card.context or 1024)):
+        for part, value in ((self.batch, 1), (self.length, card.context or 1024)):
             part.blockSignals(True)
             part.setValue(value)
             part.blockSignals(False)
-        self._dtype.blockSignals(True)
-        self._dtype.setCurrentText(card.dtype)
-        self._dtype.blockSignals(False)
+        self.dtype.blockSignals(True)
+        self.dtype.setCurrentText(card.dtype)
+        self.dtype.blockSignals(False)
 
     def _worked_out(self, length: int) -> CacheEstimate | None:
         assert self._card is not None
         return what_if(
-            self._card, self._dtype.currentText(), self._batch.value(), length, self._layer_bytes
+            self._card, self.dtype.currentText(), self.batch.value(), length, self._layer_bytes
         )
 
     def _lengths(self) -> list[int]:
         """Eighths of the length that is set."""
-        longest = self._length.value()
+        longest = self.length.value()
         return sorted({max(1, longest * part // _LENGTHS) for part in range(1, _LENGTHS + 1)})
 
     def _show(self) -> None:
         if self._card is None:
             return
-        found = self._worked_out(self._length.value())
+        found = self._worked_out(self.length.value())
         self.chart.setVisible(found is not None)
         if found is None:
             self._words.setText(self.tr("There is no formula for this model: its layers differ."))
@@ -135,7 +135,7 @@ class EstimatePage(Page):
                     short_bytes(found.states)
                 )
             )
-        if self._card.context and self._length.value() > self._card.context:
+        if self._card.context and self.length.value() > self._card.context:
             parts.append(
                 self.tr("longer than the context ({0} tokens)").format(f"{self._card.context:,}")
             )
@@ -149,7 +149,7 @@ class EstimatePage(Page):
 
     def _narrow(self) -> None:
         """All in one line beside the maps."""
-        for spin, wide in ((self._batch, _SPINS[0]), (self._length, _SPINS[1])):
+        for spin, wide in ((self.batch, _SPINS[0]), (self.length, _SPINS[1])):
             spin.setFixedWidth(round(wide * unit(self)))
 
     def set_theme(self, theme: Theme) -> None:
@@ -164,4 +164,4 @@ class EstimatePage(Page):
         for length in self._lengths():
             found = self._worked_out(length)
             if found is not None:
-                yield self._dtype.currentText(), self._batch.value(), length, found.total
+                yield self.dtype.currentText(), self.batch.value(), length, found.total

@@ -34,13 +34,13 @@ class PositionPage(Page):
         self._session = session
         self._state: State | None = None
         self._rows: tuple[tuple[str, Strips], ...] = ()
-        self._slot = forms.spin(self.tr("Position"), 0, 0, 0)
-        self._slot.valueChanged.connect(self._show)
-        self._read = QPushButton(self.tr("Read values"))
-        self._read.setToolTip(
+        self.slot = forms.spin(self.tr("Position"), 0, 0, 0)
+        self.slot.valueChanged.connect(self._show)
+        self.read_button = QPushButton(self.tr("Read values"))
+        self.read_button.setToolTip(
             self.tr("Keys are recorded in every pass. Values are read from the cache on request.")
         )
-        self._read.clicked.connect(lambda: session.measure(ReadSlot, slot=self._slot.value()))
+        self.read_button.clicked.connect(lambda: session.measure(ReadSlot, slot=self.slot.value()))
         self._words = ElidedLabel()
         self.view = StripsView(theme, self._tip)
         self.view.setAccessibleName(self.tr("Keys and values of one position by layer and head"))
@@ -48,7 +48,7 @@ class PositionPage(Page):
         rows = QVBoxLayout(self)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setSpacing(1)
-        rows.addLayout(forms.row((self.tr("position"), self._slot), ("", self._read)))
+        rows.addLayout(forms.row((self.tr("position"), self.slot), ("", self.read_button)))
         rows.addWidget(self._words)
         rows.addWidget(self.view, 1)
 
@@ -66,14 +66,14 @@ class PositionPage(Page):
             self._state = None
             return ""
         before, self._state = self._state, new
-        self._slot.blockSignals(True)
-        self._slot.setRange(0, new.trace.read_slots(index) - 1)
+        self.slot.blockSignals(True)
+        self.slot.setRange(0, new.trace.read_slots(index) - 1)
         key = new.selection.key
         if key is not None and (before is None or before.selection.key != key):
-            self._slot.setValue(key)
-        self._slot.blockSignals(False)
+            self.slot.setValue(key)
+        self.slot.blockSignals(False)
         ready = new.card is not None and new.status.activity in ("idle", "checking")
-        self._read.setEnabled(ready and new.trace.request.uses_cache)
+        self.read_button.setEnabled(ready and new.trace.request.uses_cache)
         self._show()
         return None
 
@@ -82,7 +82,7 @@ class PositionPage(Page):
         if state is None or state.trace is None or state.step_index is None:
             return
         rows = [(self.tr("keys, layer by layer"),
-                 figures.keys_at(state.trace, state.step_index, self._slot.value()))]  # fmt: skip
+                 figures.keys_at(state.trace, state.step_index, self.slot.value()))]  # fmt: skip
         values = self._values(state)
         if values is not None:
             rows.append((self.tr("values"), values))
@@ -93,13 +93,13 @@ class PositionPage(Page):
     def _values(self, state: State) -> Strips | None:
         """The values that were read, if they are of this position."""
         found = state.result(PositionRead)
-        return figures.values_of(found) if found and found.slot == self._slot.value() else None
+        return figures.values_of(found) if found and found.slot == self.slot.value() else None
 
     def _summary(self) -> str:
         state = self._state
         assert state is not None
         assert state.trace is not None
-        slot = self._slot.value()
+        slot = self.slot.value()
         if len(self._rows) > 1:
             text = self.tr("Position {0} {1}")
         elif not state.trace.request.uses_cache:

@@ -93,7 +93,7 @@ class PaddingPanel(Panel):
 
     def _build_tools(self) -> Flow:
         """In several lines where the panel is narrow, so that all of it is in reach."""
-        self._sides = QButtonGroup(self)
+        self.sides = QButtonGroup(self)
         row = Flow()
         sides = []
         row.setSpacing(6)
@@ -102,40 +102,40 @@ class PaddingPanel(Panel):
             button.setText(words)
             button.setCheckable(True)
             button.setAccessibleName(self.tr("Pad on the {0}").format(words))
-            self._sides.addButton(button, index)
+            self.sides.addButton(button, index)
             sides.append(button)
         row.addWidget(_together(QLabel(self.tr("Pad")), *sides))
-        self._sides.button(1).setChecked(True)
-        self._sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
-        self._extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)
-        self._extra.setToolTip(self.tr("Extra padding positions beyond the longest prompt"))
-        self._steps = self._spin(row, self.tr("tokens"), 1, _MOST_STEPS)
-        self._steps.setToolTip(
+        self.sides.button(1).setChecked(True)
+        self.sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
+        self.extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)
+        self.extra.setToolTip(self.tr("Extra padding positions beyond the longest prompt"))
+        self.steps = self._spin(row, self.tr("tokens"), 1, _MOST_STEPS)
+        self.steps.setToolTip(
             self.tr("Number of passes. The first is the prefill; each chooses one token.")
         )
-        self._progress = QProgressBar()
-        self._progress.setTextVisible(False)
-        self._progress.setFixedWidth(60)
-        self._progress.setAccessibleName(self.tr("Progress of the batch"))
-        policy = self._progress.sizePolicy()
+        self.progress = QProgressBar()
+        self.progress.setTextVisible(False)
+        self.progress.setFixedWidth(60)
+        self.progress.setAccessibleName(self.tr("Progress of the batch"))
+        policy = self.progress.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
-        self._progress.setSizePolicy(policy)
-        self._run = QPushButton(self.tr("Run batch"))
-        self._run.setProperty("look", "primary")
-        self._run.clicked.connect(self._on_run)
+        self.progress.setSizePolicy(policy)
+        self.run_button = QPushButton(self.tr("Run batch"))
+        self.run_button.setProperty("look", "primary")
+        self.run_button.clicked.connect(self._on_run)
         # In a place of its own: a second click on "Run batch" must not end what the first began.
-        self._cancel = QPushButton(self.tr("Cancel"))
-        self._cancel.setToolTip(self.tr("Stop the batch. The results shown are kept."))
-        self._cancel.setEnabled(False)
-        self._cancel.clicked.connect(self.session.cancel)
-        row.addWidget(self._run)
+        self.cancel_button = QPushButton(self.tr("Cancel"))
+        self.cancel_button.setToolTip(self.tr("Stop the batch. The results shown are kept."))
+        self.cancel_button.setEnabled(False)
+        self.cancel_button.clicked.connect(self.session.cancel)
+        row.addWidget(self.run_button)
         return row
 
     def _build_made(self) -> Flow:
         """What the results are of, how far the next ones are, and one of their rows in full."""
-        self._made = ElidedLabel()
+        self.made = ElidedLabel()
         row = Flow(first_grows=True)
-        for part in (self._made, self._progress, self._cancel, self._look):
+        for part in (self.made, self.progress, self.cancel_button, self.look_button):
             row.addWidget(part)
         return row
 
@@ -150,9 +150,9 @@ class PaddingPanel(Panel):
 
     def _narrow(self) -> None:
         """Room for two digits, so that the panel fits a projector beside others."""
-        for spin in (self._extra, self._steps):
+        for spin in (self.extra, self.steps):
             spin.setFixedWidth(round(_SPIN * unit(self)))
-        self._made.setMinimumWidth(round(_MADE * unit(self)))
+        self.made.setMinimumWidth(round(_MADE * unit(self)))
 
     def _build_batch(self) -> GridPage:
         page = GridPage(
@@ -161,9 +161,9 @@ class PaddingPanel(Panel):
             self.tr("The padded batch, one block per prompt"),
         )
         page.picked.connect(self._select)
-        self._look = QPushButton()
-        self._look.clicked.connect(self._look_at_attention)
-        self._look.setToolTip(
+        self.look_button = QPushButton()
+        self.look_button.clicked.connect(self._look_at_attention)
+        self.look_button.setToolTip(
             self.tr(
                 "Make this prompt, with its padding, the main run. The Attention panel "
                 "then shows its maps, with padding hatched. Undo restores the earlier "
@@ -197,14 +197,14 @@ class PaddingPanel(Panel):
 
     def _show_progress(self, state: State) -> None:
         fraction = state.status.fraction if self._running else None
-        self._progress.setVisible(self._running)
-        self._progress.setRange(0, 0 if fraction is None else 1000)
-        self._progress.setValue(round(1000 * (fraction or 0.0)))
+        self.progress.setVisible(self._running)
+        self.progress.setRange(0, 0 if fraction is None else 1000)
+        self.progress.setValue(round(1000 * (fraction or 0.0)))
 
     def _show_buttons(self) -> None:
         some = bool(self.prompts.prompts()) and self._model is not None
-        self._run.setEnabled(some and not self._running)
-        self._cancel.setEnabled(self._running)
+        self.run_button.setEnabled(some and not self._running)
+        self.cancel_button.setEnabled(self._running)
         self._show_made()
         count = self.mistakes.count
         self.tabs.setTabText(
@@ -226,18 +226,18 @@ class PaddingPanel(Panel):
     def _show_made(self) -> None:
         """What the results on screen were made with, and whether that still is what is set."""
         if self._result is None:
-            self._made.setText("")
+            self.made.setText("")
             return
         text = self.tr("Results: {0}.")
         if self.stale and self._running:
             text = self.tr("Running. Earlier results: {0}.")
         elif self.stale:
             text = self.tr("Settings have changed. Press Run batch. Results: {0}.")
-        self._made.setText(text.format(figures.made_with(self._result)))
+        self.made.setText(text.format(figures.made_with(self._result)))
         look = "warning" if self.stale else "muted"
-        if self._made.property("look") != look:
-            self._made.setProperty("look", look)
-            self._made.style().polish(self._made)
+        if self.made.property("look") != look:
+            self.made.setProperty("look", look)
+            self.made.style().polish(self.made)
 
     def _show_result(self, result: BatchResult | None) -> None:
         self._result = result
@@ -246,7 +246,7 @@ class PaddingPanel(Panel):
         for tab in _OF_RESULTS:
             self.tabs.setTabEnabled(tab, result is not None)
         self.mistakes.show_result(result)
-        self._look.setVisible(result is not None)
+        self.look_button.setVisible(result is not None)
         if result is None:
             self._batch.grid.set_blocks(())
             self._loss.grid.set_blocks(())
@@ -294,15 +294,15 @@ class PaddingPanel(Panel):
 
     @property
     def side(self) -> Side:
-        return "right" if self._sides.checkedId() == 1 else "left"
+        return "right" if self.sides.checkedId() == 1 else "left"
 
     def request(self) -> BatchRequest:
         """What the controls ask for."""
         return BatchRequest(
             prompts=self.prompts.prompts(),
             padding=self.side,
-            extra=self._extra.value(),
-            steps=self._steps.value(),
+            extra=self.extra.value(),
+            steps=self.steps.value(),
             wrong=self.mistakes.wrong,
             loss=True,
             chat=self.prompts.chat,
@@ -311,11 +311,11 @@ class PaddingPanel(Panel):
     def _adopt(self, request: BatchRequest) -> None:
         """A batch that was not asked for here is from a file: the controls show its wishes."""
         self._asked = request
-        widgets = (self._sides, self._extra, self._steps, self.prompts, self.mistakes)
+        widgets = (self.sides, self.extra, self.steps, self.prompts, self.mistakes)
         blocked = [widget.blockSignals(True) for widget in widgets]
-        self._sides.button(int(request.padding == "right")).setChecked(True)
-        self._extra.setValue(request.extra)
-        self._steps.setValue(request.steps)
+        self.sides.button(int(request.padding == "right")).setChecked(True)
+        self.extra.setValue(request.extra)
+        self.steps.setValue(request.steps)
         self.prompts.show_prompts(request.prompts, request.chat)
         self.mistakes.show_wrong(request.wrong)
         for widget, before in zip(widgets, blocked, strict=True):
@@ -357,7 +357,7 @@ class PaddingPanel(Panel):
         self._selected = row
         self._batch.grid.set_selected(row)
         self._loss.grid.set_selected(row)
-        self._look.setText(self.tr("Attention of prompt {0}").format(row + 1))
+        self.look_button.setText(self.tr("Attention of prompt {0}").format(row + 1))
 
     def _look_at_attention(self) -> None:
         if self._result is None:

@@ -79,34 +79,34 @@ class ChainView(QWidget):
         return table
 
     def _build_settings(self) -> QHBoxLayout:
-        self._min_p = self._spin(
+        self.min_p = self._spin(
             self.tr("Min-p"), 1.0,
             self.tr("Keep tokens with at least this fraction of the top probability. 0: off."),
         )  # fmt: skip
-        self._min_p.valueChanged.connect(lambda value: self._request(min_p=value))
-        self._penalty = self._spin(
+        self.min_p.valueChanged.connect(lambda value: self._request(min_p=value))
+        self.penalty = self._spin(
             self.tr("Repetition penalty"), 10.0,
             self.tr("Above 1: tokens already in the text become less likely. 1: off."),
         )  # fmt: skip
-        self._penalty.setMinimum(0.05)
-        self._penalty.valueChanged.connect(lambda value: self._request(repetition_penalty=value))
-        self._up = self._button("▲", self.tr("Move the selected stage up"))
-        self._up.clicked.connect(lambda: self._move(-1))
-        self._down = self._button("▼", self.tr("Move the selected stage down"))
-        self._down.clicked.connect(lambda: self._move(1))
-        self._usual = self._button(
+        self.penalty.setMinimum(0.05)
+        self.penalty.valueChanged.connect(lambda value: self._request(repetition_penalty=value))
+        self.up_button = self._button("▲", self.tr("Move the selected stage up"))
+        self.up_button.clicked.connect(lambda: self._move(-1))
+        self.down_button = self._button("▼", self.tr("Move the selected stage down"))
+        self.down_button.clicked.connect(lambda: self._move(1))
+        self.usual_button = self._button(
             self.tr("Default order"), self.tr("The order used by transformers")
         )
-        self._usual.clicked.connect(lambda: self._request(order=ORDER))
+        self.usual_button.clicked.connect(lambda: self._request(order=ORDER))
         row = QHBoxLayout()
         row.setSpacing(4)
-        for text, spin in ((self.tr("Min-p"), self._min_p), (self.tr("Penalty"), self._penalty)):
+        for text, spin in ((self.tr("Min-p"), self.min_p), (self.tr("Penalty"), self.penalty)):
             label = QLabel(text)
             label.setBuddy(spin)
             row.addWidget(label)
             row.addWidget(spin)
         row.addStretch(1)
-        for button in (self._up, self._down, self._usual):
+        for button in (self.up_button, self.down_button, self.usual_button):
             row.addWidget(button)
         return row
 
@@ -142,7 +142,7 @@ class ChainView(QWidget):
         self._chain, self._sampling = chain, controls
         self._fill(chain)
         for spin, value in (
-            (self._min_p, chain.sampling.min_p), (self._penalty, chain.sampling.repetition_penalty)
+            (self.min_p, chain.sampling.min_p), (self.penalty, chain.sampling.repetition_penalty)
         ):  # fmt: skip
             blocked = spin.blockSignals(True)
             spin.setValue(value)
@@ -260,9 +260,9 @@ class ChainView(QWidget):
         movable = chain is not None and row >= 0 and not chain.sampling.takes_best
         name = chain.stages[row].name if chain is not None and row >= 0 else ""
         order = chain.sampling.order if chain is not None else ORDER
-        self._up.setEnabled(movable and name in order[1:])
-        self._down.setEnabled(movable and name in order[:-1])
-        self._usual.setVisible(not figures.is_default(order))
+        self.up_button.setEnabled(movable and name in order[1:])
+        self.down_button.setEnabled(movable and name in order[:-1])
+        self.usual_button.setVisible(not figures.is_default(order))
 
     def _move(self, by: int) -> None:
         if self._chain is None:

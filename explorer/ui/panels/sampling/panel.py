@@ -58,13 +58,13 @@ class SamplingPanel(Panel):
         self.chain_view.requested.connect(session.set_sampling)
         self.token_view = TokenView()
         self.token_view.forced.connect(session.force)
-        self._tabs = TabWidget()
-        self._tabs.addTab(self.chain_view, self.tr("Stages"))
-        self._tabs.addTab(self.token_view, self.tr("All tokens"))
-        self._tabs.currentChanged.connect(lambda _: self._redraw())
+        self.tabs = TabWidget()
+        self.tabs.addTab(self.chain_view, self.tr("Stages"))
+        self.tabs.addTab(self.token_view, self.tr("All tokens"))
+        self.tabs.currentChanged.connect(lambda _: self._redraw())
         self.content.setSpacing(3)
         self.content.addLayout(top)
-        self.content.addWidget(self._tabs, 1)
+        self.content.addWidget(self.tabs, 1)
 
     def show_state(self, old: State | None, new: State) -> None:
         same = (
@@ -116,7 +116,7 @@ class SamplingPanel(Panel):
             self._forget("")
             return
         trace, index, settings = state.trace, state.step_index, self._settings(state)
-        both = self._tabs.currentWidget() is self.chain_view
+        both = self.tabs.currentWidget() is self.chain_view
 
         def work() -> tuple[State, Chain, Orders | None]:
             found = figures.chain(trace, index, settings)
@@ -153,7 +153,7 @@ class SamplingPanel(Panel):
 
     def _draw(self, state: State, chain: Chain) -> None:
         """Only the tab that is seen."""
-        if self._tabs.currentWidget() is self.token_view:
+        if self.tabs.currentWidget() is self.token_view:
             self.token_view.show_chain(chain, state.names, self._known(state))
             return
         known = self._known(state)

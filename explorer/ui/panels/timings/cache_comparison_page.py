@@ -37,24 +37,24 @@ class CacheComparisonPage(ChartPairPage):
         self._asked = False
         self._tokens = forms.spin(self.tr("New tokens"), 1, _MOST_TOKENS, 20)
         self._tokens.setFixedWidth(round(62 * unit(self)))
-        self._run = QPushButton(self.tr("Compare"))
-        self._run.setToolTip(
+        self.run_button = QPushButton(self.tr("Compare"))
+        self.run_button.setToolTip(
             self.tr("Generate from the prompt with and without the cache, alternating pass by pass")
         )
-        self._run.clicked.connect(self.run)
-        self._progress = QProgressBar()
-        self._progress.setTextVisible(False)
-        self._progress.setRange(0, 1000)
-        self._progress.setMaximumWidth(round(60 * unit(self)))
-        self._progress.setMinimumWidth(24)
-        self._progress.setAccessibleName(self.tr("Progress"))
-        self._cancel = QPushButton(self.tr("Cancel"))
-        self._cancel.clicked.connect(session.cancel)
-        for part in (self._progress, self._cancel):
+        self.run_button.clicked.connect(self.run)
+        self.progress = QProgressBar()
+        self.progress.setTextVisible(False)
+        self.progress.setRange(0, 1000)
+        self.progress.setMaximumWidth(round(60 * unit(self)))
+        self.progress.setMinimumWidth(24)
+        self.progress.setAccessibleName(self.tr("Progress"))
+        self.cancel_button = QPushButton(self.tr("Cancel"))
+        self.cancel_button.clicked.connect(session.cancel)
+        for part in (self.progress, self.cancel_button):
             forms.keep_place(part)
         controls = forms.row(
-            ("", self._tokens), (self.tr("tokens"), None), ("", self._run),
-            ("", self._progress), ("", self._cancel),
+            ("", self._tokens), (self.tr("tokens"), None), ("", self.run_button),
+            ("", self.progress), ("", self.cancel_button),
         )  # fmt: skip
         self.charts = ChartPair(
             Chart(theme, self._tip),
@@ -73,7 +73,7 @@ class CacheComparisonPage(ChartPairPage):
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self._tokens.setFixedWidth(round(62 * unit(self)))
-        self._progress.setMaximumWidth(round(60 * unit(self)))
+        self.progress.setMaximumWidth(round(60 * unit(self)))
 
     def run(self) -> None:
         """Ask for it, with the number of tokens that is set."""
@@ -102,8 +102,10 @@ class CacheComparisonPage(ChartPairPage):
         self._asked = self._asked and new.status.activity == "running"
         self._show_progress(self._asked)
         if new.status.fraction is not None:
-            self._progress.setValue(round(new.status.fraction * 1000))
-        self._run.setEnabled(new.card is not None and new.status.activity in ("idle", "checking"))
+            self.progress.setValue(round(new.status.fraction * 1000))
+        self.run_button.setEnabled(
+            new.card is not None and new.status.activity in ("idle", "checking")
+        )
         found = new.measured_of(CacheComparison)
         fits = found is not None and (new.trace is None or found.fits_prompt(new.trace))
         runs = found.result if found is not None and fits else None
@@ -113,7 +115,7 @@ class CacheComparisonPage(ChartPairPage):
         return None
 
     def _show_progress(self, running: bool) -> None:
-        for part in (self._progress, self._cancel):
+        for part in (self.progress, self.cancel_button):
             part.setVisible(running)
 
     def _show_runs(self) -> None:

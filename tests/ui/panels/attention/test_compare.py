@@ -131,13 +131,13 @@ def test_zoom_and_cursor_are_shared(board: Board, compared: State) -> None:
     assert first.view is second.view is third.view
     assert first._still is None, "the others are drawn anew"
     second.go_to(1, 4)
-    assert first._cursor == third._cursor == (1, 4)
-    line = board.panel._readout.text()
+    assert first.current == third.current == (1, 4)
+    line = board.panel.readout.text()
     assert "with the mask masked" in line
     assert ", without " in line
     assert "change +" in line
     second._set_cursor(None)
-    assert first._cursor is None
+    assert first.current is None
 
 
 def test_the_atlas_shows_either_side_or_the_difference(board: Board, compared: State) -> None:
@@ -147,14 +147,14 @@ def test_the_atlas_shows_either_side_or_the_difference(board: Board, compared: S
     for which in ("difference", "masked", "unmasked"):
         heads.side.setCurrentIndex(heads.side.findData(which))
         board.settle()
-        assert heads.atlas._atlas is not None
-        assert heads.atlas._atlas.signed == (which == "difference")
-        shown[which] = heads.atlas._atlas.levels
+        assert heads.atlas.shown is not None
+        assert heads.atlas.shown.signed == (which == "difference")
+        shown[which] = heads.atlas.shown.levels
     assert shown["masked"][0, 0, 0, 3] == 1
     assert shown["unmasked"][0, 0, 0, 3] > 1
     board.show(comparing=False)
     board.settle()
-    np.testing.assert_array_equal(heads.atlas._atlas.levels, shown["masked"])
+    np.testing.assert_array_equal(heads.atlas.shown.levels, shown["masked"])
 
 
 def test_while_the_other_run_is_missing_the_panel_says_so(board: Board, compared: State) -> None:
@@ -309,9 +309,9 @@ def test_a_run_without_the_mask_has_the_masked_one_beside_it(board: Board) -> No
 
 def test_the_line_on_top_says_what_the_colours_mean(board: Board, compared: State) -> None:
     _show(board, compared)
-    assert "Orange: more" in board.panel._explanation.text()
+    assert "Orange: more" in board.panel.explanation
     board.show(comparing=False)
-    assert "brighter = more" in board.panel._explanation.text()
+    assert "brighter = more" in board.panel.explanation
 
 
 def test_a_finished_atlas_is_kept_and_a_check_of_the_trace_works_nothing_out_again(
@@ -319,7 +319,7 @@ def test_a_finished_atlas_is_kept_and_a_check_of_the_trace_works_nothing_out_aga
 ) -> None:
     _show(board, compared)
     heads = board.panel.heads
-    levels = heads.atlas._atlas.levels
+    levels = heads.atlas.shown.levels
     drawn = _drawn(board)
 
     def never(*_: object) -> None:
@@ -331,7 +331,7 @@ def test_a_finished_atlas_is_kept_and_a_check_of_the_trace_works_nothing_out_aga
     monkeypatch.setattr(difference, "build_atlas", never)
     heads.side.setCurrentIndex(heads.side.findData("difference"))
     board.settle()
-    assert heads.atlas._atlas.levels is levels
+    assert heads.atlas.shown.levels is levels
     assert compared.trace is not None
     board.show(trace=replace(compared.trace, self_check=SelfCheck(passed=True)))
     board.settle()

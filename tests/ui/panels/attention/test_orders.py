@@ -45,9 +45,9 @@ def test_heads_are_found_by_what_they_do(board: Board) -> None:
     panel = board.panel
     panel.heads.order.setCurrentIndex(panel.heads.order.findData("previous"))
     board.settle()
-    assert panel.heads.atlas._head_of(0, 0) == (1, 2)
+    assert panel.heads.atlas.head_of(0, 0) == (1, 2)
     assert panel._head_words(1, 2) == "Layer 1, head 2: 100 % to the previous token on average"
-    point = panel.heads.atlas._rect(0, 0).center().toPoint()
+    point = panel.heads.atlas.cell_rect(0, 0).center().toPoint()
     QTest.mouseClick(panel.heads.atlas.viewport(), Qt.MouseButton.LeftButton, pos=point)
     assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
     board.show(trace=run.decode(trace))
@@ -55,7 +55,7 @@ def test_heads_are_found_by_what_they_do(board: Board) -> None:
     assert panel._scores is not None
     assert panel._scores.slots == 8, "the order follows the steps"
     panel.heads.order.setCurrentIndex(0)
-    assert panel.heads.atlas._head_of(0, 0) == (0, 0)
+    assert panel.heads.atlas.head_of(0, 0) == (0, 0)
     assert panel._head_words(1, 2).startswith("Layer 1, head 2: '\u2068␣t0\u2069' (7) attends")
 
 
@@ -76,7 +76,7 @@ def test_the_atlas_says_how_far_an_order_is(board: Board, monkeypatch: pytest.Mo
     atlas = board.panel.heads.atlas
 
     def listen(_: float) -> None:
-        said.append(atlas._doing)
+        said.append(atlas.doing)
         heard.set()
 
     board.panel.source.ordering.connect(listen)
@@ -84,7 +84,7 @@ def test_the_atlas_says_how_far_an_order_is(board: Board, monkeypatch: pytest.Mo
     board.settle()
     assert said
     assert all(re.fullmatch(r"sorting: \d+ %", words) for words in said)
-    assert atlas._doing == ""
+    assert atlas.doing == ""
 
 
 @pytest.mark.parametrize("kind", ["first", "previous", "induction", "entropy"])

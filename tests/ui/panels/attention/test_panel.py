@@ -39,7 +39,7 @@ def _levels(trace: Trace, step: int, layer: int, head: int) -> np.ndarray:
 
 
 def _shown(board: Board) -> np.ndarray:
-    return board.panel.pages.maps.maps[0]._levels
+    return board.panel.pages.maps.maps[0].levels
 
 
 def test_without_a_run_it_says_what_to_do(board: Board) -> None:
@@ -55,8 +55,8 @@ def test_it_shows_the_selected_head_of_the_latest_step(board: Board) -> None:
     board.settle()
     assert not board.panel.empty
     np.testing.assert_array_equal(_shown(board), _levels(trace, 2, 2, 1))
-    assert board.panel.heads.atlas._atlas is not None
-    assert board.panel.heads.atlas._atlas.slots == 8
+    assert board.panel.heads.atlas.shown is not None
+    assert board.panel.heads.atlas.shown.slots == 8
     assert board.panel.tools.name.text() == "Layer 2 · head 1"
 
 
@@ -81,14 +81,14 @@ def test_the_row_of_the_readout_is_marked_until_another_is_picked(board: Board) 
     trace = run.prefill(6)
     board.show(trace=trace)
     board.settle()
-    assert board.panel.pages.maps.maps[0]._query == 5
+    assert board.panel.pages.maps.maps[0].query == 5
     board.panel.pages.maps.maps[0].picked.emit(2, 1)
     assert board.state.selection.query == 2
-    assert board.panel.pages.maps.maps[0]._query == 2
+    assert board.panel.pages.maps.maps[0].query == 2
     board.panel.pages.maps.maps[0].picked.emit(5, 1)
     assert board.state.selection.query is None, "the readout's row goes on following the steps"
     board.show(trace=run.decode(trace))
-    assert board.panel.pages.maps.maps[0]._query == 6
+    assert board.panel.pages.maps.maps[0].query == 6
 
 
 def test_the_line_below_reads_the_row_and_the_cell_under_the_mouse(board: Board) -> None:
@@ -98,15 +98,15 @@ def test_the_line_below_reads_the_row_and_the_cell_under_the_mouse(board: Board)
     board.settle()
     row = figures.row(trace, 0, 0, 0, 5)
     key, weight = row.top_keys(1)[0]
-    line = board.panel._readout.text()
+    line = board.panel.readout.text()
     assert f"{percent(weight)} to " in line
     assert f"({key})" in line or "itself" in line
     board.panel.pages.maps.maps[0].go_to(3, 2)
-    cell = board.panel._readout.text()
+    cell = board.panel.readout.text()
     assert exact_percent(float(trace.weights(0, 0, 0)[3, 2])) in cell
     assert board.state.selection.key == 2
     board.panel.pages.maps.maps[0].go_to(2, 5)
-    assert "masked" in board.panel._readout.text()
+    assert "masked" in board.panel.readout.text()
 
 
 def test_a_new_step_does_not_take_the_readout_from_under_the_mouse(board: Board) -> None:
@@ -115,10 +115,10 @@ def test_a_new_step_does_not_take_the_readout_from_under_the_mouse(board: Board)
     board.show(trace=trace)
     board.settle()
     board.panel.pages.maps.maps[0].go_to(3, 2)
-    line = board.panel._readout.text()
+    line = board.panel.readout.text()
     board.show(trace=run.decode(trace))
     board.settle()
-    assert board.panel._readout.text() == line
+    assert board.panel.readout.text() == line
 
 
 def test_a_click_in_the_atlas_changes_head_and_map(board: Board) -> None:
@@ -126,7 +126,7 @@ def test_a_click_in_the_atlas_changes_head_and_map(board: Board) -> None:
     board.show(trace=trace)
     board.settle()
     view = board.panel.heads.atlas
-    point = view._rect(2, 3).center().toPoint()
+    point = view.cell_rect(2, 3).center().toPoint()
     QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=point)
     assert (board.state.selection.layer, board.state.selection.head) == (2, 3)
     board.settle()
@@ -139,12 +139,12 @@ def test_hovering_a_head_reads_its_row(board: Board) -> None:
     board.settle()
     board.panel.heads.atlas.hovered.emit((1, 2))
     key, weight = figures.row(trace, 0, 1, 2, 5).top_keys(1)[0]
-    line = board.panel._readout.text()
+    line = board.panel.readout.text()
     assert line.startswith("Layer 1, head 2: ")
     assert f"(5) attends {percent(weight)} to " in line
     assert f"({key})" in line
     board.panel.heads.atlas.hovered.emit(None)
-    assert not board.panel._readout.text().startswith("Layer 1, head 2")
+    assert not board.panel.readout.text().startswith("Layer 1, head 2")
 
 
 def test_a_layer_without_attention_says_why_and_the_next_shows_again(board: Board) -> None:
@@ -188,7 +188,7 @@ def test_the_scale_of_the_colours_is_one_list_that_says_what_it_is(
     assert shown._colour_key.name == tools.scale.currentText()
     assert board.panel.views()["Attention map"].about.endswith(tools.scale.currentText())
     shown.go_to(20, 3)
-    said = board.panel._readout.text()
+    said = board.panel.readout.text()
     reading = {
         "fixed": "",
         "max": f"colours: up to {exact_percent(whole.top)}",
@@ -257,8 +257,8 @@ def test_steps_that_come_faster_than_the_atlas_do_not_starve_it(
     release.set()
     board.settle()
     assert begun == [0, 5]
-    assert board.panel.heads.atlas._atlas is not None
-    assert board.panel.heads.atlas._atlas.slots == 13
+    assert board.panel.heads.atlas.shown is not None
+    assert board.panel.heads.atlas.shown.slots == 13
     assert _shown(board).shape == (13, 13)
 
 
@@ -268,8 +268,8 @@ def test_another_run_replaces_what_is_being_worked_out(board: Board) -> None:
     board.show(trace=second)
     board.settle()
     np.testing.assert_array_equal(_shown(board), _levels(second, 0, 0, 0))
-    assert board.panel.heads.atlas._atlas is not None
-    assert board.panel.heads.atlas._atlas.slots == 7
+    assert board.panel.heads.atlas.shown is not None
+    assert board.panel.heads.atlas.shown.slots == 7
 
 
 def test_dropping_the_run_empties_the_panel(board: Board) -> None:
@@ -364,7 +364,7 @@ def test_the_cursor_reads_its_cell_and_what_its_row_reads_most(board: Board) -> 
     for key in (Qt.Key.Key_Up, Qt.Key.Key_Up, Qt.Key.Key_Home):
         QTest.keyClick(shown, key)
         read.append(face.text(QAccessible.Text.Description))
-        assert board.panel._readout.text() == read[-1]
+        assert board.panel.readout.text() == read[-1]
     most = figures.row(trace, 0, 0, 0, 7).top_keys(1)[0]
     assert len(set(read)) == 3
     assert "(7) → " in read[1]

@@ -44,13 +44,13 @@ def test_arcs_isolate_the_token_under_the_cursor(board: Board) -> None:
     whole = row.grab().toImage()
     row.setFocus()
     row.go_to(4, 4)
-    assert board.panel._readout.text().split(" attends ")[0].endswith("(4)")
+    assert board.panel.readout.text().split(" attends ")[0].endswith("(4)")
     assert board.state.selection.key == 4
     assert row.grab().toImage() != whole
     QTest.keyClick(row, Qt.Key.Key_Right)
-    assert row._cursor == (5, 5)
+    assert row.current == (5, 5)
     QTest.keyClick(row, Qt.Key.Key_Up)
-    assert row._cursor == (4, 4)
+    assert row.current == (4, 4)
 
 
 def test_a_row_as_bars_reads_what_the_row_reads(board: Board) -> None:
@@ -59,14 +59,14 @@ def test_a_row_as_bars_reads_what_the_row_reads(board: Board) -> None:
     _view(board, "row")
     bars = board.panel.pages.row.bars_shown
     read = figures.row(trace, 0, 0, 0, 9)
-    assert [row.key for row in bars._rows[:3]] == [key for key, _ in read.top_keys(3)]
+    assert [row.key for row in bars.rows[:3]] == [key for key, _ in read.top_keys(3)]
     board.select(query=3)
-    assert {row.key for row in board.panel.pages.row.bars_shown._rows if row.first > 0} <= {
+    assert {row.key for row in board.panel.pages.row.bars_shown.rows if row.first > 0} <= {
         -1, 0, 1, 2, 3
     }  # fmt: skip
     bars.hovered.emit(2)
-    assert "(3)" in board.panel._readout.text()
-    assert "(2)" in board.panel._readout.text()
+    assert "(3)" in board.panel.readout.text()
+    assert "(2)" in board.panel.readout.text()
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_what_is_not_the_models_own_says_so(
     board.select(layer=1, head=2)
     _figure(board, name)
     assert board.panel.tools.name.text() == title
-    assert board.panel._caveat.isVisible()
-    assert caveat in board.panel._caveat.text()
+    assert board.panel.caveat.isVisible()
+    assert caveat in board.panel.caveat.text()
     drawn = board.panel._drawn
     assert drawn is not None
     assert drawn.maps[0] is not None
     if name != "head" and not name.startswith("max"):
         np.testing.assert_allclose(drawn.maps[0].map.weights[-1].sum(), 1, atol=1e-5)
     _figure(board, "head")
-    assert not board.panel._caveat.isVisible()
+    assert not board.panel.caveat.isVisible()
 
 
 def test_two_heads_of_a_prompt_are_saved_under_two_names(board: Board) -> None:
@@ -131,7 +131,7 @@ def test_go_to_a_token_by_number_or_text(board: Board) -> None:
     QTest.keyClicks(box.query, "2")
     QTest.keyClick(box.query, Qt.Key.Key_Return)
     assert board.state.selection.query == 2
-    assert board.panel.pages.maps.maps[0]._cursor == (2, 2)
+    assert board.panel.pages.maps.maps[0].current == (2, 2)
     assert not box.isVisible()
     assert board.panel.pages.maps.maps[0].hasFocus(), "the arrows go on from there"
     box.wanted.emit("the", "")
@@ -155,7 +155,7 @@ def test_a_query_and_a_key_tell_the_heads_with_most_weight(board: Board) -> None
     QTest.keyClicks(box.key, "saw")
     QTest.keyClick(box.key, Qt.Key.Key_Return)
     board.settle()
-    assert (board.state.selection.query, board.panel.pages.maps.maps[0]._cursor) == (None, (4, 2))
+    assert (board.state.selection.query, board.panel.pages.maps.maps[0].current) == (None, (4, 2))
     weights = {
         (layer, head): float(full_map(trace, 0, layer, head).weights[4, 2])
         for layer in range(3)

@@ -26,7 +26,7 @@ def test_a_batch_from_a_file_shows_without_a_model_and_sets_the_controls(
     assert panel.request() == asked
     assert panel._batch.grid._blocks
     assert "From a saved session, run on tiny." in words(panel)
-    assert not panel._run.isEnabled()
+    assert not panel.run_button.isEnabled()
     assert not panel._again.isActive()
     assert stage.engines == []
 
@@ -67,7 +67,7 @@ def test_the_selected_prompt_shows_its_bars_and_the_others_one_line(stage: Windo
         + QPoint(20, round(place.top) + 4 - grid._offset().y()),
     )  # fmt: skip
     assert [place.bottom - place.top for place in grid._places] == heights[::-1]
-    assert "prompt 2" in panel._look.text()
+    assert "prompt 2" in panel.look_button.text()
 
 
 def test_it_is_no_wider_than_half_a_projector(stage: WindowStage) -> None:

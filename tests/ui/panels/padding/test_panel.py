@@ -76,12 +76,12 @@ def test_without_a_model_it_says_what_to_do(stage: WindowStage) -> None:
 def test_run_asks_for_what_the_controls_say(stage: WindowStage) -> None:
     panel = loaded(stage)
     panel.prompts.edit.setPlainText("one\n\ntwo  words\n")
-    panel._extra.setValue(3)
-    panel._steps.setValue(5)
-    panel._sides.button(0).click()
+    panel.extra.setValue(3)
+    panel.steps.setValue(5)
+    panel.sides.button(0).click()
     panel.mistakes.fed["mask"].box.click()
     assert stage.engine.count(m.RunBatch) == 0
-    QTest.mouseClick(panel._run, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(panel.run_button, Qt.MouseButton.LeftButton)
     assert stage.engine.last(m.RunBatch).batch == BatchRequest(
         prompts=("one", "two  words"), padding="left", extra=3, steps=5, wrong=("mask",), loss=True
     )
@@ -95,28 +95,28 @@ def test_a_no_break_space_in_a_prompt_stays_one(stage: WindowStage) -> None:
 
 def test_a_run_shows_progress_can_be_cancelled_and_leaves_the_prompts(stage: WindowStage) -> None:
     panel = loaded(stage)
-    assert not panel._cancel.isEnabled()
-    QTest.mouseClick(panel._run, Qt.MouseButton.LeftButton)
+    assert not panel.cancel_button.isEnabled()
+    QTest.mouseClick(panel.run_button, Qt.MouseButton.LeftButton)
     run = stage.engine.last(m.RunBatch).run
-    QTest.mouseClick(panel._run, Qt.MouseButton.LeftButton)  # a hasty second click
+    QTest.mouseClick(panel.run_button, Qt.MouseButton.LeftButton)  # a hasty second click
     assert stage.engine.count(m.RunBatch) == 1
     assert m.Cancel(run=run) not in stage.engine.asked
-    assert panel._progress.isVisible()
+    assert panel.progress.isVisible()
     stage.say(m.Progress(run=run, text="Decoding", fraction=0.5))
     # While something runs, this panel is drawn in a later turn of the loop.
-    wait_until(lambda: panel._progress.value() == 500)
+    wait_until(lambda: panel.progress.value() == 500)
     assert "each prompt alone" in words(panel)
-    assert not panel._run.geometry().intersects(panel._cancel.geometry())
-    QTest.mouseClick(panel._cancel, Qt.MouseButton.LeftButton)
+    assert not panel.run_button.geometry().intersects(panel.cancel_button.geometry())
+    QTest.mouseClick(panel.cancel_button, Qt.MouseButton.LeftButton)
     assert m.Cancel(run=run) in stage.engine.asked
-    assert panel._run.isEnabled()
+    assert panel.run_button.isEnabled()
     assert panel.tabs.currentIndex() == 0
     assert not panel.tabs.isTabEnabled(1)
 
 
 def test_a_batch_that_fails_goes_back_to_the_prompts_and_says_why(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     run = stage.engine.last(m.RunBatch).run
     stage.say(m.Failed(run=run, sentence="Prompt 2 has no tokens."))
     assert panel.tabs.currentIndex() == 0
@@ -125,7 +125,7 @@ def test_a_batch_that_fails_goes_back_to_the_prompts_and_says_why(stage: WindowS
 
 def test_the_result_names_the_cause_the_answers_and_the_padding_token(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     answer(stage, pad_note="The end token serves.")
     assert panel.tabs.currentIndex() == 1
     text = words(panel)
@@ -139,27 +139,27 @@ def test_the_result_names_the_cause_the_answers_and_the_padding_token(stage: Win
 
 def test_rows_that_went_on_by_themselves_are_named(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     answer(stage, decoded_apart="Each row went on by itself.")
     assert "Each row went on by itself." in words(panel)
 
 
 def test_what_is_changed_after_a_run_is_run_again_once(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel._sides.button(0).click()
+    panel.sides.button(0).click()
     assert not panel._again.isActive()  # nothing is on screen yet
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
-    panel._sides.button(1).click()
-    panel._extra.setValue(2)
+    panel.sides.button(1).click()
+    panel.extra.setValue(2)
     panel.mistakes.fed["readout"].box.click()
     assert stage.engine.count(m.RunBatch) == 1
     rest(panel)
     assert stage.engine.count(m.RunBatch) == 2
     asked = answer(stage)
     assert (asked.padding, asked.extra, asked.wrong) == ("right", 2, ("readout",))
-    panel._extra.setValue(3)
-    panel._extra.setValue(2)
+    panel.extra.setValue(3)
+    panel.extra.setValue(2)
     rest(panel)
     assert stage.engine.count(m.RunBatch) == 2  # as before: there is nothing to run
 
@@ -171,7 +171,7 @@ def test_each_switch_says_what_it_breaks_and_what_was_measured(stage: WindowStag
     text = words(panel)
     assert "attends to the padding" in text
     assert "Measured" not in text
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
     panel.tabs.setCurrentIndex(2)
     stage.paint()
@@ -184,7 +184,7 @@ def test_each_switch_says_what_it_breaks_and_what_was_measured(stage: WindowStag
 
 def test_loss_mistakes_count_otherwise_without_another_run(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
     panel.tabs.setCurrentIndex(3)
     stage.paint()
@@ -203,28 +203,28 @@ def test_results_name_what_they_were_made_with_and_are_marked_once_that_is_not_w
 ) -> None:
     panel = loaded(stage)
     panel.prompts.edit.setPlainText("one\ntwo")
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
     made = "right padding, extra 0, 1 token, 2 prompts, tiny"
-    assert panel._made.text() == f"Results: {made}."
-    panel._sides.button(0).click()
-    assert panel._made.text() == f"Settings have changed. Press Run batch. Results: {made}."
+    assert panel.made.text() == f"Results: {made}."
+    panel.sides.button(0).click()
+    assert panel.made.text() == f"Settings have changed. Press Run batch. Results: {made}."
     panel._run_again()
-    assert panel._made.text() == f"Running. Earlier results: {made}."
-    panel._cancel.click()
+    assert panel.made.text() == f"Running. Earlier results: {made}."
+    panel.cancel_button.click()
     assert panel.stale
-    assert panel._made.text().startswith("Settings have changed")
-    panel._sides.button(1).click()
+    assert panel.made.text().startswith("Settings have changed")
+    panel.sides.button(1).click()
     assert not panel.stale
 
 
 def test_attention_of_a_row_is_one_act_that_is_said_and_can_be_undone(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
     stage.ran(2)
     before = stage.state
-    panel._look.click()
+    panel.look_button.click()
     stage.prompted()
     stage.steps(1)
     stage.finish()
@@ -242,17 +242,17 @@ def test_attention_of_a_row_is_one_act_that_is_said_and_can_be_undone(stage: Win
     assert stage.state.request.prompt == " w0 w1"
     assert stage.state.trace is not None
     assert len(stage.state.trace.steps) == 1
-    panel._look.click()  # it is on screen already
+    panel.look_button.click()  # it is on screen already
     assert stage.engine.count(m.Advance) == 2
 
 
 def test_attention_of_a_row_that_is_cancelled_leaves_prompt_and_run(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
     stage.ran(2)
     before = stage.state
-    panel._look.click()
+    panel.look_button.click()
     stage.prompted()
     stage.session.cancel()
     assert (stage.state.trace, stage.state.request) == (before.trace, before.request)
@@ -262,14 +262,14 @@ def test_attention_of_a_row_runs_it_as_the_single_prompt_with_its_padding(
     stage: WindowStage,
 ) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
-    panel._look.click()
+    panel.look_button.click()
     asked = stage.engine.last(m.Advance).request
     assert (asked.prompt, asked.padding, asked.pad) == (" w0 w1", "right", 2)
     panel._select(1)
-    assert "prompt 2" in panel._look.text()
-    panel._look.click()
+    assert "prompt 2" in panel.look_button.text()
+    panel.look_button.click()
     asked = stage.engine.last(m.Advance).request
     assert (asked.padding, asked.pad) == (None, 0)
 
@@ -292,14 +292,14 @@ def test_prompts_from_a_file_and_files_that_are_none(stage: WindowStage, tmp_pat
 def test_without_prompts_there_is_nothing_to_run(stage: WindowStage) -> None:
     panel = loaded(stage)
     panel.prompts.edit.setPlainText("")
-    assert not panel._run.isEnabled()
+    assert not panel.run_button.isEnabled()
     panel.prompts.edit.setPlainText("\n".join("p" * 17))
     assert "(at most 16)" in words(panel)
 
 
 def test_another_model_takes_the_old_result_away(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
     stage.session.open_model("other")
     stage.paint()
@@ -312,7 +312,7 @@ def test_another_model_takes_the_old_result_away(stage: WindowStage) -> None:
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_theme_paints(stage: WindowStage, theme: str) -> None:
     panel = loaded(stage)
-    panel._run.click()
+    panel.run_button.click()
     answer(stage)
     stage.window.look.set_theme(theme)
     for tab in range(4):
@@ -339,21 +339,22 @@ def grid(qapp: QApplication) -> Iterator[TokenGrid]:
 def test_columns_stand_below_each_other_in_all_blocks(grid: TokenGrid) -> None:
     for slot in range(4):
         spans = {
-            (grid._rect((block, line, slot)).left(), grid._rect((block, line, slot)).right())
+            (rect.left(), rect.right())
             for block in (0, 1)
             for line in range(4)
+            for rect in [grid.cell_rect((block, line, slot))]
         }
         assert len(spans) == 1
 
 
 def test_the_mouse_reads_cells_charts_and_names(grid: TokenGrid) -> None:
-    place = grid._rect((0, 1, 3)).center().toPoint()
-    assert grid._tip_at(place) == "position 3: masked"
-    chart = next(rect for index, rect in grid._charts(0) if index == 2)
-    assert "↵  50.0 %" in grid._tip_at(chart.center().toPoint())
-    name = grid._rect((0, 2, 0)).center().toPoint()
+    place = grid.cell_rect((0, 1, 3)).center().toPoint()
+    assert grid.tip_at(place) == "position 3: masked"
+    chart = next(rect for index, rect in grid.chart_rects(0) if index == 2)
+    assert "↵  50.0 %" in grid.tip_at(chart.center().toPoint())
+    name = grid.cell_rect((0, 2, 0)).center().toPoint()
     name.setX(4)
-    assert "where the token is" in grid._tip_at(name)
+    assert "where the token is" in grid.tip_at(name)
 
 
 def test_keys_move_a_cursor_that_is_read_aloud_and_scrolled_to(grid: TokenGrid) -> None:
@@ -364,12 +365,12 @@ def test_keys_move_a_cursor_that_is_read_aloud_and_scrolled_to(grid: TokenGrid) 
     assert "␣w0" in line_of(grid)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Left):
         QTest.keyClick(grid, key)
-    assert grid._cursor == (0, 1, 0)
+    assert grid.current == (0, 1, 0)
     for _ in range(9):
         QTest.keyClick(grid, Qt.Key.Key_Down)
-    assert grid._cursor == (1, 3, 0)
+    assert grid.current == (1, 3, 0)
     assert grid.verticalScrollBar().value() > 0
-    assert grid.viewport().rect().contains(grid._rect((1, 3, 0)).center().toPoint())
+    assert grid.viewport().rect().contains(grid.cell_rect((1, 3, 0)).center().toPoint())
     QTest.keyClick(grid, Qt.Key.Key_Return)
     assert picked == [1]
 
@@ -377,10 +378,10 @@ def test_keys_move_a_cursor_that_is_read_aloud_and_scrolled_to(grid: TokenGrid) 
 def test_a_click_picks_its_block(grid: TokenGrid) -> None:
     picked: list[int] = []
     grid.picked.connect(picked.append)
-    place = grid._rect((0, 0, 1)).center().toPoint()
+    place = grid.cell_rect((0, 0, 1)).center().toPoint()
     QTest.mouseClick(grid.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert picked == [0]
-    assert grid._cursor == (0, 0, 1)
+    assert grid.current == (0, 0, 1)
 
 
 def test_fewer_blocks_leave_no_cursor_behind(grid: TokenGrid) -> None:
@@ -390,10 +391,10 @@ def test_fewer_blocks_leave_no_cursor_behind(grid: TokenGrid) -> None:
     grid._move_to((1, 0, 3))
     short = result(msgspec.structs.replace(row(4)))
     grid.set_blocks(figures.blocks(short))
-    assert grid._cursor is None
+    assert grid.current is None
     grid.set_blocks(())
     QTest.keyClick(grid, Qt.Key.Key_Down)
-    assert grid._cursor is None
+    assert grid.current is None
 
 
 def test_the_loss_is_drawn_by_position_a_line_a_prompt(stage: WindowStage) -> None:
