@@ -178,7 +178,7 @@ def test_a_model_that_cannot_fit_is_refused_with_figures(
     stores.add_folder(tmp_path / "models")
     needed = free_memory.estimate(NUMBERS, catalog_shape(folder), "float32").total
     monkeypatch.setattr(free_memory, "available_bytes", lambda device="cpu": needed - 200_000)
-    figures = r"needs about 0.2 GB in float32 \(weights 1 MB.* choose bfloat16"
+    figures = r"needs about [\d.,]+ MiB in float32 \(weights [\d.,]+ [KM]iB.* choose bfloat16"
     for name in (folder, path):
         with pytest.raises(BadInput, match=figures):
             load(str(name))
