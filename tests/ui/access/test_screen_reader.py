@@ -83,7 +83,7 @@ def test_labels_are_read_with_what_they_say(stage: WindowStage) -> None:
     assert stage.window.docks.panels
     stage.until_settled()
     readout = stage.window.docks.docks[0].panel.readout  # type: ignore[attr-defined]
-    assert "reads" in name_of(readout)
+    assert "attends" in name_of(readout)
     for label in stage.window.findChildren(QLabel):
         if label.text() and label.textFormat() == Qt.TextFormat.PlainText:
             assert label.text() in name_of(label).replace("&", ""), label.text()
