@@ -11,8 +11,9 @@ from explorer.trace.request import ORDER, Sampling
 from tests.sampling.transformers_chain import require_equal
 
 MOST_TOKENS = 24
-PREVIOUS = st.lists(st.integers(0, MOST_TOKENS - 1), max_size=6)
+PREVIOUS = st.lists(st.integers(0, 3) | st.integers(0, MOST_TOKENS - 1), max_size=8)
 FINITE = st.floats(-(2.0**100), 2.0**100, width=32)
+EQUAL = st.sampled_from((-1.0, 0.0, 1.0))
 # Steps of an eighth, so that many are equal and none is nearly so.
 COARSE = st.integers(-64, 64).map(lambda eighths: eighths / 8)
 
@@ -53,7 +54,7 @@ def penalised(logits: np.ndarray, factor: float, previous: list[int]) -> list[fl
     ]
 
 
-@given(vectors(FINITE), ANY, PREVIOUS)
+@given(vectors(FINITE) | vectors(EQUAL), ANY, PREVIOUS)
 def test_every_stage_is_a_distribution_in_order_of_logit_then_id(
     logits: np.ndarray, chosen: Sampling, previous: list[int]
 ) -> None:
@@ -109,7 +110,7 @@ def test_the_token_picked_is_one_that_was_kept(
         assert draw.token_id == dist.ids[0]
 
 
-@given(vectors(FINITE), ANY, st.floats(0, 1, exclude_max=True))
+@given(vectors(FINITE), ANY, st.floats(0, 1, exclude_max=True) | st.just(1 - 2**-53))
 def test_every_number_lands_on_a_token_that_can_be_drawn(
     logits: np.ndarray, chosen: Sampling, u: float
 ) -> None:
