@@ -449,7 +449,10 @@ class Chart(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.plot.update()
+        try:
+            self.plot.update()
+        except Exception:  # within two of Qt's own calls it would end the process
+            sys.excepthook(*sys.exc_info())
 
     def render(self, *arguments: Any) -> None:
         """As on screen, also while another chart has its place there."""

@@ -161,9 +161,10 @@ def _lines(data: Columns, x: np.ndarray, room: float, ends: tuple[float, float])
     """Dashes across the columns, and the level."""
     found = []
     if data.marks is not None:
-        known = ~np.isnan(data.marks)
+        marks, x = data.marks[: len(x)], x[: len(data.marks)]  # a damaged file may hold fewer
+        known = ~np.isnan(marks)
         edges = np.column_stack([x - room / 2, x + room / 2])[known].ravel()
-        heights = np.repeat(data.marks[known], 2)
+        heights = np.repeat(marks[known], 2)
         found.append(Line(data.marks_name, edges, heights, Paint("formula"), 2.0, pairs=True))
     if data.level is not None:
         across, height = np.array(ends), np.full(2, data.level)
