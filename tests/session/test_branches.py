@@ -146,7 +146,7 @@ def test_renaming_and_forgetting() -> None:
     stage.session.forget_branch(1)
     assert [b.number for b in stage.state.tree] == [2]
     stage.session.show_branch(1)
-    assert "forgotten" in stage.state.error
+    assert "deleted" in stage.state.error
     stage.session.undo()
     assert [b.name for b in stage.state.tree] == ["the old one", "B"]
     stage.session.undo()

@@ -13,7 +13,7 @@ import torch
 from explorer.engine.capture.probe import Call, Recorder
 
 NO_ATTENTION = "This layer has no attention map: it keeps a recurrent or convolutional state."
-LEFT_OUT = "Not recorded: this run records the attention of every {0}th layer only, as you chose."
+LEFT_OUT = "Not recorded: this run records the attention of one layer in {0}, as you chose."
 NOT_RUN = "This layer did not run: its input is not text."
 NO_OWN_MAP = "This layer has no attention map: the model provides none."
 

@@ -51,7 +51,9 @@ def test_each_row_equals_itself_alone_in_prefill_and_decode(kind: str, side: Sid
 
 def test_an_architecture_that_counts_slots_decodes_its_rows_apart() -> None:
     assert not runner_of("gemma3_text").loaded.card.offers("right_padding")
-    assert "by itself" in run(runner_of("gemma3_text"), padding="right", steps=2).decoded_apart
+    assert (
+        "continued alone" in run(runner_of("gemma3_text"), padding="right", steps=2).decoded_apart
+    )
     assert run(runner_of("gemma3_text"), padding="right", steps=1).decoded_apart == ""
 
 

@@ -138,7 +138,7 @@ def test_a_name_without_end_is_cut_in_its_middle(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are for Unix")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.gguf")
-    assert "no file" in refused(tmp_path / "x.gguf")
+    assert "not a file" in refused(tmp_path / "x.gguf")
     folder = write_folder(tmp_path / "tiny", model())
     for name in ("tokenizer.json", "model.safetensors", "config.json"):
         (folder / name).unlink()

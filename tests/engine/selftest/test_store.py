@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -182,11 +183,11 @@ def test_want_of_memory_says_nothing_of_the_model(
     [
         lambda raw: raw[: len(raw) // 2],
         lambda raw: b"",
-        lambda raw: raw.replace(b'"of":"', b'"of":"0'),
-        lambda raw: raw.replace(b'"route":"', b'"route":"x'),
-        lambda raw: raw.replace(b'"exact":[0', b'"exact":[99'),
+        lambda raw: raw.replace(b'"of": "', b'"of": "0'),
+        lambda raw: raw.replace(b'"route": "', b'"route": "x'),
+        lambda raw: re.sub(rb'"exact":\s*\[\s*0', b'"exact": [99', raw),
         lambda raw: raw.replace(b"self_attn", b"elsewhere"),
-        lambda raw: raw + b" " * 2_000_000,
+        lambda raw: raw + b" " * 10_000_000,
     ],
 )
 def test_a_damaged_entry_is_ignored(folder: Path, tests_run: list[Runner], damage: Any) -> None:
