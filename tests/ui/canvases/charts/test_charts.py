@@ -415,3 +415,25 @@ def test_the_font_of_the_window_reaches_the_ticks(qapp: QApplication) -> None:
     settle()
     assert chart.point_of(0).x() > small
     apply(qapp, LIGHT)
+
+
+def test_fewer_dashes_than_columns_are_drawn_as_far_as_they_go() -> None:
+    chart = column_chart(
+        Columns(values=np.array([1.0, 2.0, 3.0]), marks=np.array([2.0]), marks_name="formula")
+    )
+    assert read(chart).series["formula"][1].tolist() == [2.0, 2.0]
+
+
+def test_a_fault_while_a_chart_is_shown_is_told_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(sys, "excepthook", lambda _kind, error, _trace: told.append(str(error)))
+
+    def broken() -> Figure:
+        raise ValueError("no such figure")
+
+    chart = Chart(LIGHT, "place {}".format)
+    chart.show_made(broken)
+    show(chart)
+    assert told[0] == "no such figure"
