@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetrics,
+    QFontMetricsF,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -179,7 +180,9 @@ class TokenBars(QWidget):
         small = QFont(self.font())
         small.setPixelSize(max(8, round(11 * self._unit)))
         painter.setFont(small)
-        heads_from = first - painter.fontMetrics().horizontalAdvance(self._heads[0]) - 4
+        head_width = QFontMetricsF(self.font()).horizontalAdvance(self._heads[0])
+        free_to = first - head_width - 8 * self._unit  # the heads of the columns stand behind
+        written_to = float("-inf")
         for part in (0.0, 0.5, 1.0) if area.width() else ():
             x = round(area.left() + part * area.width())
             painter.setPen(QPen(QColor(theme.grid), 1))
@@ -189,11 +192,13 @@ class TokenBars(QWidget):
                 continue  # no room for three figures
             if part == 0.0 and area.width() < 45 * self._unit:
                 continue  # nor for two
-            box = QRectF(x - 40, 0, 80, area.top())
             text = round_percent(part * self._ceiling) if part else "0"
-            half = painter.fontMetrics().horizontalAdvance(text) / 2
-            if x + half < heads_from:  # else the heads of the columns stand there
+            wide = painter.fontMetrics().horizontalAdvance(text)
+            left = min(x - wide / 2, free_to - wide)
+            if left > written_to + 6 * self._unit:
+                box = QRectF(left, 0, wide + 1, area.top())
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+                written_to = left + wide
         painter.setFont(self.font())
         for right, head, colour in (
             (first, self._heads[0], theme.raw),
