@@ -31,7 +31,7 @@ class Board:
     def compare(self, on: bool) -> None:
         self.show(comparing=on)
 
-    def measure_prefix(self) -> None:
+    def measure(self, kind: type, quiet: bool = False, **settings: Any) -> None:
         self.measured = True
 
     def show(self, **changes: Any) -> None:

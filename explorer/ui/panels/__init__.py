@@ -106,7 +106,7 @@ PANELS: tuple[PanelEntry, ...] = (
     PanelEntry(
         "draws",
         "DrawsPanel",
-        QT_TRANSLATE_NOOP("DrawsPanel", "Many draws"),
+        QT_TRANSLATE_NOOP("DrawsPanel", "Samples"),
         AttentionPanel.ID,
         _draws,
     ),

@@ -1,4 +1,4 @@
-"""Many draws: what chance makes of a distribution, and what greedy misses."""
+"""Samples: what chance makes of a distribution, and what greedy misses."""
 
 from __future__ import annotations
 

@@ -92,4 +92,4 @@ def test_every_save_dialog_goes_through_this_door() -> None:
                  if isinstance(n, ast.Attribute)]  # fmt: skip
         if {"getSaveFileName", "getSaveFileUrl", "AcceptSave"}.intersection(names):
             doors.add(file.name)
-    assert doors == {"save_as.py"}
+    assert doors == {"save_dialog.py"}

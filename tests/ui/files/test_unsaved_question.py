@@ -324,7 +324,7 @@ def test_saving_while_the_prompt_is_read_says_when_it_can(stage: WindowStage) ->
     save.trigger()
     stage.paint()
     assert stage.app.activeModalWidget() is None
-    assert "once its first token is there" in stage.window.notices.error.text
+    assert "after its first token" in stage.window.notices.error.text
     stage.steps(1)
     with patch.object(save_dialog, "ask") as ask:
         save.trigger()

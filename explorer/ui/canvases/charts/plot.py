@@ -62,6 +62,7 @@ class Plot(pg.GraphicsView):
         self.setCacheMode(pg.GraphicsView.CacheModeFlag.CacheNone)  # a picture in each drawing
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        self.viewport().setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self._theme, self._chart = theme, parent  # whose font is there before this one's
         self._figure: Figure | None = None
