@@ -20,9 +20,8 @@ class _Removed(argparse.Action):
 
     def __call__(self, *_: object) -> NoReturn:
         raise CommandError(
-            "The option --mode was removed; leave it out: on a second machine of the same kind, "
-            "mode fast took 1.01 of the plain loop's time, and mode rounded changed the numbers "
-            "that this program exists to show."
+            "--mode was removed: one mode was no faster on every machine, the other changed the "
+            "model's numbers. Leave the option out; every run now uses the model's own computation."
         )
 
 

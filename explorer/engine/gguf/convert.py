@@ -150,7 +150,7 @@ def _check_space(folder: Path, shapes: dict[str, tuple[int, ...]]) -> None:
     if needed > free:
         raise EngineError(
             f"Unpacking this file takes {short_bytes(needed)} on the disk of {folder.parent}, "
-            f"where {short_bytes(free)} are free; make room and try again."
+            f"where only {short_bytes(free)} is free. Free some space and try again."
         )
 
 

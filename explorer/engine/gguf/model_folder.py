@@ -73,7 +73,7 @@ def _convert(path: Path, folder: Path, progress: Report, cancelled: Stop) -> Con
     except OSError as error:
         raise EngineError(
             f"{path.name} could not be unpacked into {folder.parent}: {disk.why(error)}; "
-            "make room there and try again.",
+            "free some space there and try again.",
             traceback.format_exc(),
         ) from error
     cache.trim(cache.LIMIT_BYTES, keep=folder)

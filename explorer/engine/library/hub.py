@@ -113,7 +113,7 @@ def get(repo: str, tell: Tell, form: str = "") -> dict[str, Any]:
     if found["bytes"] - _had(found) > found["free_bytes"]:
         raise errors.BadInput(
             f"{repo} takes {found['bytes']:,} bytes and {found['free_bytes']:,} are free on the "
-            "disk of the Hugging Face cache; make room, or set HF_HOME to another disk."
+            "disk of the Hugging Face cache; free some space, or set HF_HOME to another disk."
         )
     path, snapshot = "", Path()
     for name, size in found["files"]:
@@ -249,7 +249,7 @@ def _sentence(repo: str, error: Exception) -> str:
         status = getattr(error.response, "status_code", "?")
         return f"{place} answered with an error ({status}) about {repo}; try again later."
     if isinstance(error, OSError) and error.errno is not None and error.filename:
-        return f"{error.filename} could not be written: {error.strerror}; make room or set HF_HOME."
+        return f"{error.filename} could not be written: {error.strerror}. Free some space, or set HF_HOME to another disk."
     return (
         f"{place} could not be reached. The part already downloaded is kept. Check the "
         "network and try again."

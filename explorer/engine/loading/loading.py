@@ -180,16 +180,16 @@ def _check_size(
     packed = getattr(config, "quantization_config", None) is not None
     if asked > 1.5 * held + 1000 and not packed:
         raise BadInput(
-            f"The config.json of {name} asks for {asked:,} parameters and the files hold {held:,}; "
-            "they do not belong together."
+            f"The config.json of {name} does not match its weights: it asks for {asked:,} "
+            f"parameters, and the files hold {held:,}. Download the model again."
         )
     if remote_code.class_of(config) is None:
         check_figures(name, config, read_json(folder / "config.json"), asked, held)
     tables = sum(buffer.nbytes for buffer in model.buffers())
     if tables > _LARGEST_TABLES + 8 * held:
         raise BadInput(
-            f"The config.json of {name} asks for {short_bytes(tables)} of tables beside {held:,} "
-            "parameters; they do not belong together: download its config.json again."
+            f"The config.json of {name} does not match its weights: it asks for "
+            f"{short_bytes(tables)} of tables beside {held:,} parameters. Download the model again."
         )
     check_fits(name, asked, shape, dtype, device, room_bytes)
     return kept_per_token(config, model, shape)

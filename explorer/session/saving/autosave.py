@@ -2,7 +2,7 @@
 
 Each program that runs owns one file in the data folder and holds a lock beside it; the system lets
 the lock go when the program dies, however it dies.  A clean end removes the file.  Files without
-an owner are looked through by `kept`.
+an owner are looked through by `recovery`.
 """
 
 from __future__ import annotations

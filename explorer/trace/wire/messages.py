@@ -103,7 +103,7 @@ class Bench(Request, frozen=True, kw_only=True):
 
 
 class FindModels(Request, frozen=True, kw_only=True):
-    """Local models; answered by Facts with the fields of `library.Library`, also during a run.
+    """Local models; answered by Facts with the fields of `found_models.Library`, also during a run.
 
     What is asked of the places where they lie is done first.
     """
@@ -120,7 +120,7 @@ class SearchHub(Request, frozen=True, kw_only=True):
 
 
 class LookOnHub(Request, frozen=True, kw_only=True):
-    """What a download would fetch; answered by Facts with the fields of `library.Offer`."""
+    """What a download would fetch; answered by Facts with the fields of `found_models.Offer`."""
 
     repo: str
     form: str = ""  # one of the offer's; empty = the first

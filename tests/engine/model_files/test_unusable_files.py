@@ -286,7 +286,7 @@ def test_a_gguf_header_that_describes_a_larger_model(tmp_path: Path) -> None:
     made = model()
     made.config.num_hidden_layers = 5
     path = write_gguf(tmp_path / "x.gguf", made, F32)
-    with pytest.raises(BadInput, match="do not belong together"):
+    with pytest.raises(BadInput, match="does not match its weights"):
         recipe.inspect(str(path))
 
 
