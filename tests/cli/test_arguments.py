@@ -67,10 +67,10 @@ BAD = {
     "bench": (("bench",), "MODEL"),
     "window, two models": (("one", "two"), "two"),
     "window, unknown option": (("--colour", "red"), "--colour"),
-    "trace, a removed option": ((*TRACE, "--mode", "fast"), "removed; leave it out"),
-    "bench, a removed option": (("bench", "--mode=rounded"), "removed; leave it out"),
-    "show, a removed option": (("show", "--mode"), "removed; leave it out"),
-    "window, a removed option": (("copycat", "--mode", "exact"), "removed; leave it out"),
+    "trace, a removed option": ((*TRACE, "--mode", "fast"), "--mode was removed"),
+    "bench, a removed option": (("bench", "--mode=rounded"), "--mode was removed"),
+    "show, a removed option": (("show", "--mode"), "--mode was removed"),
+    "window, a removed option": (("copycat", "--mode", "exact"), "--mode was removed"),
 }
 
 

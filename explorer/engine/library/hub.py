@@ -249,7 +249,10 @@ def _sentence(repo: str, error: Exception) -> str:
         status = getattr(error.response, "status_code", "?")
         return f"{place} answered with an error ({status}) about {repo}; try again later."
     if isinstance(error, OSError) and error.errno is not None and error.filename:
-        return f"{error.filename} could not be written: {error.strerror}. Free some space, or set HF_HOME to another disk."
+        return (
+            f"{error.filename} could not be written: {error.strerror}. Free some space, or set "
+            "HF_HOME to another disk."
+        )
     return (
         f"{place} could not be reached. The part already downloaded is kept. Check the "
         "network and try again."
