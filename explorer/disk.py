@@ -111,7 +111,9 @@ def read_text(path: Name, most: int = MOST_TEXT_BYTES) -> str:
 
 def why(error: Exception) -> str:
     """The reason an error gives, as a part of a sentence."""
-    return getattr(error, "strerror", None) or str(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _require_file(path: Name) -> None:

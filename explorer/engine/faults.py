@@ -6,6 +6,7 @@ Where the sentence is known beforehand, an EngineError is raised with it; here i
 from __future__ import annotations
 
 import logging
+import textwrap
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ INPUT_FAULTS = (
     RuntimeError, ValueError, IndexError, TypeError, KeyError, AttributeError, AssertionError,
 )  # fmt: skip
 MODEL_FAULTS = (MemoryError, *INPUT_FAULTS)
+_LONGEST = 300  # characters quoted of an error
 
 
 @contextmanager
@@ -54,10 +56,11 @@ def failure(run: int, error: Exception) -> Failed:
     _log.error("a request failed", exc_info=error)
     if memory_limit.is_reached(error):
         return Failed(run=run, sentence=memory_limit.SENTENCE, bad_input=True)
-    sentence = f"The engine hit an unexpected error ({type(error).__name__}): {error}"
+    said = f"The engine hit an unexpected error ({type(error).__name__}): {error}"
+    short = textwrap.shorten(said, _LONGEST, placeholder="…").rstrip(".: ")
     return Failed(
         run=run,
-        sentence=" ".join(sentence.split())[:300] + ". See the log for details.",
+        sentence=f"{short}. See the log for details.",
         bad_input=False,
         details="".join(traceback.format_exception(error)),
     )

@@ -7,6 +7,7 @@ cancelled run still says is stale.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,7 @@ from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
 
+_log = logging.getLogger(__name__)
 ENDLESS = 1_000_000  # passes; the engine stops earlier by itself
 CANCELLED: dict[str, str] = {
     "load": "Cancelled: the model was not opened.",
@@ -66,7 +68,7 @@ class Driver:
         self, store: Store, history: History, factory: Callable[[], Engine], post: Post
     ) -> None:
         self._history = history
-        link = EngineLink(factory, post, self._receive, self._on_deaf)
+        link = EngineLink(factory, post, self._receive, self._on_unresponsive)
         self._lease = EngineLease(store, link, dropped=self._on_dropped)
         self.proof = Proof(self._lease)
         self.background = Background(self._lease, self.proof)
@@ -93,18 +95,19 @@ class Driver:
         self._lease.store.set(
             status=Status(activity="starting", text="Starting the engine…"),
             error="",
-            error_details="",
         )
         self._lease.link.start()
         if self._wanted and self._lease.link.alive:
             self._reopen()
 
-    def _on_deaf(self) -> None:
+    def _on_unresponsive(self) -> None:
         """The engine does not obey a cancel: another takes its place, and what waits for it."""
         job, waiting, wanted = self._lease.job, self._after_load, self._wanted
+        act = self._act_after
         loading = job if job is not None and job.kind == "load" else None
         if job is not None and job.kind == "advance":
-            waiting = ENDLESS if job.endless else self._planned
+            waiting, act = ENDLESS if job.endless else self._planned, job.act
+            self._take_back(job)
         self._wanted = False
         self.start()
         if wanted and self._lease.link.alive:
@@ -112,7 +115,7 @@ class Driver:
                 self._reopen()
             else:
                 self.load(loading.request, overtaken=loading.overtaken)
-            self._after_load = waiting
+            self._after_load, self._act_after = waiting, act
         self._lease.store.set(
             error="The engine did not stop on request, so it was restarted. Your run is still "
             "here. The model's tokenizer or chat template may never finish."
@@ -238,6 +241,7 @@ class Driver:
         Undo takes a run back with the `act` that it belongs to.
         """
         self._reopenings = 0
+        self._lease.store.set(error="")
         self._advance(steps, act)
 
     def _advance(self, steps: int, act: UndoEntry | None = None) -> None:
@@ -282,7 +286,7 @@ class Driver:
         trace = self._lease.store.state.trace
         if trace is not None and self._lease.holds(trace):
             self.cancel()
-            self._lease.store.set(request=trace.request)
+            self._lease.store.set(request=trace.request, error="")
             self._run(max(1, len(trace.steps)), anew=True)
 
     def _run(self, steps: int, anew: bool = False, act: UndoEntry | None = None) -> None:
@@ -318,8 +322,6 @@ class Driver:
             selection=latest,
             plan=None,
             drift=None,
-            error="",
-            error_details="",
         )
 
     def go_on(self) -> None:
@@ -457,7 +459,6 @@ class Driver:
         self._lease.store.set(
             status=Status(activity="lost", text=words),
             error=words,
-            error_details="",
         )
 
     def _on_loaded(self, event: m.Loaded, job: Job) -> None:
@@ -602,9 +603,9 @@ class Driver:
             self._bring_back(job.begun, job)
         self._lease.job = None
         quiet = job.kind == "check" and not job.asked
-        changes: dict[str, Any] = (
-            {} if quiet else {"error": event.sentence, "error_details": event.details}
-        )
+        changes: dict[str, Any] = {} if quiet else {"error": event.sentence}
+        if event.details:
+            _log.warning("%s %s", event.sentence, event.details)
         if event.files_changed and waiting is not None:
             changes["error"] = KEEP_CHANGING
         if job.kind == "load":
@@ -626,14 +627,18 @@ class Driver:
     def _try_anew(self, job: Job, steps: int) -> None:
         """Open the changed files, then run what was to be run: an act keeps its own request."""
         self._reopenings += 1
-        act = job.act
-        if job.begun is not None and act is None:
-            self._bring_back(job.begun, job)
-        elif job.begun is not None:
-            self._lease.store.set(trace=None)  # as the act left it
+        self._take_back(job)
         self._lease.job = None
         self.load(self._lease.store.state.request)
-        self._after_load, self._act_after = steps, act
+        self._after_load, self._act_after = steps, job.act
+
+    def _take_back(self, job: Job) -> None:
+        """A run that is to begin once more was not begun; an act keeps its own request."""
+        if job.begun is not None and job.act is None:
+            self._bring_back(job.begun, job)
+        elif job.begun is not None:
+            job.begun = None
+            self._lease.store.set(trace=None)  # as the act left it
 
 
 def _layer_seconds(card: ModelCard) -> float:

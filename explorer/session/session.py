@@ -107,7 +107,7 @@ class Session:
         `how` are fields of `messages.Load` for this one time.
         """
         opened = transitions.opened(self.state.request, name, dtype, device)
-        self._store.set(plan=None, code_question=None, unopened="", error="", error_details="")
+        self._store.set(plan=None, code_question=None, unopened="", error="")
         self._driver.open(opened, **how)
 
     def answer_code(self, run_it: bool) -> None:
@@ -390,14 +390,15 @@ class Session:
     def run_self_check(self) -> None:
         """Check the trace on screen now."""
         self._driver.stop()
+        self._store.set(error="")
         self._driver.proof.first(lambda: self._driver.background.check(asked=True))
 
     def report(self, problem: str) -> None:
         """Show a sentence until it is dismissed or something is done."""
-        self._store.set(error=problem, error_details="")
+        self._store.set(error=problem)
 
     def dismiss_error(self) -> None:
-        self._store.set(error="", error_details="")
+        self._store.set(error="")
 
     def open_trace(
         self,

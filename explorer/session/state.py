@@ -182,7 +182,6 @@ class State:
     undo_bytes: int = 0  # held by what can be undone or redone, and by nothing else
     status: Status = field(default_factory=Status)
     error: str = ""  # one sentence with a next step; empty = none
-    error_details: str = ""
     prompt_tokens: tuple[Token, ...] = ()  # live tokens of request.prompt
     prompt_parts: ChatParts | None = None  # of the live tokens, in a chat
     chat_parts: Mapping[Reading, ChatParts] = field(default_factory=dict)  # of prompts read lately

@@ -16,6 +16,7 @@ from explorer.trace.request import RunRequest, Sampling
 
 _MOST = 1 << 20  # entries of any list
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+AtLeastOne = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Share = Annotated[float, Meta(ge=0, le=1 + 1e-6)]
 Measure = Annotated[float, Meta(ge=0, le=1e39)]
 Many = Meta(min_length=1, max_length=_MOST)
@@ -93,7 +94,7 @@ class Continuation(msgspec.Struct, frozen=True, kw_only=True):
 class Draws(Result, frozen=True, kw_only=True):
     """The first `count` of the draws `asked` for, counted."""
 
-    count: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    count: AtLeastOne
     asked: Count
     length: Count  # tokens a draw
     passes: Count
@@ -137,6 +138,9 @@ class FoundSequence(msgspec.Struct, frozen=True, kw_only=True):
     raw: Annotated[tuple[Bytes, ...], Many]  # one entry a token
     log_probability: Annotated[float, Meta(ge=-1e6, le=1e-3)]  # nats
     probability: Share
+
+    def __post_init__(self) -> None:
+        _require(len(self.raw) == len(self.ids), "not one entry a token")
 
     @property
     def text(self) -> bytes:
@@ -254,15 +258,15 @@ class CacheComparison(Result, frozen=True, kw_only=True):
     """The same greedy generation both ways, step by step."""
 
     prompt: Count
-    tokens: Count
+    tokens: AtLeastOne
     ids: Annotated[tuple[Count, ...], Some]
     same_tokens: bool
     cached: Way
     uncached: Way
 
     def __post_init__(self) -> None:
-        lists = (way_list for way in (self.cached, self.uncached)
-                 for way_list in (way.positions, way.ms))  # fmt: skip
+        ways = (self.cached, self.uncached)
+        lists = (self.ids, *(way.positions for way in ways), *(way.ms for way in ways))
         _require({len(one) for one in lists} == {self.tokens}, "not one entry a step")
 
 

@@ -33,7 +33,7 @@ def echo() -> None:
             case m.Load():
                 os._exit(7)
             case m.FindModels():
-                framing.write_event(out, m.Progress(run=request.run, text="deaf now"))
+                framing.write_event(out, m.Progress(run=request.run, text="unresponsive now"))
                 threading.Event().wait()
 
 
@@ -110,7 +110,9 @@ match behaviour:
     case "fails":  # as ssh does where there is no such host
         print("ssh: Could not resolve hostname gpu-box", file=sys.stderr)
         sys.exit(255)
-    case "deaf":  # greets, works, and obeys no cancel
+    case "leaves":  # greets, and ends as if all were well
+        framing.write_event(out, m.Hello())
+    case "unresponsive":  # greets, works, and obeys no cancel
         framing.write_event(out, m.Hello())
         while (request := framing.read_request(sys.stdin.buffer)) is not None:
             framing.write_event(out, m.Progress(run=request.run, text="busy"))

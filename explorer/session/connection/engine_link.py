@@ -1,8 +1,8 @@
 """The session's line to whichever engine is running now.
 
 Events come from any thread; they are handed on in the owner's thread, and those of an engine that
-has been replaced are dropped on the way.  An engine that does not obey a cancel is deaf: a model's
-tokenizer, template or code never returns there.
+has been replaced are dropped on the way.  An engine that does not obey a cancel is unresponsive: a
+model's tokenizer, template or code never returns there.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class EngineLink:
         factory: Callable[[], Engine],
         post: Post,
         receive: Callable[[Event], None],
-        deaf: Callable[[], None] = lambda: None,
+        unresponsive: Callable[[], None] = lambda: None,
     ) -> None:
-        """`deaf` is called in the owner's thread when the engine has not obeyed a cancel."""
+        """`unresponsive` is called in the owner's thread when the engine obeys no cancel."""
         self._factory = factory
         self._post = post
         self._receive = receive
         self._engine: Engine | None = None
         self._run = 0
-        self._deaf = deaf
+        self._unresponsive = unresponsive
         self._spoke = False  # it has answered something, so it is past its imports
         self._cancelled: dict[int, float] = {}  # runs that have not ended yet, and until when
         self._timer: threading.Timer | None = None
@@ -98,7 +98,7 @@ class EngineLink:
     def _look(self) -> None:
         if any(until <= time.monotonic() for until in self._cancelled.values()):
             self._cancelled.clear()
-            self._deaf()
+            self._unresponsive()
         self._watch()
 
     def _expect_nothing(self) -> None:

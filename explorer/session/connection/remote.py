@@ -325,7 +325,7 @@ def _how(code: int) -> str:
     """How a child ended, in words that help."""
     if code in (-9, 137):
         return " (killed, possibly because it ran out of memory)"
-    if code == -getattr(signal, "SIGBUS", 0):
+    if hasattr(signal, "SIGBUS") and code == -signal.SIGBUS:
         return " (a model file was truncated while it was open)"
     if code < 0:
         return f" (signal {-code})"

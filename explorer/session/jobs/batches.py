@@ -37,7 +37,6 @@ class Batches:
         self._lease.store.set(
             status=Status(activity="running", text="Running the batch…"),
             error="",
-            error_details="",
         )
 
     def answered(self, event: m.Batched) -> None:

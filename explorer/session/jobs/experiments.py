@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.state import Measured, Status, model_key
 from explorer.trace.experiments import Experiment, UnfitAnswer, read_result
 from explorer.trace.wire import messages as m
+
+_log = logging.getLogger(__name__)
 
 
 class Experiments:
@@ -55,7 +58,8 @@ class Experiments:
         try:
             result = read_result(event.facts, job.experiment.RESULT)
         except UnfitAnswer as error:
-            self._lease.store.set(error=str(error), error_details=error.details)
+            _log.warning("%s %s", error, error.details)
+            self._lease.store.set(error=str(error))
             return
         trace = self._lease.store.state.trace
         card = None if trace is None else trace.card

@@ -65,7 +65,7 @@ class Proof:
         self._then = then
         self._lease.job = Job("proof", run, trace.request, step=last)
         text = "Computing the last token again, to check that the model is the same…"
-        self._lease.store.set(status=Status(activity="running", text=text), drift=None, error="")
+        self._lease.store.set(status=Status(activity="running", text=text), drift=None)
 
     def on_stepped(self, fresh: Step, trace: Trace) -> None:
         """The step is here: the model is proven, or has drifted."""

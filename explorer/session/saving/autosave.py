@@ -8,6 +8,7 @@ an owner are looked through by `recovery`.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ from explorer.trace.trace import Trace
 
 INTERVAL_SECONDS = 30.0
 _ALONE = SavedExtras()
+_log = logging.getLogger(__name__)
 
 
 class Autosave:
@@ -82,7 +84,7 @@ class Autosave:
     def leave(self, trace: Trace, beside: SavedExtras = _ALONE) -> None:
         """The program must end now: write this, and leave it for the next start."""
         self._stop()
-        self._save(trace, beside)
+        self._write((trace, beside), needless=False)
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -103,29 +105,35 @@ class Autosave:
                     return
                 latest, self._latest = self._latest, None
                 needless, self._needless = self._needless, False
+            self._write(latest, needless)
+
+    def _write(self, latest: tuple[Trace, SavedExtras] | None, needless: bool) -> None:
+        """Remove what is `needless`, and save the latest; any trouble is told, not raised."""
+        try:
             if needless:
                 with contextlib.suppress(OSError):
                     self._path.unlink(missing_ok=True)
                 self._drop_adopted()
             if latest is not None:
                 self._save(*latest)
-
-    def _save(self, trace: Trace, beside: SavedExtras) -> None:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            if self._lock is None:
-                self._lock = Lock.take(self._path)
-            dxt.save(trace, self._path, beside)
-        except (OSError, dxt.DxtError) as error:
+        except Exception as error:  # whatever it is, the next session is saved again
+            _log.warning("automatic saving failed", exc_info=error)
             tell, self._on_problem = self._on_problem, None
             if tell is not None:
                 reason = disk.why(error).rstrip(".")
+                space = isinstance(error, OSError | dxt.DxtError)
+                advice = f"Free some space in {self._folder}, or save" if space else "Save"
                 tell(
-                    f"Automatic saving failed ({reason}). Your run is still here. Free some space "
-                    f"in {self._folder}, or save the session yourself."
+                    f"Automatic saving failed ({reason}). Your run is still here. {advice} the "
+                    "session yourself."
                 )
-        else:
-            self._drop_adopted()
+
+    def _save(self, trace: Trace, beside: SavedExtras) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._lock is None:
+            self._lock = Lock.take(self._path)
+        dxt.save(trace, self._path, beside)
+        self._drop_adopted()
 
     def _drop_adopted(self) -> None:
         while self._adopted:

@@ -86,7 +86,7 @@ class Saving:
         # First: what is in a file already is not to be autosaved.
         self._store.set(saved=Saved(trace, path, beside) if path else None)
         self._edits.make("open", shown(trace, self._store.state, beside.seen))
-        self._store.set(error="", error_details="", seen=beside.seen)
+        self._store.set(error="", seen=beside.seen)
         self._driver.prompt.refresh()
 
     def save(self, path: str | os.PathLike[str], then: Then | None = None) -> None:
@@ -121,10 +121,10 @@ class Saving:
             found = recovery.found()
             return lambda: then(found)
 
-        self.files.do(work)
+        self.files.do(work, self._fail, "Sessions of earlier crashes could not be looked for")
 
     def _fail(self, sentence: str) -> None:
-        self._store.set(error=sentence, error_details="")
+        self._store.set(error=sentence)
 
     def _keep(self, old: State, new: State) -> None:
         told = news(old, new, self.look)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
 from collections.abc import Callable
 from functools import partial
 
+from explorer import disk
 from explorer import sampling as chain
 from explorer.session.connection.engine_link import Post
 from explorer.session.state import Saved
@@ -17,6 +19,7 @@ from explorer.trace.trace import Trace
 
 Work = Callable[[], Callable[[], None]]
 Failed = Callable[[str], None]  # given one sentence
+_log = logging.getLogger(__name__)
 
 
 class FileThread:
@@ -24,15 +27,19 @@ class FileThread:
 
     def __init__(self, post: Post) -> None:
         self._post = post
-        self._queue: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Work, Failed, str] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def do(self, work: Work) -> None:
-        """Run `work` in the thread; what it returns is posted to the owner's thread."""
+    def do(self, work: Work, failed: Failed, what: str) -> None:
+        """Run `work` in the thread; what it returns is posted to the owner's thread.
+
+        If it raises, `failed` is posted instead, and its sentence begins with `what` failed:
+        "x.dxt could not be opened".
+        """
         if self._thread is None:
             self._thread = threading.Thread(target=self._loop, name="files", daemon=True)
             self._thread.start()
-        self._queue.put(work)
+        self._queue.put((work, failed, what))
 
     def open(
         self,
@@ -54,7 +61,7 @@ class FileThread:
                 return partial(failed, f"{os.fspath(path)} is damaged: {error} {dxt.AFTER_DAMAGE}")
             return partial(opened, trace, beside)
 
-        self.do(work)
+        self.do(work, failed, f"{os.fspath(path)} could not be opened")
 
     def save(
         self,
@@ -73,7 +80,7 @@ class FileThread:
                 return partial(failed, str(error))
             return partial(saved, Saved(trace, os.path.abspath(path), beside))
 
-        self.do(work)
+        self.do(work, failed, f"{os.fspath(path)} could not be written")
 
     def close(self) -> None:
         """Finish what was asked for, so that no save is cut short, then end the thread."""
@@ -83,5 +90,12 @@ class FileThread:
             self._thread = None
 
     def _loop(self) -> None:
-        while (work := self._queue.get()) is not None:
-            self._post(work())
+        while (asked := self._queue.get()) is not None:
+            work, failed, what = asked
+            try:
+                answer = work()
+            except Exception as error:  # whatever it is, what is asked for next is done
+                _log.exception("%s", what)
+                reason = disk.why(error).rstrip(".")
+                answer = partial(failed, f"{what}: {reason}. See the log for details.")
+            self._post(answer)

@@ -121,7 +121,7 @@ class Tables:
             more_steps=tuple(self._steps[own:]),
             branches=branches,
             current_branch=beside.current,
-            batch=None if batch is None else _safe(msgspec.to_builtins(batch)),
+            batch=None if batch is None else _batch(batch),
             seen=beside.seen,
         )
 
@@ -129,6 +129,12 @@ class Tables:
 def _card(trace: Trace) -> Any:
     """The card as it travels: no path."""
     bare = msgspec.structs.replace(trace.card, name=bare_name(trace.card.name), path="")
+    return _safe(msgspec.to_builtins(bare))
+
+
+def _batch(batch: BatchResult) -> Any:
+    """The batch as it travels: no path."""
+    bare = msgspec.structs.replace(batch, model=bare_name(batch.model))
     return _safe(msgspec.to_builtins(bare))
 
 

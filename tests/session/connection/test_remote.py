@@ -101,6 +101,24 @@ def test_a_child_that_dies_is_lost_once_with_a_sentence(line: Callable[..., Line
     assert one.events.empty()
 
 
+def test_a_child_that_ends_in_peace_had_no_truncated_file(
+    line: Callable[..., Line], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(signal, "SIGBUS", raising=False)  # as on Windows
+    one = line("leaves")
+    one.next(m.Hello)
+    assert one.next(m.Lost).sentence == f"{ENDED}."
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="there is no such signal")
+def test_a_file_truncated_under_the_child_is_named(line: Callable[..., Line]) -> None:
+    one = line("stubborn")
+    one.next(m.Hello)
+    assert one.engine.pid is not None
+    os.kill(one.engine.pid, signal.SIGBUS)
+    assert "a model file was truncated" in one.next(m.Lost).sentence
+
+
 def test_killed_from_outside(line: Callable[..., Line]) -> None:
     one = line("stubborn")
     one.next(m.Hello)

@@ -15,6 +15,7 @@ from explorer.session.jobs import live_tokens
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.wire import messages as m
+from tests.session.jobs.test_replay_check import BEFORE, TOUCHED
 from tests.session.scripted import Stage, ids
 
 FAKE = Path(__file__).parents[1] / "fake_engine.py"
@@ -22,7 +23,7 @@ FAKE = Path(__file__).parents[1] / "fake_engine.py"
 
 @pytest.fixture
 def hasty(stage: Stage) -> Stage:
-    """With an engine that is at once taken for deaf."""
+    """With an engine that is at once taken for unresponsive."""
     stage.session._driver._lease.link.patience = 0.0
     return stage
 
@@ -56,6 +57,47 @@ def test_a_step_that_was_wished_for_meanwhile_is_made(hasty: Stage) -> None:
     hasty.drain()
     hasty.answer_load()
     assert hasty.engine.last(m.Advance).steps == 1
+    assert "did not stop" in hasty.state.error  # while it runs, too
+    hasty.prompted()
+    hasty.steps(1)
+    hasty.finish()
+    hasty.session.step()
+    assert hasty.state.error == ""
+
+
+def test_a_run_that_is_gone_on_with_is_proven_and_the_restart_is_told(stage: Stage) -> None:
+    stage.loaded().session.open_model("tiny")
+    stage.answer_load(fingerprint=BEFORE)
+    stage.ran(2)
+    stage.session._driver._lease.link.patience = 0.0
+    stage.session.run()  # the self-check is cancelled
+    until(stage, lambda: len(stage.engines) == 2)
+    stage.drain()
+    stage.answer_load(fingerprint=TOUCHED)
+    stage.prove()
+    assert stage.engine.last(m.Advance).chosen == (10, 11)
+    assert "did not stop" in stage.state.error
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_undo_takes_back_the_act_that_a_run_of_the_next_engine_belongs_to(
+    hasty: Stage, read: bool
+) -> None:
+    hasty.loaded().ran(2)
+    hasty.session.run_prompt("of a batch", False, "left", 2)  # the self-check is cancelled
+    if read:
+        hasty.prompted()
+    until(hasty, lambda: len(hasty.engines) == 2)
+    hasty.drain()
+    hasty.answer_load()
+    assert hasty.engine.last(m.Advance).request.prompt == "of a batch"
+    hasty.prompted()
+    hasty.steps(1)
+    hasty.finish()
+    assert hasty.state.undo_kind == "batch prompt"
+    hasty.session.undo()
+    assert hasty.state.request.prompt == "hello"
+    assert ids(hasty.state) == [10, 11]
 
 
 def test_a_model_that_was_given_up_is_not_opened_again(hasty: Stage) -> None:
@@ -138,7 +180,7 @@ def test_a_large_model_is_given_the_time_of_a_layer(hasty: Stage) -> None:
     assert 30 < timer.interval < 120
 
 
-def test_an_engine_that_is_lost_is_not_taken_for_deaf(stage: Stage) -> None:
+def test_an_engine_that_is_lost_is_not_taken_for_unresponsive(stage: Stage) -> None:
     stage.loaded().session.run()  # the prompt's tokens are still asked for
     stage.prompted()
     stage.session.pause()
@@ -149,14 +191,14 @@ def test_an_engine_that_is_lost_is_not_taken_for_deaf(stage: Stage) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
-def test_a_child_that_is_deaf_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_is_unresponsive_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FAKE.parents[2]))
     monkeypatch.setattr(engine_link, "PATIENCE_SECONDS", 0.2)
     posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
     made: list[EngineProcess] = []
 
     def engine() -> EngineProcess:
-        made.append(EngineProcess([sys.executable, str(FAKE), "deaf"]))
+        made.append(EngineProcess([sys.executable, str(FAKE), "unresponsive"]))
         return made[-1]
 
     session = Session(engine, posted.put)

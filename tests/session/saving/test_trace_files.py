@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from tests.session.scripted import PROMPT, Stage, card, stepped
 def settle(stage: Stage) -> None:
     """Wait for what the file thread posts, then run it."""
     arrived = threading.Event()
-    stage.session._saving.files.do(lambda: arrived.set)
+    stage.session._saving.files.do(lambda: arrived.set, pytest.fail, "settling")
     while not arrived.is_set():
         stage.drain()
 
@@ -181,6 +182,60 @@ def test_autosave_trouble_is_told_once(tmp_path: Path) -> None:
     assert "Automatic saving failed" in told[0]
     assert str(blocked) in told[0]
     assert "[Errno" not in told[0]
+
+
+def test_autosave_goes_on_after_any_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saves, save = Saves(monkeypatch), dxt.save
+    told: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def no_memory(trace: Trace, path: Path, beside: SavedExtras) -> None:
+        monkeypatch.setattr(dxt, "save", save)
+        raise MemoryError
+
+    monkeypatch.setattr(dxt, "save", no_memory)
+    autosave = Autosave(told.put, tmp_path, interval=0.01)
+    autosave.note(made_trace(1))
+    assert told.get(timeout=30) == (
+        "Automatic saving failed (there is not enough memory). Your run is still here. Save the "
+        "session yourself."
+    )
+    autosave.note(made_trace(2))
+    saves.wait()
+    assert saves.lengths == [2]
+    autosave.close()
+
+
+def test_files_are_opened_and_saved_after_any_fault(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, real = tmp_path / "a.dxt", (dxt.save, dxt.load_whole, recovery.found)
+
+    def no_memory(*given: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(dxt, "save", no_memory)
+    monkeypatch.setattr(dxt, "load_whole", no_memory)
+    monkeypatch.setattr(recovery, "found", no_memory)
+    reason = "there is not enough memory. See the log for details."
+    stage.loaded().ran(2)
+    ended: list[str] = []
+    stage.session.save_trace(path, lambda: ended.append("saved"))
+    settle(stage)
+    assert stage.state.error.endswith(f"a.dxt could not be written: {reason}")
+    stage.session.open_trace(path, failed=lambda: ended.append("not opened"))
+    settle(stage)
+    assert stage.state.error.endswith(f"a.dxt could not be opened: {reason}")
+    stage.session.find_kept(pytest.fail)
+    settle(stage)
+    assert reason in stage.state.error
+    assert "MemoryError" in caplog.text
+    for place, name, one in zip(
+        (dxt, dxt, recovery), ("save", "load_whole", "found"), real, strict=True
+    ):
+        monkeypatch.setattr(place, name, one)
+    stage.session.save_trace(path, lambda: ended.append("saved"))
+    settle(stage)
+    assert ended == ["not opened", "saved"]
 
 
 def test_the_session_feeds_the_autosave(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

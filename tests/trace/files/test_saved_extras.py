@@ -83,6 +83,16 @@ def test_a_batch_comes_back_equal(file: Path) -> None:
     assert found.rows[0].tokens[0].raw == b" w0"
 
 
+def test_a_batch_is_written_under_its_models_bare_name(tmp_path: Path) -> None:
+    path = tmp_path / "private.dxt"
+    batch = result(row(4), model="/home/somebody/models/tiny")
+    dxt.save(made_trace(1), path, SavedExtras(batch=batch))
+    assert b"somebody" not in path.read_bytes()
+    found = dxt.load_whole(path)[1].batch
+    assert found is not None
+    assert found.model == "tiny"
+
+
 def test_a_program_that_knows_nothing_of_branches_opens_what_was_on_screen(file: Path) -> None:
     trace = dxt.load(file)
 

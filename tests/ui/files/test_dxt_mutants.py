@@ -114,7 +114,7 @@ def show(stage: WindowStage, path: Path, faults: Faults) -> bool:
     before = stage.state.trace
     arrived = threading.Event()
     stage.session.open_trace(path)
-    stage.session._saving.files.do(lambda: arrived.set)
+    stage.session._saving.files.do(lambda: arrived.set, pytest.fail, "settling")
     while not arrived.is_set():
         stage.drain()
     stage.until_settled()

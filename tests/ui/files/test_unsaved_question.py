@@ -48,7 +48,7 @@ def answer(stage: WindowStage, button: QMessageBox.StandardButton) -> None:
 def settle(stage: WindowStage) -> None:
     """Until the file thread has done what was asked of it."""
     arrived = threading.Event()
-    stage.session._saving.files.do(lambda: arrived.set)
+    stage.session._saving.files.do(lambda: arrived.set, pytest.fail, "settling")
     while not arrived.is_set():
         stage.drain()
 

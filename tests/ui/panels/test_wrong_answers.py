@@ -53,17 +53,18 @@ def test_each_experiment_has_its_answer_here() -> None:
 
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_a_wrong_answer_is_a_sentence_and_the_next_right_one_is_shown(
-    stage: WindowStage, kind: type[Experiment]
+    stage: WindowStage, kind: type[Experiment], caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.loaded().ran(2)
     shown(stage)
     for number, spoilt in enumerate([None, 3, [], {}, *wrong(ANSWERS[kind])]):
+        caplog.clear()
         stage.session.measure(kind)
         assert stage.state.error == ""
         assert stage.state.status.text == kind.RUNNING
         stage.say(m.Facts(run=stage.engine.last(kind).run, facts=spoilt))
         assert stage.state.error == SENTENCE, (number, str(spoilt)[:300])
-        assert stage.state.error_details
+        assert f"{kind.RESULT.__name__}: " in caplog.text  # what was wrong with it
         assert stage.state.status.activity == "idle"
         assert stage.state.measured_of(kind.RESULT) is None
     wait_until(lambda: stage.window.docks.settled)
