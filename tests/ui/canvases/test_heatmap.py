@@ -368,3 +368,13 @@ def test_no_label_is_left_half_covered_by_a_marked_one(heatmap: Heatmap) -> None
     assert ink(28), "what can be read stays"
     heatmap.set_marks(30, None)
     assert all(ink(slot) for slot in (28, 32))
+
+
+def test_the_key_is_there_at_the_width_that_a_projector_leaves(heatmap: Heatmap) -> None:
+    heatmap.set_map(_causal(20), _labels(20))
+    ends = []
+    for width in (400, 250):  # the map in a window of 1280 x 720; where a key takes too much
+        heatmap.resize(width, 600)
+        ends.append(width - heatmap.cell_rect(0, 19).right())
+    assert ends[0] > 80
+    assert ends[1] < 20

@@ -170,7 +170,7 @@ class Heatmap(MapWidget):
         metrics = self._names.set_font(self.font(), u)
         room = round(min(self._names.room(self.view), 0.3 * min(self.width(), self.height())))
         key = round(key_width(metrics, self._colour_key) + _KEY_GAP * u)
-        key = key if self.width() >= 4.5 * key else 0
+        key = key if self.width() >= 3.6 * key else 0
         frame = self._frame or Frame(room, room, key=True)
         self._key_room = key if frame.key else 0
         width = self.width() - frame.left - self._key_room - 4
