@@ -21,10 +21,15 @@ from tests.session.scripted import Stage, ids
 FAKE = Path(__file__).parents[1] / "fake_engine.py"
 
 
+def lose_patience(stage: Stage) -> None:
+    """From now on an engine that is cancelled is at once taken for unresponsive."""
+    stage.session._driver._lease.link.patience = 0.0
+
+
 @pytest.fixture
 def hasty(stage: Stage) -> Stage:
     """With an engine that is at once taken for unresponsive."""
-    stage.session._driver._lease.link.patience = 0.0
+    lose_patience(stage)
     return stage
 
 
@@ -69,7 +74,7 @@ def test_a_run_that_is_gone_on_with_is_proven_and_the_restart_is_told(stage: Sta
     stage.loaded().session.open_model("tiny")
     stage.answer_load(fingerprint=BEFORE)
     stage.ran(2)
-    stage.session._driver._lease.link.patience = 0.0
+    lose_patience(stage)
     stage.session.run()  # the self-check is cancelled
     until(stage, lambda: len(stage.engines) == 2)
     stage.drain()
@@ -156,7 +161,7 @@ def test_a_question_that_is_cancelled_is_followed_by_the_next(
 
 
 def test_an_engine_still_importing_is_given_time(stage: Stage) -> None:
-    stage.session._driver._lease.link.patience = 0.0
+    lose_patience(stage)
     stage.session.start_engine()
     stage.drain()
     stage.session.open_model("a")
