@@ -258,6 +258,14 @@ class State:
         )
 
     @property
+    def model_of_run(self) -> bool:
+        """True if the open model made the trace on screen, and is open as it was then."""
+        if self.trace is None or self.card is None:
+            return False
+        same = same_weights(self.card.fingerprint, self.trace.card.fingerprint)
+        return same and model_key(self.trace.request) in self.opened
+
+    @property
     def names(self) -> Vocabulary | None:
         """The vocabulary of the trace on screen, if its model is the one that is open."""
         if self.trace is None or self.card is None:

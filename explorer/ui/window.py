@@ -232,7 +232,7 @@ class Window(PresentedWindow):
         name = title_of(state.request.model)
         if not state.other_model:
             return name
-        return self.tr("run of {0}, {1} is open").format(name, title_of(open_name(state)))
+        return self.tr("run of {0} ({1} is open)").format(name, title_of(open_name(state)))
 
     def _show_title(self, state: State) -> None:
         """The file, the model and the program, with a mark while not all is saved."""

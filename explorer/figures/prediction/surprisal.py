@@ -10,9 +10,10 @@ from typing import Literal
 from explorer.figures.batch.loss import NATS_PER_BIT
 from explorer.trace.experiments import PromptScores
 from explorer.trace.trace import Trace
-from explorer.wording import information
+from explorer.wording import exact_percent, information
 
 By = Literal["surprisal", "entropy", "probability"]
+_HUGE = math.log(1e12)  # mean surprisal, in nats, beyond which a perplexity says nothing more
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,37 @@ def foreseen(trace: Trace, scores: PromptScores | None) -> tuple[Surprisal | Non
         nats = -math.log(p) if p > 0 else math.inf
         found.append(Surprisal(max(nats, 0.0), step.draw.entropy_bits, step.draw.rank))
     return tuple(found)
+
+
+def in_words(trace: Trace, slot: int, one: Surprisal | None) -> str:
+    """One token's surprisal, or why there is none; "" for padding."""
+    if one is None:
+        if trace.tokens[slot].origin == "padding":
+            return ""
+        if all(token.origin == "padding" for token in trace.tokens[:slot]):
+            return "no surprisal: nothing comes before this token"
+        return "no surprisal yet: the prompt has not been scored"
+    words = (
+        f"surprisal {information(one.nats)}, probability {exact_percent(one.probability)}, "
+        f"rank {one.rank + 1:,}; entropy {information(one.entropy_bits * NATS_PER_BIT)}"
+    )
+    seen = already_seen(trace, slot)
+    return f"{words} (causal mask off: the model could already see this token)" if seen else words
+
+
+def already_seen(trace: Trace, slot: int) -> bool:
+    """True if the model read this token of the prompt before it gave a probability to it."""
+    return not trace.request.causal_mask and slot < len(trace.prompt)
+
+
+def perplexity(nats: float) -> str:
+    """e to a mean surprisal, in three digits, or in whole numbers from 100: "1.38", "10,722"."""
+    if math.isinf(nats):
+        return "∞"
+    if nats > _HUGE:
+        return f"> {round(math.exp(_HUGE)):,}"
+    value = math.exp(nats)
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 
 def levels(known: Sequence[Surprisal | None], by: By, vocabulary: int) -> tuple[float | None, ...]:

@@ -27,6 +27,7 @@ from explorer.trace.fingerprint import same_weights
 from explorer.trace.trace import Trace
 
 Then = Callable[[], None]
+NOTHING_TO_SAVE = "There is nothing to save yet. Press Step first."
 _log = logging.getLogger(__name__)
 
 
@@ -93,7 +94,7 @@ class Saving:
         """Write what is on screen; `then` is called once it is written."""
         whole = contents(self._store.state, self.look())
         if whole is None:
-            self._store.set(error="There is nothing to save yet. Press Step first.")
+            self._store.set(error=NOTHING_TO_SAVE)
             return
 
         def saved(what: Saved) -> None:

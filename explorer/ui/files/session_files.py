@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from explorer import disk, places
 from explorer.session.saving import recovery
+from explorer.session.saving.saved_sessions import NOTHING_TO_SAVE
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.files import save_dialog
@@ -116,7 +117,7 @@ class SessionFiles(QObject):
                 "Not saved: the prompt is still being read. You can save the run after its first "
                 "token."
             )
-        return self.tr("There is nothing to save yet: press Step first.")
+        return NOTHING_TO_SAVE
 
     def _save_changes(self, then: Callable[[], object]) -> None:
         """To the file that was just named to the user, else to one that is asked for."""

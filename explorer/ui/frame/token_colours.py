@@ -6,7 +6,6 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
-from explorer.figures.batch.loss import NATS_PER_BIT
 from explorer.figures.drawing.colormaps import lut
 from explorer.figures.prediction import surprisal as figures
 from explorer.figures.prediction.surprisal import By, Surprisal
@@ -17,7 +16,7 @@ from explorer.trace.experiments import PromptScores, ScorePrompt
 from explorer.trace.request import RunRequest
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import unit
-from explorer.wording import exact_percent, information
+from explorer.wording import exact_percent
 
 _BY: tuple[By, ...] = ("surprisal", "entropy", "probability")
 
@@ -104,30 +103,12 @@ class TokenColours(QWidget):
         """One token in words; what is not known is said to be not known."""
         trace = state.trace
         assert trace is not None
-        if one is None:
-            if trace.tokens[slot].origin == "padding":
-                return ""
-            first = next(i for i, t in enumerate(trace.tokens) if t.origin != "padding")
-            if slot == first:
-                return self.tr("no surprisal: nothing comes before this token")
-            return self.tr("no surprisal yet: the prompt has not been scored")
-        words = "; ".join(filter(None, [self._figures(one), self._choices(state, one)]))
-        if not trace.request.causal_mask and slot < len(trace.prompt):
-            unmasked = self.tr("(causal mask off: the model could already see this token)")
-            words = f"{words} {unmasked}"
-        return words
+        words = figures.in_words(trace, slot, one)
+        return "; ".join(filter(None, [words, self._choices(state, one)]))
 
-    def _figures(self, one: Surprisal) -> str:
-        return self.tr("surprisal {0}, probability {1}, rank {2}; entropy {3}").format(
-            information(one.nats),
-            exact_percent(one.probability),
-            f"{one.rank + 1:,}",
-            information(one.entropy_bits * NATS_PER_BIT),
-        )
-
-    def _choices(self, state: State, one: Surprisal) -> str:
+    def _choices(self, state: State, one: Surprisal | None) -> str:
         """What the model would have put there, where that travelled along and has a name."""
-        if state.names is None or not one.top:
+        if state.names is None or one is None or not one.top:
             return ""
         named = [
             f"{written(state.names.token(token_id))} {exact_percent(p)}"

@@ -18,6 +18,8 @@ else:
     _SpinBox = object
 
 _NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]*)?|[.,][0-9]+)")
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")  # 8,192
+_GROUP_BEGUN = re.compile(r"\+?[1-9][0-9]{0,2}(,[0-9]{3})*,(?P<digits>[0-9]{0,2})")
 _BEGUN = ("", "+", "-", ".", ",", "-.", "-,")
 _SHOWN = 24  # letters of what was typed that a refusal quotes
 
@@ -106,10 +108,16 @@ class TypedNumber(_SpinBox):
         least, most = self.limits()
         if special and text == special:
             return least
+        text = self._ungrouped(text)
         if not _NUMBER.fullmatch(text) or self._too_fine(text):
             return None
         number = float(text.replace(",", ".")) if self.decimals_taken() else int(text)
         return number if least <= number <= most else None
+
+    def _ungrouped(self, text: str) -> str:
+        """Without the commas between groups of three digits, where a comma is no point."""
+        grouped = not self.decimals_taken() and _GROUPED.fullmatch(text)
+        return text.replace(",", "") if grouped else text
 
     def _too_fine(self, text: str) -> bool:
         """True if the field would have to round it."""
@@ -122,6 +130,10 @@ class TypedNumber(_SpinBox):
         text = text.strip()
         if self.number_in(text) is not None or text in _BEGUN:
             return False
+        begun = None if self.decimals_taken() else _GROUP_BEGUN.fullmatch(text)
+        if begun is not None:  # with the least that can still follow
+            text += "0" * (3 - len(begun["digits"]))
+        text = self._ungrouped(text)
         if not _NUMBER.fullmatch(text) or self._too_fine(text):
             return True
         return float(text.replace(",", ".")) > self.limits()[1] or text.startswith("-")

@@ -207,7 +207,11 @@ class BranchesPanel(Panel):
             undo = self.tr("undo: {0} (limit {1})")
             parts.append(undo.format(short_bytes(state.undo_bytes), short_bytes(UNDO_BYTES)))
         if kept.let_go:
-            dropped = self.tr("{0} older ones deleted to save memory")
+            dropped = (
+                self.tr("1 older branch deleted to save memory")
+                if kept.let_go == 1
+                else self.tr("{0} older branches deleted to save memory")
+            )
             parts.append(dropped.format(kept.let_go))
         self._memory.setText(" · ".join(parts))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp, isfinite
+from math import isinf
 
 import numpy as np
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
@@ -23,7 +23,7 @@ from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
-from explorer.wording import exact_percent, in_unit, information, unit
+from explorer.wording import in_unit, information, unit
 
 _COLOURS = {"prompt": "raw", "generated": "decode", "forced": "recompute", "padding": "muted"}
 
@@ -49,10 +49,7 @@ class SurprisalPanel(Panel):
         self._known: tuple[Surprisal | None, ...] = ()
         self._words = ElidedLabel()
         self._score = QPushButton(self.tr("Score the prompt"))
-        self._score.setToolTip(
-            self.tr("Read the prompt once more to get the probability of each token")
-        )
-        self._score.clicked.connect(lambda: session.measure(ScorePrompt, quiet=True))
+        self._score.clicked.connect(lambda: session.measure(ScorePrompt))
         self.chart = ColumnChart(
             theme, Axis(self.tr("token"), self._label, whole=True), self._up(), self._tip
         )
@@ -66,7 +63,7 @@ class SurprisalPanel(Panel):
         self.content.addWidget(self.chart, 1)
 
     def _up(self) -> Axis:
-        return Axis(self.tr("surprisal"), lambda value: f"{value:g} {unit()}")
+        return Axis(self.tr("surprisal"), _axis_words)
 
     def show_state(self, old: State | None, new: State) -> None:
         trace = new.trace
@@ -77,7 +74,12 @@ class SurprisalPanel(Panel):
         free = new.card is not None and new.status.activity in ("idle", "checking")
         scores = new.result_of_prompt(PromptScores)
         self._score.setVisible(scores is None and len(trace.prompt) > 1)
-        self._score.setEnabled(free)
+        self._score.setEnabled(free and new.model_of_run)
+        self._score.setToolTip(
+            self.tr("Read the prompt once more to get the probability of each token")
+            if new.model_of_run
+            else self.tr("Only the model of this run can score its prompt. Open it first.")
+        )
         same = (
             old is not None
             and old.trace is trace
@@ -93,9 +95,7 @@ class SurprisalPanel(Panel):
     def _draw(self, trace: Trace, step: int | None) -> None:
         tokens = trace.tokens
         nats = np.array([np.nan if one is None else one.nats for one in self._known])
-        finite = nats[np.isfinite(nats)]
-        top = float(finite.max(initial=1.0))
-        drawn = np.where(np.isnan(nats), 0.0, np.minimum(nats, 2 * top))  # 2: beyond the axis
+        drawn = np.where(np.isnan(nats), 0.0, nats)
         expected = [np.nan if k is None else k.entropy_bits * NATS_PER_BIT for k in self._known]
         scale = in_unit(1.0)
         origins = [_COLOURS[token.origin] for token in tokens[: len(drawn)]]
@@ -106,7 +106,6 @@ class SurprisalPanel(Panel):
                 drawn * scale,
                 origins,
                 parts=[Part(self.tr("surprisal"), drawn * scale)],
-                cap=top * scale if np.isinf(nats).any() else None,
                 marks=np.array(expected) * scale,
                 marks_name=self.tr("entropy (expected surprisal)"),
                 legend=self._legend(set(origins)),
@@ -135,8 +134,10 @@ class SurprisalPanel(Panel):
             known = some[~np.isnan(some)]
             if len(known):
                 mean = float(known.mean())
-                perplexity = _perplexity(mean)
+                perplexity = figures.perplexity(mean)
                 parts.append(words.format(information(mean), f"{len(known):,}", perplexity))
+        if figures.already_seen(trace, 0) and not np.isnan(nats[:count]).all():
+            parts.append(self.tr("causal mask off: the model could already see the prompt"))
         if len(parts) == 1 and count > 1:
             parts.append(self.tr("prompt not scored yet"))
         return "; ".join(parts)
@@ -152,20 +153,8 @@ class SurprisalPanel(Panel):
         trace = self._trace
         assert trace is not None
         name = self.tr("Position {0} {1}").format(slot, written(trace.tokens[slot]))
-        known = self._known[slot]
-        if known is not None:
-            return self.tr("{0}: surprisal {1}, probability {2}, rank {3}; entropy {4}").format(
-                name,
-                information(known.nats),
-                exact_percent(known.probability),
-                f"{known.rank + 1:,}",
-                information(known.entropy_bits * NATS_PER_BIT),
-            )
-        if trace.tokens[slot].origin == "padding":
-            return self.tr("{0}: padding").format(name)
-        if all(token.origin == "padding" for token in trace.tokens[:slot]):
-            return self.tr("{0}: nothing comes before it").format(name)
-        return self.tr("{0}: no surprisal yet, the prompt has not been scored").format(name)
+        words = figures.in_words(trace, slot, self._known[slot]) or self.tr("padding")
+        return f"{name}: {words}"
 
     def _pick(self, slot: int) -> None:
         """The step that a generated token came from."""
@@ -192,9 +181,6 @@ class SurprisalPanel(Panel):
             yield slot, written(token), token.origin, *found
 
 
-def _perplexity(nats: float) -> str:
-    """e to the mean surprisal, in three digits or in whole numbers: "1.38", "10,722"."""
-    if not isfinite(nats):
-        return "∞"
-    value = exp(nats)
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def _axis_words(value: float) -> str:
+    """A surprisal that is in the unit of now."""
+    return f"{'∞' if isinf(value) else format(value, 'g')} {unit()}"

@@ -57,7 +57,7 @@ def said(stage: WindowStage) -> dict[str, str]:
 
 def test_each_place_says_which_model_is_open_and_which_the_run_is_of(both: WindowStage) -> None:
     words = said(both)
-    assert words["title"].startswith("run.dxt[*] — run of other, tiny is open")
+    assert words["title"].startswith("run.dxt[*] — run of other (tiny is open)")
     assert words["picker"] == "tiny"
     assert words["bar"] == (
         "This run used other, but tiny is open. Press Step to open other and continue."

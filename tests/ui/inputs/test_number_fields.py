@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from explorer.trace.request import Sampling
 from explorer.trace.wire import messages as m
-from explorer.ui.kit.wheel_guard import DoubleSpinBox
+from explorer.ui.kit.wheel_guard import DoubleSpinBox, SpinBox
 from tests.ui.stage import WindowStage
 
 
@@ -98,6 +98,48 @@ def test_no_field_of_the_window_takes_another_number_than_was_typed(
         assert line.text() == text, field.accessibleName()
         QTest.keyClick(line, Qt.Key.Key_Return)
         assert field.text() == before, field.accessibleName()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("8,193", "8,193"), ("10,000,000", "10,000,000"), ("1234", "1,234"), ("1,23", "1,000"),
+     ("1,2345", "1,000"), ("1234,567", "1,000"), ("0,123", "1,000"), ("10,000,001", "1,000")],
+)  # fmt: skip
+def test_a_whole_number_is_read_with_its_groups_of_three_digits(
+    stage: WindowStage, text: str, shown: str
+) -> None:
+    stage.loaded().ran(1)
+    for dock in stage.window.docks.docks:
+        stage.window.docks.bring_up(dock.place.id)
+    stage.paint()
+    field = next(
+        field
+        for field in stage.window.findChildren(QAbstractSpinBox)
+        if field.accessibleName() == "Tokens of each sequence"
+    )
+    typed(field, "1000")
+    field.selectAll()
+    marks = []
+    for letter in text:
+        QTest.keyClicks(field, letter)
+        marks.append(field.property("look") == "wrong")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert field.text() == shown
+    if shown == text:
+        assert not any(marks)
+    seed = stage.window.sampling.seed
+    assert typed(seed, "12,345,678") == "12345678"
+
+
+def test_a_group_is_refused_as_it_begins_where_it_would_be_too_large(stage: WindowStage) -> None:
+    field = SpinBox()
+    field.setRange(0, 64)
+    field.show()
+    field.setFocus()
+    field.selectAll()
+    QTest.keyClicks(field, "1,")
+    assert field.property("look") == "wrong"
+    field.close()
 
 
 def test_a_number_is_taken_before_the_click_or_the_key_that_follows(stage: WindowStage) -> None:

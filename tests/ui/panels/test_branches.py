@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
@@ -43,6 +45,14 @@ def test_a_fork_is_two_rows_and_the_node_on_screen_is_marked(stage: WindowStage)
     assert shown.tree.lit == {(0, 0), (1, 1)}
     assert "2 branches, " in words(shown)
     assert "KiB of memory (limit 1 GiB)" in words(shown)
+
+
+def test_branches_deleted_to_save_memory_are_counted(stage: WindowStage) -> None:
+    shown = forked(stage)
+    for count, said in ((1, "1 older branch deleted"), (2, "2 older branches deleted")):
+        stage.session._store.set(branches=replace(stage.state.branches, let_go=count))
+        stage.paint()
+        assert f"{said} to save memory" in words(shown)
 
 
 def test_a_click_shows_the_node_and_undo_goes_back(stage: WindowStage) -> None:

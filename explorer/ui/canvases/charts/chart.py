@@ -283,11 +283,8 @@ class Chart(QWidget):
         """True if only a part of the figure is seen."""
         return self._seen is not None
 
-    def zoom(self, factor: float, at: QPointF | None = None, both: bool = False) -> None:
-        """Along x about a point of this widget, or the cursor; `both`: along y as well.
-
-        A point beside the y axis zooms along y alone.
-        """
+    def zoom(self, factor: float, at: QPointF | None = None) -> None:
+        """Along x about a point of this widget, or the cursor; beside the y axis along y."""
         if self._figure is None:
             return
         if at is None:
@@ -298,7 +295,7 @@ class Chart(QWidget):
         y = bottom + (area.bottom() - at.y()) / area.height() * (top - bottom)
         if at.x() >= area.left():
             left, right = x - (x - left) / factor, x + (right - x) / factor
-        if at.x() < area.left() or both:
+        else:
             bottom, top = y - (y - bottom) / factor, y + (top - y) / factor
         self._look_at((left, right, bottom, top))
 

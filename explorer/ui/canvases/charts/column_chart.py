@@ -24,6 +24,7 @@ from explorer.ui.look.theme import Theme
 
 _ABOVE = 1.06  # the axis goes on beyond the highest column
 _NOTED = 3  # columns beyond the axis that are named
+_ENDLESS = 2.0  # how high an infinite column is drawn, in heights of the axis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +41,7 @@ class Part:
 class Columns:
     """What is drawn.  `kinds` picks a colour (theme attribute) and a shape for each column."""
 
-    values: np.ndarray  # (N,) float64
+    values: np.ndarray  # (N,) float64; inf: beyond every axis
     kinds: Sequence[str] = ()  # (N,) theme colour names; shorter = the first for all
     parts: Sequence[Part] = ()  # what the columns are made of, from the bottom up; empty = one
     hollow: frozenset[int] = frozenset()  # drawn as outlines: not to be compared with the others
@@ -98,8 +99,9 @@ def _figure(data: Columns, selected: int | None, along: Axis, up: Axis) -> Figur
     marked = None
     if selected is not None and 0 <= selected < count:
         marked = (float(x[selected]) - room / 2, float(x[selected]) + room / 2)
-    highest = float(data.values.max(initial=0.0))
-    top = _top(data, highest)
+    top = _top(data, float(data.values[~np.isposinf(data.values)].max(initial=0.0)))
+    notes = list(_notes(data, x, top, ends, up))
+    data = _finite(data, top * _ENDLESS)
     return Figure(
         x=along,
         y=up,
@@ -109,11 +111,23 @@ def _figure(data: Columns, selected: int | None, along: Axis, up: Axis) -> Figur
         bars=list(_bars(data, x, room)),
         lines=list(_lines(data, x, room, ends)),
         bands=() if marked is None else (Band(*marked, "band"),),
-        notes=list(_notes(data, x, top, ends, up)),
+        notes=notes,
         legend=data.legend,
         marked=marked,
-        top=highest * _ABOVE,
+        top=float(data.values.max(initial=0.0)) * _ABOVE,
     )
+
+
+def _finite(data: Columns, height: float) -> Columns:
+    """The same with infinite columns as high as can be drawn."""
+    if not np.isposinf(data.values).any():
+        return data
+    values = np.where(np.isposinf(data.values), height, data.values)
+    parts = [
+        replace(part, heights=np.where(np.isposinf(part.heights), height, part.heights))
+        for part in data.parts
+    ]
+    return replace(data, values=values, parts=parts)
 
 
 def _with_names(axis: Axis, named: Mapping[float, str], last: float) -> Axis:
@@ -177,10 +191,10 @@ def _notes(
 ) -> list[Note]:
     """The level's words, and how high the first columns are that go beyond the axis."""
     found = []
-    if data.cap is not None:
-        for i in np.flatnonzero(data.values > data.cap)[:_NOTED].tolist():
-            words = f"↑ {up.words(float(data.values[i]))}"
-            found.append(Note(float(x[i]), top * _ABOVE, words, "text", below=True))
+    beyond = np.isposinf(data.values) if data.cap is None else data.values > data.cap
+    for i in np.flatnonzero(beyond)[:_NOTED].tolist():
+        words = f"↑ {up.words(float(data.values[i]))}"
+        found.append(Note(float(x[i]), top * _ABOVE, words, "text", below=True))
     if data.level_words:
         height = 0.0 if data.level is None else data.level
         found.append(Note(ends[1], height, data.level_words, "formula", left=True))

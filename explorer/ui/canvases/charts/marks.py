@@ -7,7 +7,7 @@ changes them.  Values are those of the axes, never pixels or logarithms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -112,7 +112,6 @@ class Figure:
     legend: Sequence[LegendEntry] = ()
     marked: tuple[float, float] | None = None  # a part of the x axis that is selected
     top: float | None = None  # how high the values go, if that is beyond `y_range`
-    slot: float = field(default=0.0)  # room of one place on the x axis; 0 = a point
 
 
 def legend_of(*lines: Line) -> list[LegendEntry]:
