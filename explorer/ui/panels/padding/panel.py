@@ -123,19 +123,19 @@ class PaddingPanel(Panel):
         self.run_button = QPushButton(self.tr("Run batch"))
         self.run_button.setProperty("look", "primary")
         self.run_button.clicked.connect(self._on_run)
-        # In a place of its own: a second click on "Run batch" must not end what the first began.
+        # Each in a place of its own: a second click must not end what the first began.
         self.cancel_button = QPushButton(self.tr("Cancel"))
         self.cancel_button.setToolTip(self.tr("Stop the batch. The results shown are kept."))
         self.cancel_button.setEnabled(False)
         self.cancel_button.clicked.connect(self.session.cancel)
-        row.addWidget(self.run_button)
+        row.addWidget(_together(self.run_button, self.cancel_button))
         return row
 
     def _build_made(self) -> Flow:
         """What the results are of, how far the next ones are, and one of their rows in full."""
         self.made = ElidedLabel()
         row = Flow(first_grows=True)
-        for part in (self.made, self.progress, self.cancel_button, self.look_button):
+        for part in (self.made, self.progress, self.look_button):
             row.addWidget(part)
         return row
 

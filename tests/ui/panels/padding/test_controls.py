@@ -78,3 +78,19 @@ def test_it_is_no_wider_than_half_a_projector(stage: WindowStage) -> None:
         assert panel.minimumSizeHint().width() <= 520 * stage.look.scale
         stage.look.zoom(+1)
         stage.paint()
+
+
+def test_cancel_stays_directly_after_run_in_its_row(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    run, cancel = panel.run_button, panel.cancel_button
+    for width, height in ((1280, 720), (1024, 640)):
+        stage.resize(width, height)
+        places = []
+        for act in (lambda: None, run.click, lambda: answer(stage), run.click, cancel.click):
+            act()
+            stage.paint()
+            places.append([part.mapTo(panel, part.rect().topLeft()) for part in (run, cancel)])
+        assert all(place == places[0] for place in places)
+        (left, top), (beside, same) = (place.toTuple() for place in places[0])
+        assert same == top
+        assert 0 < beside - (left + run.width()) <= 8 * stage.look.scale
