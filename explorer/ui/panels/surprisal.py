@@ -137,7 +137,8 @@ class SurprisalPanel(Panel):
                 perplexity = figures.perplexity(mean)
                 parts.append(words.format(information(mean), f"{len(known):,}", perplexity))
         if figures.already_seen(trace, 0) and not np.isnan(nats[:count]).all():
-            parts.append(self.tr("causal mask off: the model could already see the prompt"))
+            caveat = self.tr("Causal mask off: the model could already see the prompt")
+            return f"{caveat}. {'; '.join(parts)}"  # first: what comes last may be cut off
         if len(parts) == 1 and count > 1:
             parts.append(self.tr("prompt not scored yet"))
         return "; ".join(parts)

@@ -147,7 +147,7 @@ def test_a_run_without_the_mask_says_that_its_prompt_was_seen(stage: WindowStage
     stage.session.set_causal_mask(False)
     stage.ran(1, recompute=True)
     panel = scored(stage, [1.0, 2.0])
-    assert "causal mask off: the model could already see the prompt" in words(panel)
+    assert words(panel).startswith("Causal mask off: the model could already see the prompt. ")
     panel.chart.setFocus()
     caveat = "(causal mask off: the model could already see this token)"
     QTest.keyClick(panel.chart, Qt.Key.Key_End)
