@@ -78,6 +78,17 @@ def drop(stage: WindowStage, path: Path) -> None:
     )  # fmt: skip
 
 
+def test_without_a_run_saving_says_what_the_session_says(
+    stage: WindowStage, tmp_path: Path
+) -> None:
+    stage.loaded()
+    stage.session.save_trace(tmp_path / "a.dxt")
+    said = stage.state.error
+    stage.session.dismiss_error()
+    stage.window.files.ask_save()
+    assert stage.state.error == said == "There is nothing to save yet. Press Step first."
+
+
 def test_the_title_names_the_file_and_marks_what_is_not_saved(
     stage: WindowStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
