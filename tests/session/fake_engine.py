@@ -41,6 +41,7 @@ def runs() -> None:
     """Steps until it is cancelled; what it computes depends on nothing but the step's number."""
     from tests.session import scripted
 
+    scripted.VOCABULARY = 1 << 14  # each step chooses an id of its own, on a fast machine many
     cancelled: set[int] = set()
     asked: queue.SimpleQueue[m.AnyRequest] = queue.SimpleQueue()
 

@@ -66,8 +66,8 @@ def check_belongs(name: str, asked: int, held: int) -> None:
     """BadInput if a GGUF file's header describes a larger model than its tensors hold."""
     if asked > held:
         raise BadInput(
-            f"The header of {name} describes a model of {asked:,} parameters and its tensors hold "
-            f"{held:,}; they do not belong together: use another file of this model."
+            f"The header of {name} does not match its weights: it asks for {asked:,} parameters, "
+            f"and its tensors hold {held:,}. Use another file of this model."
         )
 
 
