@@ -205,7 +205,7 @@ def ways(panel: TimingsPanel) -> CacheComparisonPage:
 
 def facts(cached: list[int], uncached: list[int], same: bool = True) -> dict[str, object]:
     return {
-        "prompt": 10, "tokens": len(cached), "ids": [], "same_tokens": same,
+        "prompt": 10, "tokens": len(cached), "ids": [1] * len(cached), "same_tokens": same,
         "cached": {"positions": cached, "ms": [2.0] * len(cached)},
         "uncached": {"positions": uncached, "ms": [3.0] * len(uncached)},
     }  # fmt: skip
