@@ -258,6 +258,11 @@ class State:
         )
 
     @property
+    def model_is_free(self) -> bool:
+        """True if a model is open and does nothing that the user waits for."""
+        return self.card is not None and self.status.activity in ("idle", "checking")
+
+    @property
     def model_of_run(self) -> bool:
         """True if the open model made the trace on screen, and is open as it was then."""
         if self.trace is None or self.card is None:

@@ -77,7 +77,7 @@ class TokenColours(QWidget):
     def _ask(self, state: State) -> None:
         """Score the prompt on screen, once, when nothing else that was asked for runs."""
         trace = state.trace
-        free = state.status.activity in ("idle", "checking") and state.card is not None
+        free = state.model_is_free
         if self.by is None or trace is None or not trace.steps or not free:
             return
         known = state.result_of_prompt(PromptScores)

@@ -122,7 +122,7 @@ class DrawsPanel(Panel):
         if new.trace is None or new.step_index is None:
             self.show_empty()
             return
-        ready = new.card is not None and new.status.activity in ("idle", "checking")
+        ready = new.model_is_free
         self.draw_button.setEnabled(ready and not new.sampling.takes_best)
         self.stop_draws_button.setEnabled(self._drawing)
         self.search_button.setEnabled(ready)

@@ -71,7 +71,7 @@ class SurprisalPanel(Panel):
             self._trace = None
             self.show_empty()
             return
-        free = new.card is not None and new.status.activity in ("idle", "checking")
+        free = new.model_is_free
         scores = new.result_of_prompt(PromptScores)
         self._score.setVisible(scores is None and len(trace.prompt) > 1)
         self._score.setEnabled(free and new.model_of_run)

@@ -72,7 +72,7 @@ class PositionPage(Page):
         if key is not None and (before is None or before.selection.key != key):
             self.slot.setValue(key)
         self.slot.blockSignals(False)
-        ready = new.card is not None and new.status.activity in ("idle", "checking")
+        ready = new.model_is_free
         self.read_button.setEnabled(ready and new.trace.request.uses_cache)
         self._show()
         return None

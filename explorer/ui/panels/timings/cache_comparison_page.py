@@ -103,9 +103,7 @@ class CacheComparisonPage(ChartPairPage):
         self._show_progress(self._asked)
         if new.status.fraction is not None:
             self.progress.setValue(round(new.status.fraction * 1000))
-        self.run_button.setEnabled(
-            new.card is not None and new.status.activity in ("idle", "checking")
-        )
+        self.run_button.setEnabled(new.model_is_free)
         found = new.measured_of(CacheComparison)
         fits = found is not None and (new.trace is None or found.fits_prompt(new.trace))
         runs = found.result if found is not None and fits else None
