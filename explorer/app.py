@@ -50,7 +50,7 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
         if prompt is not None:
             session.set_prompt(prompt)
         window.files.open_first(target)
-        session.find_kept(window.offer_kept)
+        session.saving.find_kept(window.offer_kept)
 
     _after_first_paint(window, begin)
     code = app.exec()

@@ -193,7 +193,7 @@ compose = program.compose
 def watched(*arguments):
     app, window, session, close = compose(*arguments)
     end = lambda: os.kill(os.getpid(), signal.{name})
-    session.open_trace({str(file)!r}, own=True, then=end)
+    session.saving.open({str(file)!r}, own=True, then=end)
     return app, window, session, close
 program.compose = watched
 sys.exit(program.main({str(tmp_path)!r}, None, None))

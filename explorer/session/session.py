@@ -6,11 +6,9 @@ the files and the autosave work elsewhere and answer through `post`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -20,21 +18,17 @@ from explorer.session import transitions
 from explorer.session.connection.ports import Engine
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
-from explorer.session.saving.recovery import Found
 from explorer.session.saving.saved_sessions import Saving
 from explorer.session.state import State, model_key
-from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.session.undo_history import History
-from explorer.trace.batch import BatchRequest
 from explorer.trace.card import SelfCheck
 from explorer.trace.experiments import Experiment
-from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import Sampling, Stops
 
 
 class Session:
-    """The one mutable owner of state."""
+    """The one mutable owner of state.  What is asked beside a run is asked of its parts."""
 
     def __init__(
         self,
@@ -44,9 +38,12 @@ class Session:
         """`post` runs a callable later in the owner's thread; no engine is started yet."""
         self._store = Store()
         history = History()
-        self._driver = Driver(self._store, history, engine_factory, post)
-        self._edits = Edits(self._store, history, self._driver)
-        self._saving = Saving(self._store, self._edits, self._driver, post)
+        self._driver = driver = Driver(self._store, history, engine_factory, post)
+        self._edits = Edits(self._store, history, driver)
+        self.saving = Saving(self._store, self._edits, driver, post)
+        self.models, self.downloads = driver.models, driver.downloads
+        self.batches, self.background = driver.batches, driver.background
+        self.stopwatch = driver.stopwatch  # how long each step took, from the wish to the picture
         self._store.subscribe(self._edits.bound)
 
     @property
@@ -57,26 +54,12 @@ class Session:
         """`listener(old, new)` after each change; call what comes back to unsubscribe."""
         return self._store.subscribe(listener)
 
-    @property
-    def budget_bytes(self) -> int:
-        """Bytes that the passes of a run without a cache may hold in queries and keys."""
-        return self._driver.background.budget_bytes
-
-    @budget_bytes.setter
-    def budget_bytes(self, count: int) -> None:
-        self._driver.background.budget_bytes = count
-
-    @property
-    def stopwatch(self) -> Stopwatch:
-        """How long each step took, from the wish to the picture."""
-        return self._driver.stopwatch
-
     def painted(self, at: float) -> None:
         """Everything of the newest step is on screen since `at`, in seconds of perf_counter.
 
         During a run nobody is told: the next step brings the figure along.
         """
-        if self._driver.stopwatch.painted(at) and self.state.status.activity != "running":
+        if self.stopwatch.painted(at) and self.state.status.activity != "running":
             self._store.set(painted=self.state.painted + 1)
 
     # -- the engine and the model
@@ -93,7 +76,7 @@ class Session:
     def close(self) -> None:
         """End the engine and all threads; waits for a save that is being written."""
         self._driver.close()
-        self._saving.close()
+        self.saving.close()
 
     def open_model(
         self, name: str, dtype: str | None = None, device: str | None = None, **how: bool
@@ -127,36 +110,6 @@ class Session:
         self.open_model(*(state.opened or (model_key(state.request),))[0], test_again=True)
         if state.reopens:
             self._driver.keep_request()
-
-    def find_models(
-        self, add_folder: str = "", remove_folder: str = "", clear_conversions: bool = False
-    ) -> None:
-        """Look for models on the engine's disk: `state.library`; first do what is wished."""
-        self._driver.models.find(
-            add_folder=add_folder,
-            remove_folder=remove_folder,
-            clear_conversions=clear_conversions,
-        )
-
-    def search_hub(self, words: str) -> None:
-        """Ask which models on the Hub have these words in their name: `state.download`."""
-        self._driver.downloads.search(words)
-
-    def look_on_hub(self, repo: str, form: str = "") -> None:
-        """Ask what downloading a model would fetch: `state.download`."""
-        self._driver.downloads.look(repo, form)
-
-    def download(self) -> None:
-        """Fetch what was offered, or go on with it, beside whatever runs."""
-        self._driver.downloads.fetch()
-
-    def cancel_download(self) -> None:
-        """Stop it; what has arrived is kept."""
-        self._driver.downloads.cancel()
-
-    def describe_model(self) -> None:
-        """Ask how the open model is built, once: `state.recipe`."""
-        self._driver.models.describe()
 
     # -- what changes the forward pass
 
@@ -231,10 +184,6 @@ class Session:
         """Leave the large run be."""
         if self.state.plan is not None:
             self._store.set(plan=None)
-
-    def run_batch(self, batch: BatchRequest) -> None:
-        """Padded prompts together and each alone: `state.batch`."""
-        self._driver.batches.run(batch)
 
     def run_prompt(
         self, prompt: str, chat: bool, side: Literal["left", "right"] | None, pad: int
@@ -394,47 +343,5 @@ class Session:
         self._driver.proof.first(lambda: self._driver.background.check(asked=True))
 
     def report(self, problem: str) -> None:
-        """Show a sentence until it is dismissed or something is done."""
+        """Show a sentence until something is done; "" dismisses it."""
         self._store.set(error=problem)
-
-    def dismiss_error(self) -> None:
-        self._store.set(error="")
-
-    def open_trace(
-        self,
-        path: str | os.PathLike[str],
-        own: bool = False,
-        then: Callable[[], None] | None = None,
-        failed: Callable[[], None] | None = None,
-    ) -> None:
-        """Show a saved session; its model is opened when it is stepped on.
-
-        `own`: a copy that the program kept, which is no file of the user's.  `then` is called
-        once it is on screen, `failed` once it is known that it can't be read.
-        """
-        self._saving.open(path, own, then, failed)
-
-    def save_trace(
-        self, path: str | os.PathLike[str], then: Callable[[], None] | None = None
-    ) -> None:
-        """Write the trace on screen, its branches and the last batch to a .dxt file.
-
-        `then` is called once it is written.
-        """
-        self._saving.save(path, then)
-
-    def look_through(self, look: Callable[[], SavedView]) -> None:
-        """`look` says what the window shows, for the files that are saved."""
-        self._saving.look = look
-
-    def keep(self, path: Path) -> str:
-        """Where what is on screen can be opened again: its file, or `path`, written for it."""
-        return self._saving.keep(path)
-
-    def leave(self) -> None:
-        """The program is told to end: what is in no file yet is offered at the next start."""
-        self._saving.leave()
-
-    def find_kept(self, then: Callable[[Found], None]) -> None:
-        """Tell `then` of the sessions that a crash left."""
-        self._saving.find_kept(then)

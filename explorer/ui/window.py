@@ -106,7 +106,7 @@ class Window(PresentedWindow):
         leave_focus(self)
         label_lists(self)
         self._restore()
-        session.look_through(lambda: saved_view.look_at(self.docks, self.look))
+        session.saving.look = lambda: saved_view.look_at(self.docks, self.look)
         self._unsubscribe = session.subscribe(self._on_state)
         self._on_state(None, session.state)
         self.prompt.edit.setFocus()
@@ -389,7 +389,7 @@ class Window(PresentedWindow):
 
     def _dismiss_error(self) -> None:
         self.notices.error.say("")
-        self.session.dismiss_error()
+        self.session.report("")
 
     # -- Qt
 
@@ -432,7 +432,7 @@ class Window(PresentedWindow):
 
     def end(self) -> None:
         """Close because the system says so; an unsaved run is offered at the next start."""
-        self.session.leave()
+        self.session.saving.leave()
         self.close_at_once()
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -452,7 +452,7 @@ class Window(PresentedWindow):
             dialog.close()
         self._unsubscribe()
         self.files.close()
-        self.session.look_through(SavedView)
+        self.session.saving.look = SavedView
         self.look.needs = None
         event.accept()
 

@@ -26,7 +26,7 @@ def of_model(name: str, **fields: object) -> Trace:
 
 def opened(stage: Stage, file: Path, trace: Trace) -> None:
     dxt.save(trace, file)
-    stage.session.open_trace(file)
+    stage.session.saving.open(file)
     settle(stage)
 
 
@@ -232,7 +232,7 @@ def test_a_recovered_run_keeps_its_request_too(stage: Stage, data_folder: Path) 
     kept = data_folder / "autosave-1.dxt"
     dxt.save(of_model("tiny", fingerprint=BEFORE), kept)
     stage.loaded().session.open_model("tiny")
-    stage.session.open_trace(kept, own=True)
+    stage.session.saving.open(kept, own=True)
     settle(stage)
     answer(stage, fingerprint=CHANGED)
     stage.session.step()
@@ -263,7 +263,7 @@ def test_the_prompt_of_another_models_run_is_not_split_by_the_open_one(
 def test_the_recipe_is_that_of_the_open_model(stage: Stage, file: Path) -> None:
     stage.loaded()
     opened(stage, file, of_model("b"))
-    stage.session.describe_model()
+    stage.session.models.describe()
     assert stage.engine.last(m.Inspect).model == "tiny"
 
 

@@ -62,7 +62,7 @@ def test_a_failed_first_load_leaves_a_sentence_and_no_model(
     assert stage.state.error == "There is no model called other."
     assert "its why" in caplog.text
     assert stage.state.card is None
-    stage.session.dismiss_error()
+    stage.session.report("")
     assert stage.state.error == ""
 
 

@@ -22,7 +22,7 @@ class Background:
     """Starts them when the engine is free, and puts their answers into the state."""
 
     def __init__(self, lease: EngineLease, proof: Proof) -> None:
-        self.budget_bytes = capture_budget.DEFAULT_BYTES
+        self.budget_bytes = capture_budget.DEFAULT_BYTES  # of a run's passes without a cache
         self._lease = lease
         self._proof = proof
         self._recapture: int | None = None  # step to run again once nothing else runs

@@ -18,7 +18,7 @@ class Batches:
         self._background = background
 
     def run(self, batch: BatchRequest) -> None:
-        """Run it on the open model, in place of whatever else has the engine."""
+        """Padded prompts together and each alone, in place of any other job: `state.batch`."""
         state = self._lease.store.state
         request = state.request
         problem = next(filter(None, map(encoding_problem, batch.prompts)), "")

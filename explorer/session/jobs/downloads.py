@@ -24,7 +24,7 @@ class Downloads:
         return self._lease.store.state.download
 
     def search(self, words: str) -> None:
-        """Ask for repositories with these words in their name."""
+        """Ask which models on the Hub have these words in their name."""
         self.cancel()
         self._ask(m.SearchHub(repo=words), DownloadState(repo=words, stage="searching"))
 
@@ -36,7 +36,7 @@ class Downloads:
         self._ask(m.LookOnHub(repo=repo, form=form), looking)
 
     def fetch(self) -> None:
-        """Download what was offered, or go on with it."""
+        """Download what was offered, or go on with it, beside whatever runs."""
         now = self._now
         if now.offer is not None and not now.busy:
             fetching = replace(now, stage="fetching", text="", fraction=None, problem="")

@@ -37,18 +37,26 @@ class Models:
         self._described = ""
         return {"recipe": None, "recipe_problem": "", "traffic": None}
 
-    def find(self, **wishes: Any) -> None:
-        """Look for models; `wishes` are fields of `messages.FindModels`."""
+    def find(
+        self, add_folder: str = "", remove_folder: str = "", clear_conversions: bool = False
+    ) -> None:
+        """Look for models on the engine's disk: `state.library`; first do what is wished."""
         if not self._lease.link.alive:
             self._lease.store.set(
                 library_problem="The engine is not running. Start it to search for models."
             )
             return
-        self._finding = self._lease.link.ask(m.FindModels(**wishes))
+        self._finding = self._lease.link.ask(
+            m.FindModels(
+                add_folder=add_folder,
+                remove_folder=remove_folder,
+                clear_conversions=clear_conversions,
+            )
+        )
         self._lease.store.set(finding=True, library_problem="")
 
     def describe(self) -> None:
-        """Ask for the recipe of the model that is open, unless it is known or asked for."""
+        """Ask how the open model is built, once: `state.recipe`."""
         state = self._lease.store.state
         if state.card is None or not state.opened or self._described == state.opened[0][0]:
             return

@@ -63,7 +63,11 @@ class Saving:
         then: Then | None = None,
         failed: Then | None = None,
     ) -> None:
-        """Read a file and show what is in it; `own`: a copy that the program kept."""
+        """Show a saved session; its model is opened when it is stepped on.
+
+        `own`: a copy that the program kept, which is no file of the user's.  `then` is called
+        once it is on screen, `failed` once it is known that it can't be read.
+        """
 
         def opened(trace: Trace, beside: SavedExtras) -> None:
             self._opened(trace, beside, "" if own else os.path.abspath(path))
@@ -91,7 +95,10 @@ class Saving:
         self._driver.prompt.refresh()
 
     def save(self, path: str | os.PathLike[str], then: Then | None = None) -> None:
-        """Write what is on screen; `then` is called once it is written."""
+        """Write the trace on screen, its branches and the last batch to a .dxt file.
+
+        `then` is called once it is written.
+        """
         whole = contents(self._store.state, self.look())
         if whole is None:
             self._store.set(error=NOTHING_TO_SAVE)
@@ -116,7 +123,7 @@ class Saving:
         return os.fspath(path)
 
     def find_kept(self, then: Callable[[Found], None]) -> None:
-        """The sessions that crashed programs left."""
+        """Tell `then` of the sessions that a crash left."""
 
         def work() -> Then:
             found = recovery.found()

@@ -65,9 +65,9 @@ class HubDialog(Dialog):
         self.form.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.form.setAccessibleName(self.tr("File to download"))
         self.form.activated.connect(self._choose_form)
-        self.fetch = self._button(self.tr("Download"), session.download)
+        self.fetch = self._button(self.tr("Download"), session.downloads.fetch)
         self.fetch.setProperty("look", "primary")
-        self.stop = self._button(self.tr("Stop"), session.cancel_download)
+        self.stop = self._button(self.tr("Stop"), session.downloads.cancel)
         self.open_button = self._button(self.tr("Open"), self._open)
         self.open_button.setProperty("look", "primary")
         self.leave = self._button(self.tr("Close"), self.close)
@@ -130,7 +130,7 @@ class HubDialog(Dialog):
         if old.download != new.download or old.library is not new.library:
             self._show(new)
         if new.download.stage == "done" != old.download.stage:
-            self._session.find_models()  # a list that is open shows it at once
+            self._session.models.find()  # a list that is open shows it at once
 
     def _show(self, state: State) -> None:
         now = state.download
@@ -221,9 +221,9 @@ class HubDialog(Dialog):
         if not self.look.isEnabled():
             return
         if "/" in text:
-            self._session.look_on_hub(text)
+            self._session.downloads.look(text)
         else:
-            self._session.search_hub(text)
+            self._session.downloads.search(text)
 
     def _take(self, repo: str) -> None:
         """One of the models found, as if it had been typed."""
@@ -231,7 +231,7 @@ class HubDialog(Dialog):
         self._look()
 
     def _choose_form(self, row: int) -> None:
-        self._session.look_on_hub(self._session.state.download.repo, self.form.itemData(row))
+        self._session.downloads.look(self._session.state.download.repo, self.form.itemData(row))
 
     def _open(self) -> None:
         self.chosen.emit(self._session.state.download.target)

@@ -97,12 +97,12 @@ class ModelPicker(Dialog):
         self._folder_menu = QMenu(self.folders)
         self.folders.setMenu(self._folder_menu)
         self.again = QPushButton(self.tr("Rescan"))
-        self.again.clicked.connect(lambda: self._session.find_models())
+        self.again.clicked.connect(lambda: self._session.models.find())
         self.hub = QPushButton(self.tr("Download from the Hub…"))
         self.hub.clicked.connect(self.download)
         self.clear = QPushButton(self.tr("Clear"))
         self.clear.setAccessibleName(self.tr("Clear converted GGUF files"))
-        self.clear.clicked.connect(lambda: self._session.find_models(clear_conversions=True))
+        self.clear.clicked.connect(lambda: self._session.models.find(clear_conversions=True))
         self.open_button = QPushButton(self.tr("Open"))
         self.open_button.setProperty("look", "primary")
         self.open_button.clicked.connect(self._open)
@@ -141,7 +141,7 @@ class ModelPicker(Dialog):
             state = self._session.state
             self.dtype.setCurrentText(state.request.dtype)
             self._show(state)
-            self._session.find_models()
+            self._session.models.find()
         self.filter.setFocus()
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -179,7 +179,7 @@ class ModelPicker(Dialog):
         for folder in self._library.folders:
             self._folder_menu.addAction(
                 self.tr("Stop searching {0}").format(literal(folder)),
-                partial(self._session.find_models, remove_folder=folder),
+                partial(self._session.models.find, remove_folder=folder),
             )
         self.folders.setVisible(bool(self._library.folders))
         size = self._library.conversions_bytes
@@ -233,7 +233,7 @@ class ModelPicker(Dialog):
     def _ask_folder(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, self.tr("Search this folder for models"))
         if folder:
-            self._session.find_models(add_folder=folder)
+            self._session.models.find(add_folder=folder)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """In the filter, up and down move in the list, and Enter opens."""

@@ -56,7 +56,7 @@ class SessionFiles(QObject):
 
     def _open(self, target: str, dtype: str | None) -> None:
         if target.lower().endswith(".dxt"):
-            self._session.open_trace(target, failed=lambda: self._drop_recent(target))
+            self._session.saving.open(target, failed=lambda: self._drop_recent(target))
         else:
             self._session.open_model(target, dtype)
         if target not in BUNDLED:
@@ -137,7 +137,7 @@ class SessionFiles(QObject):
             if then is not None:
                 then()
 
-        self._session.save_trace(path, saved)
+        self._session.saving.save(path, saved)
 
     def recover(self, path: str) -> None:
         """Open a session that a crash left."""
@@ -146,7 +146,7 @@ class SessionFiles(QObject):
             def done() -> None:  # one that can't be read stays on disk, and is offered no more
                 self.dealtWith.emit(path)
 
-            self._session.open_trace(path, own=True, then=done, failed=done)
+            self._session.saving.open(path, own=True, then=done, failed=done)
 
         self.unsaved.before(act)
 
@@ -157,7 +157,7 @@ class SessionFiles(QObject):
 
     def keep_last(self) -> None:
         """Remember what is on screen for `reopen_last`."""
-        file = self._session.keep(self._memory.last_run)
+        file = self._session.saving.keep(self._memory.last_run)
         self._memory.remember_session(self._session.state, file)
 
     def reopen_last(self) -> None:
@@ -173,7 +173,7 @@ class SessionFiles(QObject):
         if last.file and Path(last.file).is_file():
             own = Path(last.file) == self._memory.last_run
             # What was set may be newer than the run.
-            self._session.open_trace(last.file, own, lambda: self._set(last))
+            self._session.saving.open(last.file, own, lambda: self._set(last))
 
     def _set(self, last: LastSession) -> None:
         request, session = last.request, self._session

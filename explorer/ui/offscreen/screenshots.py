@@ -30,7 +30,7 @@ def take(
         raise PictureError(f"There is no file {file}; save one with `decoder-explorer trace`.")
     window.resize(*SIZE)
     window.show()
-    session.open_trace(str(file))
+    session.saving.open(str(file))
     _until(app, lambda: session.state.trace is not None or bool(session.state.error))
     if session.state.trace is None:
         raise PictureError(session.state.error or f"{file} could not be opened in time.")

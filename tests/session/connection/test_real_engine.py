@@ -128,7 +128,7 @@ def test_a_pass_that_was_let_go_comes_back_as_it_was(running: Running) -> None:
     running.session.undo()
     running.session.reset()
     running.session.set_cache(False)
-    running.session.budget_bytes = capture_budget.layer_bytes(kept.steps[-1])
+    running.session.background.budget_bytes = capture_budget.layer_bytes(kept.steps[-1])
     running.step(5)
     assert [step.layers[0].kind for step in running.trace.steps] == ["absent"] * 4 + ["qk"]
     running.session.select(step=2)

@@ -100,7 +100,7 @@ def uncached(stage: Stage, steps: int, keep: int) -> Stage:
     """A run without a cache whose budget holds its last `keep` passes."""
     stage.loaded().session.set_cache(False)
     sizes = [capture_budget.layer_bytes(made_step(i, recompute=True)) for i in range(steps)]
-    stage.session.budget_bytes = sum(sizes[-keep:])
+    stage.session.background.budget_bytes = sum(sizes[-keep:])
     return stage.ran(steps, recompute=True)
 
 
@@ -124,14 +124,14 @@ def test_the_oldest_passes_without_a_cache_are_let_go(stage: Stage) -> None:
 
 
 def test_a_cached_run_never_gives_keys_up(stage: Stage) -> None:
-    stage.loaded().session.budget_bytes = 1
+    stage.loaded().session.background.budget_bytes = 1
     stage.ran(4)
     assert kinds(stage) == ["qk"] * 4
 
 
 def test_the_step_looked_at_keeps_its_records(stage: Stage) -> None:
     stage.loaded().session.set_cache(False)
-    stage.session.budget_bytes = 1
+    stage.session.background.budget_bytes = 1
     stage.session.run()
     stage.prompted()
     stage.steps(1, recompute=True)
@@ -154,7 +154,7 @@ def test_selecting_a_step_that_was_let_go_runs_it_again(stage: Stage) -> None:
     assert trace.weights(1, 0, 0).shape == (4, 4)
     assert stage.state.selection.step == 1
     total = sum(capture_budget.layer_bytes(step) for step in trace.steps)
-    assert total <= stage.session.budget_bytes
+    assert total <= stage.session.background.budget_bytes
     assert stage.state.status.activity == "idle"
 
 

@@ -18,7 +18,7 @@ DONE = result(row(2), row(4))
 
 
 def run(stage: Stage) -> int:
-    stage.session.run_batch(ASKED)
+    stage.session.batches.run(ASKED)
     asked = stage.engine.last(m.RunBatch)
     assert asked.batch == ASKED
     return asked.run
@@ -72,16 +72,16 @@ def test_a_batch_that_cannot_be_run_is_a_sentence(stage: Stage) -> None:
 def test_without_an_open_model_it_says_so(stage: Stage) -> None:
     stage.session.start_engine()
     stage.drain()
-    stage.session.run_batch(ASKED)
+    stage.session.batches.run(ASKED)
     assert "Open one" in stage.state.error
     assert stage.engine.count(m.RunBatch) == 0
     stage.session.open_model("tiny")  # still loading
-    stage.session.run_batch(ASKED)
+    stage.session.batches.run(ASKED)
     assert stage.engine.count(m.RunBatch) == 0
 
 
 def test_half_a_character_is_refused_before_it_is_sent(stage: Stage) -> None:
-    stage.loaded().session.run_batch(BatchRequest(prompts=("a", "b\ud800")))
+    stage.loaded().session.batches.run(BatchRequest(prompts=("a", "b\ud800")))
     assert "U+D800" in stage.state.error
     assert stage.engine.count(m.RunBatch) == 0
 
@@ -100,7 +100,7 @@ def test_the_engine_dies_under_a_batch(stage: Stage) -> None:
     run(stage)
     stage.say(m.Lost(sentence="The engine is gone."))
     assert stage.state.status.activity == "lost"
-    stage.session.run_batch(ASKED)
+    stage.session.batches.run(ASKED)
     assert "Open one" in stage.state.error
 
 

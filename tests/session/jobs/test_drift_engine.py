@@ -53,7 +53,7 @@ def idle(state: State) -> bool:
 
 
 def reopen(running: Running, file: Path) -> None:
-    running.session.open_trace(file)
+    running.session.saving.open(file)
     running.until(lambda s: s.saved is not None and s.saved.trace is s.trace)
 
 
@@ -69,7 +69,7 @@ def test_a_saved_run_does_not_go_on_with_weights_trained_since(
 ) -> None:
     running = opened()
     running.step(3)
-    running.session.save_trace(tmp_path / "run.dxt")
+    running.session.saving.save(tmp_path / "run.dxt")
     running.until(lambda s: s.saved is not None)
     train(folder, only)
     later = opened()
@@ -81,7 +81,7 @@ def test_a_saved_run_does_not_go_on_with_weights_trained_since(
     assert state.drift.apart > state.drift.limit
     later.session.run_again()
     later.until(lambda s: idle(s) and len(s.tree) == 2 and len(s.tree[1].trace.steps) == 3)
-    later.session.save_trace(tmp_path / "both.dxt")
+    later.session.saving.save(tmp_path / "both.dxt")
     later.until(lambda s: s.saved is not None and s.saved.trace is s.trace)
     trace, beside = dxt.load_whole(tmp_path / "both.dxt")
     prints = [one.trace.card.fingerprint for one in beside.branches]
@@ -95,7 +95,7 @@ def test_a_saved_run_goes_on_where_the_model_is_the_same(
     running.step(5)
     whole = running.trace
     running.session.back(2)
-    running.session.save_trace(tmp_path / "run.dxt")
+    running.session.saving.save(tmp_path / "run.dxt")
     running.until(lambda s: s.saved is not None)
     os.utime(folder / "model.safetensors")  # another time alone is no other model
     later = opened()
@@ -125,7 +125,7 @@ def test_a_saved_run_tells_no_path_and_still_finds_its_model(
     running = opened()
     running.step(2)
     file = tmp_path / "run.dxt"
-    running.session.save_trace(file)
+    running.session.saving.save(file)
     running.until(lambda s: s.saved is not None)
     assert b"anna" not in file.read_bytes()
     assert str(tmp_path).encode() not in file.read_bytes()

@@ -20,7 +20,7 @@ def answer(stage: Stage, kind: type[Any], facts: dict[str, Any]) -> None:
 def test_models_are_found_while_a_run_goes_on(stage: Stage) -> None:
     stage.loaded()
     stage.session.run()
-    stage.session.find_models(add_folder="/models")
+    stage.session.models.find(add_folder="/models")
     assert stage.state.finding
     assert stage.engine.last(m.FindModels).add_folder == "/models"
     found = {"name": "a", "path": "/models/a", "memory_bytes": {"float32": 10}}
@@ -34,7 +34,7 @@ def test_models_are_found_while_a_run_goes_on(stage: Stage) -> None:
 
 def test_what_speaks_against_a_folder_is_no_error_of_the_window(stage: Stage) -> None:
     stage.loaded()
-    stage.session.find_models(add_folder="/gone")
+    stage.session.models.find(add_folder="/gone")
     stage.say(m.Failed(run=stage.engine.last(m.FindModels).run, sentence="There is no folder."))
     assert stage.state.library_problem == "There is no folder."
     assert stage.state.error == ""
@@ -43,9 +43,9 @@ def test_what_speaks_against_a_folder_is_no_error_of_the_window(stage: Stage) ->
 
 def test_only_the_newest_list_counts(stage: Stage) -> None:
     stage.loaded()
-    stage.session.find_models()
+    stage.session.models.find()
     first = stage.engine.last(m.FindModels).run
-    stage.session.find_models()
+    stage.session.models.find()
     stage.say(m.Facts(run=first, facts={"models": [{"name": "old", "path": "/old"}]}))
     assert stage.state.library is None
     assert stage.state.finding
@@ -53,8 +53,8 @@ def test_only_the_newest_list_counts(stage: Stage) -> None:
 
 def test_a_recipe_is_asked_for_once_and_belongs_to_the_open_model(stage: Stage) -> None:
     stage.loaded()
-    stage.session.describe_model()
-    stage.session.describe_model()
+    stage.session.models.describe()
+    stage.session.models.describe()
     assert stage.engine.count(m.Inspect) == 1
     answer(stage, m.Inspect, RECIPE)
     assert stage.state.recipe is not None
@@ -68,10 +68,10 @@ def test_a_recipe_is_asked_for_once_and_belongs_to_the_open_model(stage: Stage) 
 
 def test_an_engine_that_is_lost_leaves_nothing_waiting(stage: Stage) -> None:
     stage.loaded()
-    stage.session.find_models()
+    stage.session.models.find()
     stage.say(m.Lost(sentence="gone"))
     assert not stage.state.finding
     stage.engine.alive = False
-    stage.session.find_models()
+    stage.session.models.find()
     assert "not running" in stage.state.library_problem
     assert not stage.state.finding

@@ -34,7 +34,7 @@ def names(folder: Path) -> list[str]:
 
 def offered(stage: Stage) -> tuple[recovery.UnsavedSession, ...]:
     told: list[recovery.Found] = []
-    stage.session.find_kept(told.append)
+    stage.session.saving.find_kept(told.append)
     settle(stage)
     return told[0].sessions
 
@@ -106,7 +106,7 @@ def test_nothing_is_found_where_there_is_no_folder(tmp_path: Path) -> None:
 def test_what_was_opened_and_closed_is_not_offered_again(stage: Stage, home: Path) -> None:
     path = left(home, "1")
     (one,) = offered(stage)
-    stage.session.open_trace(one.path, own=True)
+    stage.session.saving.open(one.path, own=True)
     settle(stage)
     assert stage.state.unsaved, "it is in no file of the user's yet"
     assert stage.state.file == ""
@@ -123,10 +123,10 @@ def test_a_session_that_was_opened_goes_once_the_new_program_keeps_it(
     path = left(home, "1")
     saves = Saves(monkeypatch)
     stage = Stage()
-    stage.session.open_trace(path, own=True)
+    stage.session.saving.open(path, own=True)
     settle(stage)
     saves.wait()
-    stage.session.leave()
+    stage.session.saving.leave()
     assert not path.exists()
     (one,) = recovery.found(home).sessions
     assert one.tokens == 2
@@ -139,23 +139,23 @@ def test_a_run_that_is_in_a_file_is_not_kept_beside_it(
     saves = Saves(monkeypatch)
     stage = Stage().loaded().ran(2)
     saves.wait()
-    kept_file = stage.session._saving._autosave.path
-    stage.session.save_trace(tmp_path / "mine.dxt")
+    kept_file = stage.session.saving._autosave.path
+    stage.session.saving.save(tmp_path / "mine.dxt")
     settle(stage)
     end = time.monotonic() + 20
     while kept_file.exists() and time.monotonic() < end:
         time.sleep(0.01)
     assert not kept_file.exists()
-    stage.session.open_trace(tmp_path / "mine.dxt")
+    stage.session.saving.open(tmp_path / "mine.dxt")
     settle(stage)
     assert not stage.state.unsaved
-    stage.session.leave()
+    stage.session.saving.leave()
     assert list(home.glob("autosave-*.dxt")) == []
 
 
 def test_a_program_that_is_told_to_end_leaves_its_run(stage: Stage, home: Path) -> None:
     stage.loaded("typed").ran(3)
-    stage.session.leave()
+    stage.session.saving.leave()
     stage.session.close()
     (one,) = recovery.found(home).sessions
     assert (one.prompt, one.tokens) == ("typed", 3)

@@ -38,10 +38,10 @@ def shape(stage: Stage) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def test_a_saved_session_opens_with_its_tree_names_and_place(stage: Stage, tmp_path: Path) -> None:
-    forked(stage).session.save_trace(tmp_path / "a.dxt")
+    forked(stage).session.saving.save(tmp_path / "a.dxt")
     settle(stage)
     other = Stage()
-    other.session.open_trace(tmp_path / "a.dxt")
+    other.session.saving.open(tmp_path / "a.dxt")
     settle(other)
     assert shape(other) == shape(stage)
     assert [name for name, _ in shape(other)] == ["plain", "B"]
@@ -61,10 +61,10 @@ def test_a_saved_session_opens_with_its_tree_names_and_place(stage: Stage, tmp_p
 def test_opening_a_file_twice_adds_no_branch_and_keeps_the_names_of_now(
     stage: Stage, tmp_path: Path
 ) -> None:
-    forked(stage).session.save_trace(tmp_path / "a.dxt")
+    forked(stage).session.saving.save(tmp_path / "a.dxt")
     settle(stage)
     stage.session.rename_branch(1, "renamed since")
-    stage.session.open_trace(tmp_path / "a.dxt")
+    stage.session.saving.open(tmp_path / "a.dxt")
     settle(stage)
     assert [name for name, _ in shape(stage)] == ["renamed since", "B"]
 
@@ -72,12 +72,12 @@ def test_opening_a_file_twice_adds_no_branch_and_keeps_the_names_of_now(
 def test_forgotten_branches_are_not_saved_and_come_back_with_the_file(
     stage: Stage, tmp_path: Path
 ) -> None:
-    forked(stage).session.save_trace(tmp_path / "both.dxt")
+    forked(stage).session.saving.save(tmp_path / "both.dxt")
     stage.session.forget_branch(1)
-    stage.session.save_trace(tmp_path / "one.dxt")
+    stage.session.saving.save(tmp_path / "one.dxt")
     settle(stage)
     assert [b.name for b in dxt.load_whole(tmp_path / "one.dxt")[1].branches] == ["B"]
-    stage.session.open_trace(tmp_path / "both.dxt")
+    stage.session.saving.open(tmp_path / "both.dxt")
     settle(stage)
     assert [name for name, _ in shape(stage)] == ["plain", "B"]
 
@@ -86,21 +86,21 @@ BATCH = result(row(2), row(4), vocabulary=96)
 
 
 def with_batch(stage: Stage) -> None:
-    stage.session.run_batch(BatchRequest(prompts=("a", "b")))
+    stage.session.batches.run(BatchRequest(prompts=("a", "b")))
     stage.say(m.Batched(run=stage.engine.last(m.RunBatch).run, result=BATCH))
 
 
 def test_a_batch_is_saved_with_the_trace_or_alone(stage: Stage, tmp_path: Path) -> None:
     with_batch(stage.loaded("typed"))
-    stage.session.save_trace(tmp_path / "alone.dxt")
+    stage.session.saving.save(tmp_path / "alone.dxt")
     settle(stage)
     assert stage.state.saved is not None
     with_batch(stage.ran(1))
-    stage.session.save_trace(tmp_path / "both.dxt")
+    stage.session.saving.save(tmp_path / "both.dxt")
     settle(stage)
     for name, steps in (("alone.dxt", None), ("both.dxt", 1)):
         other = Stage()
-        other.session.open_trace(tmp_path / name)
+        other.session.saving.open(tmp_path / name)
         settle(other)
         assert other.state.batch == BATCH
         assert other.state.request.prompt == "typed"

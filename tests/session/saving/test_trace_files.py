@@ -23,7 +23,7 @@ from tests.session.scripted import PROMPT, Stage, card, stepped
 def settle(stage: Stage) -> None:
     """Wait for what the file thread posts, then run it."""
     arrived = threading.Event()
-    stage.session._saving.files.do(lambda: arrived.set, pytest.fail, "settling")
+    stage.session.saving.files.do(lambda: arrived.set, pytest.fail, "settling")
     while not arrived.is_set():
         stage.drain()
 
@@ -39,14 +39,14 @@ def made_trace(steps: int = 2) -> Trace:
 def test_save_and_open_again(stage: Stage, tmp_path: Path) -> None:
     stage.loaded("prompt").ran(3)
     assert stage.state.unsaved
-    stage.session.save_trace(tmp_path / "a.dxt")
+    stage.session.saving.save(tmp_path / "a.dxt")
     settle(stage)
     assert not stage.state.unsaved
     assert stage.state.saved is not None
     assert stage.state.saved.path == str(tmp_path / "a.dxt")
     stage.session.reset()
     stage.session.set_prompt("something else")
-    stage.session.open_trace(tmp_path / "a.dxt")
+    stage.session.saving.open(tmp_path / "a.dxt")
     settle(stage)
     assert stage.state.trace is not None
     assert stage.state.trace.chosen_ids == (10, 11, 12)
@@ -61,7 +61,7 @@ def test_a_saved_run_opens_without_any_engine_and_its_model_is_loaded_to_step(
     stage: Stage, tmp_path: Path
 ) -> None:
     dxt.save(made_trace(), tmp_path / "a.dxt")
-    stage.session.open_trace(tmp_path / "a.dxt")
+    stage.session.saving.open(tmp_path / "a.dxt")
     settle(stage)
     assert stage.engines == []
     assert stage.state.trace is not None
@@ -78,7 +78,7 @@ def test_opening_can_be_undone(stage: Stage, tmp_path: Path) -> None:
     stage.loaded("mine").ran(1)
     mine = stage.state.trace
     dxt.save(made_trace(), tmp_path / "a.dxt")
-    stage.session.open_trace(tmp_path / "a.dxt")
+    stage.session.saving.open(tmp_path / "a.dxt")
     settle(stage)
     stage.session.undo()
     assert stage.state.trace is mine
@@ -86,20 +86,20 @@ def test_opening_can_be_undone(stage: Stage, tmp_path: Path) -> None:
 
 
 def test_trouble_with_files_is_a_sentence(stage: Stage, tmp_path: Path) -> None:
-    stage.session.save_trace(tmp_path / "a.dxt")
+    stage.session.saving.save(tmp_path / "a.dxt")
     assert "nothing to save" in stage.state.error
-    stage.session.open_trace(tmp_path / "missing.dxt")
+    stage.session.saving.open(tmp_path / "missing.dxt")
     settle(stage)
     assert "missing.dxt could not be opened" in stage.state.error
     stage.loaded().ran(1)
-    stage.session.save_trace(tmp_path / "no folder" / "a.dxt")
+    stage.session.saving.save(tmp_path / "no folder" / "a.dxt")
     settle(stage)
     assert "could not be written" in stage.state.error
     assert stage.state.unsaved
 
 
 def test_close_waits_for_a_save(stage: Stage, tmp_path: Path) -> None:
-    stage.loaded().ran(3).session.save_trace(tmp_path / "a.dxt")
+    stage.loaded().ran(3).session.saving.save(tmp_path / "a.dxt")
     stage.session.close()
     assert len(dxt.load(tmp_path / "a.dxt").steps) == 3
 
@@ -107,7 +107,7 @@ def test_close_waits_for_a_save(stage: Stage, tmp_path: Path) -> None:
 def test_no_thread_is_left_over(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     stage = Stage().loaded().ran(2)
-    stage.session.save_trace(tmp_path / "a.dxt")
+    stage.session.saving.save(tmp_path / "a.dxt")
     stage.session.close()
     assert set(threading.enumerate()) == before
 
@@ -157,7 +157,7 @@ def test_a_file_with_impossible_sampling_is_refused(stage: Stage, tmp_path: Path
     made = made_trace(2)
     odd = replace(made.steps[1], sampling=Sampling(greedy=False, top_p=7.0))
     dxt.save(replace(made, steps=(made.steps[0], odd)), tmp_path / "odd.dxt")
-    stage.session.open_trace(tmp_path / "odd.dxt")
+    stage.session.saving.open(tmp_path / "odd.dxt")
     settle(stage)
     assert stage.state.trace is None
     assert "odd.dxt is damaged: Top-p" in stage.state.error
@@ -219,13 +219,13 @@ def test_files_are_opened_and_saved_after_any_fault(
     reason = "there is not enough memory. See the log for details."
     stage.loaded().ran(2)
     ended: list[str] = []
-    stage.session.save_trace(path, lambda: ended.append("saved"))
+    stage.session.saving.save(path, lambda: ended.append("saved"))
     settle(stage)
     assert stage.state.error.endswith(f"a.dxt could not be written: {reason}")
-    stage.session.open_trace(path, failed=lambda: ended.append("not opened"))
+    stage.session.saving.open(path, failed=lambda: ended.append("not opened"))
     settle(stage)
     assert stage.state.error.endswith(f"a.dxt could not be opened: {reason}")
-    stage.session.find_kept(pytest.fail)
+    stage.session.saving.find_kept(pytest.fail)
     settle(stage)
     assert reason in stage.state.error
     assert "MemoryError" in caplog.text
@@ -233,7 +233,7 @@ def test_files_are_opened_and_saved_after_any_fault(
         (dxt, dxt, recovery), ("save", "load_whole", "found"), real, strict=True
     ):
         monkeypatch.setattr(place, name, one)
-    stage.session.save_trace(path, lambda: ended.append("saved"))
+    stage.session.saving.save(path, lambda: ended.append("saved"))
     settle(stage)
     assert ended == ["not opened", "saved"]
 

@@ -131,7 +131,7 @@ def test_a_word_is_searched_for_and_a_find_is_looked_up(stage: WindowStage) -> N
     assert shown.repo.text() == REPO
     assert shown.results.count() == 2  # still there, to take another
     shown.repo.setText("nothing")
-    stage.session.cancel_download()
+    stage.session.downloads.cancel()
     shown.look.click()
     stage.say(m.Facts(run=stage.engine.last(m.SearchHub).run, facts={"repos": []}))
     assert "No text model" in shown.offer.text()
@@ -186,7 +186,7 @@ def test_a_lost_engine_ends_it_with_a_sentence(stage: WindowStage) -> None:
 
 
 def test_offline_mode_is_said_and_nothing_can_be_asked(stage: WindowStage) -> None:
-    stage.session.find_models()
+    stage.session.models.find()
     words = "Offline mode is set (HF_HUB_OFFLINE), so nothing is downloaded."
     facts = {"models": [], "offline": words}
     stage.say(m.Facts(run=stage.engine.last(m.FindModels).run, facts=facts))

@@ -110,11 +110,11 @@ def turn_pages(stage: WindowStage) -> None:
 
 def show(stage: WindowStage, path: Path, faults: Faults) -> bool:
     """Open one file; True if it opened.  What was wrong is in `faults`."""
-    stage.session.dismiss_error()
+    stage.session.report("")
     before = stage.state.trace
     arrived = threading.Event()
-    stage.session.open_trace(path)
-    stage.session._saving.files.do(lambda: arrived.set, pytest.fail, "settling")
+    stage.session.saving.open(path)
+    stage.session.saving.files.do(lambda: arrived.set, pytest.fail, "settling")
     while not arrived.is_set():
         stage.drain()
     stage.until_settled()

@@ -48,7 +48,7 @@ def answer(stage: WindowStage, button: QMessageBox.StandardButton) -> None:
 def settle(stage: WindowStage) -> None:
     """Until the file thread has done what was asked of it."""
     arrived = threading.Event()
-    stage.session._saving.files.do(lambda: arrived.set, pytest.fail, "settling")
+    stage.session.saving.files.do(lambda: arrived.set, pytest.fail, "settling")
     while not arrived.is_set():
         stage.drain()
 
@@ -82,9 +82,9 @@ def test_without_a_run_saving_says_what_the_session_says(
     stage: WindowStage, tmp_path: Path
 ) -> None:
     stage.loaded()
-    stage.session.save_trace(tmp_path / "a.dxt")
+    stage.session.saving.save(tmp_path / "a.dxt")
     said = stage.state.error
-    stage.session.dismiss_error()
+    stage.session.report("")
     stage.window.files.ask_save()
     assert stage.state.error == said == "There is nothing to save yet. Press Step first."
 
@@ -140,7 +140,7 @@ def test_looking_checking_and_another_branch_change_nothing_that_is_saved(
     stage.session.select(step=1)
     stage.session.force(20)
     assert stage.state.unsaved
-    stage.session.save_trace(tmp_path / "a.dxt")
+    stage.session.saving.save(tmp_path / "a.dxt")
     settle(stage)
     assert not stage.state.unsaved
     stage.session.run_self_check()
@@ -224,7 +224,7 @@ def test_what_is_discarded_gives_way_and_what_is_saved_is_not_asked_about(
 ) -> None:
     dxt.save(made_trace(), tmp_path / "other.dxt")
     stage.loaded().ran(1)
-    stage.session.save_trace(tmp_path / "mine.dxt")
+    stage.session.saving.save(tmp_path / "mine.dxt")
     settle(stage)
     stage.session.step()
     stage.steps(1)
@@ -235,7 +235,7 @@ def test_what_is_discarded_gives_way_and_what_is_saved_is_not_asked_about(
     answer(stage, Buttons.Discard)
     assert len(dxt.load(tmp_path / "mine.dxt").steps) == 1
     if stage.window.isVisible():
-        stage.session.save_trace(tmp_path / "mine.dxt")
+        stage.session.saving.save(tmp_path / "mine.dxt")
         settle(stage)
         way(stage, tmp_path / "other.dxt")
         assert question(stage) is None
@@ -243,7 +243,7 @@ def test_what_is_discarded_gives_way_and_what_is_saved_is_not_asked_about(
 
 def test_save_writes_the_file_that_the_question_named(stage: WindowStage, tmp_path: Path) -> None:
     stage.loaded().ran(1)
-    stage.session.save_trace(tmp_path / "mine.dxt")
+    stage.session.saving.save(tmp_path / "mine.dxt")
     settle(stage)
     stage.session.step()
     stage.steps(1)
@@ -259,7 +259,7 @@ def test_the_last_session_is_reopened_with_its_run(
 ) -> None:
     stage.loaded("the prompt").ran(3)
     if saved:
-        stage.session.save_trace(tmp_path / "mine.dxt")
+        stage.session.saving.save(tmp_path / "mine.dxt")
         settle(stage)
     stage.session.set_causal_mask(False)
     stage.window.close_at_once()
@@ -293,7 +293,7 @@ def test_runs_that_a_crash_left_are_offered_by_their_times(stage: WindowStage, h
         dxt.save(made_trace(steps), home / f"autosave-{name}.dxt")
     (home / "autosave-3.dxt").write_text("half")
     bar = stage.window.recovery
-    stage.session.find_kept(stage.window.offer_kept)
+    stage.session.saving.find_kept(stage.window.offer_kept)
     settle(stage)
     assert bar in stage.window.notices.waiting
     assert "2 unsaved" in bar.text

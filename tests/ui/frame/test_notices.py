@@ -142,7 +142,7 @@ def test_of_many_notices_one_is_seen_and_covers_nothing(
     QTest.keyClick(forward, Qt.Key.Key_Space)
     stage.paint()
     assert (seen(stage), forward.text()) == ([notices.error.text], "1 of 2 ›")
-    stage.session.dismiss_error()
+    stage.session.report("")
     stage.paint()
     assert seen(stage) == [notices.stale.text]
     assert not forward.isVisible()

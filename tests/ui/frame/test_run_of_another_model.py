@@ -33,7 +33,7 @@ def both(stage: WindowStage, tmp_path: Path) -> WindowStage:
 
 def opened(stage: WindowStage, folder: Path, trace: Trace) -> None:
     dxt.save(trace, folder / "run.dxt")
-    stage.session.open_trace(folder / "run.dxt")
+    stage.session.saving.open(folder / "run.dxt")
     read(stage)
     stage.paint()
 

@@ -46,7 +46,7 @@ def other(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
 
 
 def opened(stage: WindowStage, path: Path) -> WindowStage:
-    stage.session.open_trace(path)
+    stage.session.saving.open(path)
     settle(stage)
     stage.until_settled()
     stage.paint()
@@ -93,7 +93,7 @@ def turned(stage: WindowStage, folder: Path) -> None:
 def test_all_of_the_view_comes_back(stage: WindowStage, other: WindowStage, tmp_path: Path) -> None:
     turned(stage, tmp_path)
     before = look(stage)
-    stage.session.save_trace(tmp_path / "a.dxt")
+    stage.session.saving.save(tmp_path / "a.dxt")
     settle(stage)
     stage.look.set_theme("light")
     opened(other, tmp_path / "a.dxt")
@@ -116,7 +116,7 @@ def test_an_enlarged_panel_comes_back_enlarged_and_goes_back_to_its_place(
 ) -> None:
     stage.loaded().ran(2)
     stage.window.docks.enlarge(stage.window.docks.docks[3])
-    stage.session.save_trace(tmp_path / "a.dxt")
+    stage.session.saving.save(tmp_path / "a.dxt")
     settle(stage)
     docks = other.window.docks
     shown = [dock.place.id for dock in docks.docks if not dock.isHidden()]

@@ -167,7 +167,7 @@ def test_the_prompt_is_scored_by_the_model_of_the_run_alone(
     trace = made_trace()
     asked = msgspec.structs.replace(trace.request, model="other")
     dxt.save(replace(trace, request=asked, card=card("other")), tmp_path / "run.dxt")
-    stage.session.open_trace(tmp_path / "run.dxt")
+    stage.session.saving.open(tmp_path / "run.dxt")
     read(stage)
     stage.paint()
     assert button(panel).isVisible()

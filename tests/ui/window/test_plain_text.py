@@ -98,7 +98,7 @@ def open_dialogs(stage: WindowStage, text: str) -> None:
     }
     stage.say(m.Facts(run=stage.engine.last(m.FindModels).run, facts=found))
     window.download_model()
-    stage.session.look_on_hub(f"someone/{text}")
+    stage.session.downloads.look(f"someone/{text}")
     offer = Offer(repo=f"someone/{text}", form=text, forms=((text, 3), ("b", 4)), bytes=7)
     facts = msgspec.to_builtins(offer)
     stage.say(m.Facts(run=stage.engine.last(m.LookOnHub).run, facts=facts))

@@ -87,7 +87,7 @@ def test_a_long_bar_moves_nothing_and_can_be_closed(stage: WindowStage) -> None:
     stage.paint()
     bars = stage.window.notices
     assert stage.window.sequence.mapTo(stage.window, QPoint(0, 0)) == strip
-    stage.session.dismiss_error()
+    stage.session.report("")
     stage.session.set_cache(False)
     stage.paint()
     assert bars.stale.isVisible()

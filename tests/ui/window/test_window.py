@@ -101,7 +101,7 @@ def test_what_a_saved_run_was_made_with_is_said_when_it_opens(
     dxt.save(replace(trace, card=card), tmp_path / "run.dxt")
     notice = stage.window.notices.model
     assert not notice.isVisible()
-    stage.session.open_trace(tmp_path / "run.dxt")
+    stage.session.saving.open(tmp_path / "run.dxt")
 
     def is_said() -> bool:
         stage.drain()

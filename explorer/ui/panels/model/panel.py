@@ -96,7 +96,7 @@ class ModelPanel(Panel):
         if old is None or shown != (self._card, self._recipe, self._problem, self._open, self._run):
             self._draw()
         if self._open and self._recipe is None:
-            self.session.describe_model()
+            self.session.models.describe()
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)

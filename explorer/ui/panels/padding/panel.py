@@ -336,7 +336,7 @@ class PaddingPanel(Panel):
         self._again.stop()
         self._running = True
         self._asked = self.request()
-        self.session.run_batch(self._asked)
+        self.session.batches.run(self._asked)
         self._running = self.session.state.status.activity == "running"
         self._show_progress(self.session.state)
         self._show_buttons()

@@ -399,7 +399,7 @@ def test_fewer_blocks_leave_no_cursor_behind(grid: TokenGrid) -> None:
 
 def test_the_loss_is_drawn_by_position_a_line_a_prompt(stage: WindowStage) -> None:
     panel = loaded(stage)
-    panel.session.run_batch(panel.request())
+    panel.session.batches.run(panel.request())
     answer(stage)
     panel.tabs.setCurrentIndex(3)
     (turn,) = (b for b in panel.findChildren(QToolButton) if b.text() == "By position")
