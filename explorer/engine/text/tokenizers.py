@@ -16,12 +16,7 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from explorer.engine.errors import BadInput, no_panic
 from explorer.engine.model_files import unusable_files
-from explorer.engine.text import (
-    chat_parts,
-    sentencepiece_file,
-    template_limits,
-    tiktoken_folder,
-)
+from explorer.engine.text import chat_parts, template_limits, tiktoken_folder
 from explorer.engine.text.token_bytes import Spelling
 from explorer.engine.text.tokenizer_backends import FastSplitter, PythonSplitter, Splitter
 from explorer.trace.chat import ChatParts
@@ -274,7 +269,7 @@ def load_tokenizer(folder: Path, plain: bool = False) -> Tokenizer:
             "the whole folder."
         )
     try:
-        with sentencepiece_file.understood(), no_panic():
+        with no_panic():
             maker = TokenizersBackend if plain else AutoTokenizer
             library = maker.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
             backend = getattr(library, "backend_tokenizer", None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
-import struct
 import threading
 from pathlib import Path
 
 import pytest
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Tokenizer as Backend
 from tokenizers import normalizers, pre_tokenizers
 from tokenizers.models import WordPiece
@@ -165,19 +167,14 @@ def test_byte_fallback_tokens_spell_the_text(text: str) -> None:
 
 def write_sentence_piece(path: Path) -> None:
     """The vocabulary of `sentence_piece` as SentencePiece itself stores it."""
-
-    def field(number: int, content: bytes) -> bytes:
-        assert len(content) < 128
-        return bytes([number << 3 | 2, len(content)]) + content
-
+    model = sentencepiece_model_pb2.ModelProto()
     vocabulary = sorted(sentence_piece().get_vocab().items(), key=lambda entry: entry[1])
-    data = b""
     for piece, token_id in vocabulary:
         kind = 2 if token_id == 0 else 3 if token_id < 3 else 6 if piece.startswith("<0x") else 1
-        score = b"\x15" + struct.pack("<f", -float(token_id))
-        data += field(1, field(1, piece.encode()) + score + bytes([0x18, kind]))
-    # trainer_spec: model_type BPE, byte_fallback (field 35)
-    path.write_bytes(data + field(2, b"\x18\x02" + b"\x98\x02\x01"))
+        model.pieces.add(piece=piece, score=-float(token_id), type=kind)
+    model.trainer_spec.model_type = model.trainer_spec.BPE
+    model.trainer_spec.byte_fallback = True
+    path.write_bytes(model.SerializeToString())
 
 
 @pytest.mark.parametrize("text", ["cat cat", "a\n  cat", "日本 👩‍👩‍👧", "\x07"])
@@ -192,6 +189,30 @@ def test_a_folder_with_only_a_sentencepiece_model(tmp_path: Path, text: str) -> 
     assert [token.id for token in encoded.tokens] == expected
     assert b"".join(token.raw for token in encoded.tokens[1:]) == b" " + text.encode()
     assert encoded.problem == ""
+
+
+@pytest.mark.parametrize("kind", ["LlamaTokenizer", "T5Tokenizer", "GPTSw3Tokenizer"])
+def test_ids_are_those_of_sentencepiece_itself(tmp_path: Path, kind: str) -> None:
+    """Also of a class that transformers has in Python only."""
+    name = "spiece.model" if kind != "LlamaTokenizer" else "tokenizer.model"
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat sat on the mat", "a cat and a bat", "the hat of the cat"]),
+        model_writer=model,
+        vocab_size=40,
+        hard_vocab_limit=False,
+        model_type="unigram" if kind == "T5Tokenizer" else "bpe",
+        pad_id=3,
+        minloglevel=2,
+    )
+    (tmp_path / name).write_bytes(model.getvalue())
+    settings = {"tokenizer_class": kind, "add_bos_token": False, "extra_ids": 0}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    tokenizer = load_tokenizer(tmp_path)
+    own = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    ids = [token.id for token in tokenizer.encode("the bat sat").tokens if not token.special]
+    assert ids == own.encode("the bat sat")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
