@@ -9,7 +9,7 @@ from math import ceil, isinf, isnan, log, log10
 from typing import Literal
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_SMALLEST = 1e-8  # below this share a per cent would be a row of zeros
+_SMALLEST = 1e-6  # below this share a per cent would be a row of zeros
 
 Unit = Literal["nats", "bits"]
 _units: list[Unit] = ["nats"]  # one for the whole program, as a locale is

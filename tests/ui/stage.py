@@ -34,8 +34,14 @@ class WindowStage(Stage):
         activate(self.window)
 
     def paint(self) -> None:
-        """Let Qt do all that waits: layout, what follows from it, and painting."""
+        """Let Qt do all that waits: layout, panels drawn a moment later, and painting."""
         settle()
+        if not self._up_to_date():
+            wait_until(self._up_to_date)
+            settle()
+
+    def _up_to_date(self) -> bool:
+        return all(dock.up_to_date for dock in self.window.docks.docks)
 
     def resize(self, width: int, height: int) -> None:
         """Give the window a size, until it has it and is painted."""

@@ -116,9 +116,14 @@ class PanelDock(QDockWidget):
             self._later.start()
 
     @property
+    def up_to_date(self) -> bool:
+        """True if the panel was handed the newest state, or nobody sees it."""
+        return not self._seen or self._latest is self._shown
+
+    @property
     def settled(self) -> bool:
         """True if nothing of the newest state is still to be drawn here."""
-        return not self._seen or (self._latest is self._shown and not self.panel.busy)
+        return self.up_to_date and (not self._seen or not self.panel.busy)
 
     def _on_visibility(self, visible: bool) -> None:
         self._seen = visible

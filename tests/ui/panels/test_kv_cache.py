@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QLabel
 
 from explorer.trace.experiments import ReadSlot
+from explorer.trace.files import dxt
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
 from explorer.ui.panels.kv_cache.estimate_page import EstimatePage
 from explorer.ui.panels.kv_cache.layers_page import LayersPage
 from explorer.ui.panels.kv_cache.panel import KvCachePanel
 from explorer.ui.panels.kv_cache.position_page import PositionPage
+from tests.session.saving.test_trace_files import made_trace
+from tests.session.saving.test_trace_files import settle as read
 from tests.session.scripted import card
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
@@ -151,6 +157,23 @@ def test_keys_are_there_at_once_and_values_when_they_were_read(stage: WindowStag
     assert line_of(page.view) == "Layer 1: a state of fixed size"
     page.slot.setValue(0)
     assert not any(row[0] == "value" for row in rows(panel, "Keys and values"))
+
+
+def test_values_are_read_by_the_model_of_the_run_alone(stage: WindowStage, tmp_path: Path) -> None:
+    panel = loaded(stage)
+    stage.ran(2)
+    panel.turn_to(PositionPage)
+    page = panel.page
+    assert isinstance(page, PositionPage)
+    wait_until(page.read_button.isEnabled)
+    trace = made_trace()
+    asked = msgspec.structs.replace(trace.request, model="other")
+    dxt.save(replace(trace, request=asked, card=card("other")), tmp_path / "run.dxt")
+    stage.session.open_trace(tmp_path / "run.dxt")
+    read(stage)
+    stage.paint()
+    assert not page.read_button.isEnabled()
+    assert "Only the model of this run can read its values" in page.read_button.toolTip()
 
 
 def test_the_position_follows_the_key_under_the_cursor(stage: WindowStage) -> None:

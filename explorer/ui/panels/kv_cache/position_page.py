@@ -37,9 +37,6 @@ class PositionPage(Page):
         self.slot = forms.spin(self.tr("Position"), 0, 0, 0)
         self.slot.valueChanged.connect(self._show)
         self.read_button = QPushButton(self.tr("Read values"))
-        self.read_button.setToolTip(
-            self.tr("Keys are recorded in every pass. Values are read from the cache on request.")
-        )
         self.read_button.clicked.connect(lambda: session.measure(ReadSlot, slot=self.slot.value()))
         self._words = ElidedLabel()
         self.view = StripsView(theme, self._tip)
@@ -72,8 +69,13 @@ class PositionPage(Page):
         if key is not None and (before is None or before.selection.key != key):
             self.slot.setValue(key)
         self.slot.blockSignals(False)
-        ready = new.model_is_free
+        ready = new.model_is_free and new.model_of_run
         self.read_button.setEnabled(ready and new.trace.request.uses_cache)
+        self.read_button.setToolTip(
+            self.tr("Keys are recorded in every pass. Values are read from the cache on request.")
+            if new.model_of_run
+            else self.tr("Only the model of this run can read its values. Open it first.")
+        )
         self._show()
         return None
 
