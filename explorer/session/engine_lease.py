@@ -9,7 +9,8 @@ from typing import Literal
 import msgspec
 
 from explorer.session.connection.engine_link import EngineLink
-from explorer.session.state import ModelKey, Selection, Status, model_key
+from explorer.session.selection import Selection
+from explorer.session.state import ModelKey, Status, model_key
 from explorer.session.store import Store
 from explorer.session.undo_history import UndoEntry
 from explorer.trace.card import ModelCard

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal
 import msgspec
 
 from explorer.session.branches import Branch, Branches, same_root
+from explorer.session.selection import Selection, Shown, resolve
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
@@ -29,18 +30,6 @@ from explorer.trace.vocabulary import Vocabulary
 Reading = tuple[str, str, bool, bool]  # what decides a prompt's tokens: see `reading`
 ModelKey = tuple[str, ...]  # model, dtype and device: see `model_key`
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What is looked at; shared by all panels, so that hovering in one lights up the others."""
-
-    step: int | None = None  # None = the latest
-    layer: int = 0
-    head: int = 0
-    query: int | None = None  # slot; None = the readout of the selected step
-    key: int | None = None  # slot under the cursor, if any
-    token_id: int | None = None  # a row of the next-token chart under the cursor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +215,13 @@ class State:
         return last if self.selection.step is None else min(self.selection.step, last)
 
     @property
+    def shown(self) -> Shown | None:
+        """What the selection means in the run on screen; None if nothing has run."""
+        if self.trace is None or (step := self.step_index) is None:
+            return None
+        return resolve(self.trace, step, self.selection, self.comparison)
+
+    @property
     def reopens(self) -> bool:
         """True if a step opens a model first: the open one, or its dtype, is not asked for.
 
@@ -319,12 +315,4 @@ class State:
         return self.trace is not None and self.trace.request != self.request
 
 
-def only_points(old: State, new: State) -> bool:
-    """True if nothing changed but what of the selected step is looked at: the mouse moved."""
-    return old.selection.step == new.selection.step and all(
-        getattr(old, name) is getattr(new, name) for name in _BUT_SELECTION
-    )
-
-
 _BOUND_BY = ("dtype", "device")  # what a step reads, and from where
-_BUT_SELECTION = tuple(name for name in State.__dataclass_fields__ if name != "selection")

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from explorer.session.state import Selection, State
+from explorer.session.selection import Selection
+from explorer.session.state import State
 from explorer.trace.card import SelfCheck
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest

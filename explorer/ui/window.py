@@ -27,9 +27,10 @@ from PySide6.QtWidgets import (
 
 from explorer import __version__, places, wording
 from explorer.figures.text import sentences
+from explorer.session.changes import changed, only_points
 from explorer.session.saving.recovery import Found
 from explorer.session.session import Session
-from explorer.session.state import CodeQuestion, State, only_points
+from explorer.session.state import CodeQuestion, State
 from explorer.trace.files.saved_view import SavedView
 from explorer.ui.access import mnemonics
 from explorer.ui.access.accessible import label_lists
@@ -208,7 +209,7 @@ class Window(PresentedWindow):
             self.sequence.show_state(old, new)
             self.docks.show_state(old, new)
             return
-        if old is not None and new.seen is not None and old.seen is not new.seen:
+        if old is not None and new.seen is not None and changed(old, new, "seen"):
             saved_view.show(new.seen, self.docks, self.look)
         self.actions_table.follow(new)
         for part in (

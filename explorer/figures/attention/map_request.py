@@ -44,6 +44,11 @@ class HeadInStep:
         return self.trace.steps[: self.step + 1]
 
     @property
+    def last_pass(self) -> Step:
+        """The pass of this step."""
+        return self.trace.steps[self.step]
+
+    @property
     def slots(self) -> int:
         """Slots that had been read by then."""
         return self.trace.read_slots(self.step)

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
@@ -151,9 +152,7 @@ class ModelPicker(Dialog):
             self._unsubscribe = None
 
     def _follow(self, old: State, new: State) -> None:
-        if (old.library, old.finding, old.library_problem) != (
-            new.library, new.finding, new.library_problem
-        ):  # fmt: skip
+        if changed(old, new, "library", "finding", "library_problem"):
             self._show(new)
 
     def _show(self, state: State) -> None:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from explorer import disk, places
+from explorer.session.changes import changed
 from explorer.session.saving import recovery
 from explorer.session.saving.saved_sessions import NOTHING_TO_SAVE
 from explorer.session.session import Session
@@ -64,7 +65,7 @@ class SessionFiles(QObject):
             self.recentChanged.emit()
 
     def _on_state(self, old: State | None, new: State) -> None:
-        if new.unopened and (old is None or old.unopened != new.unopened):
+        if new.unopened and changed(old, new, "unopened"):
             self._drop_recent(new.unopened)
 
     def _drop_recent(self, target: str) -> None:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from explorer.figures.text import tokens
 from explorer.figures.text.sentences import fitting
 from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
+from explorer.session.changes import changed
 from explorer.session.state import Drift, State
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.trace import Trace
@@ -281,22 +282,21 @@ class Notices(QWidget):
         lost = new.status.activity == "lost"
         self.lost.say(new.status.text if lost else "")
         self.error.say("" if lost and new.error == new.status.text else new.error)
-        if old is None or old.plan is not new.plan:
+        if changed(old, new, "plan"):
             self.plan.say("" if new.plan is None else self._plan_words(new.plan))
-        if old is None or old.drift is not new.drift or old.trace is not new.trace:
+        if changed(old, new, "drift", "trace"):
             told = new.drift is not None and new.drift.fits(new.trace)
             self.drift.say(self._drift_words(new.drift) if told and new.drift is not None else "")
-        if old is None or old.card is not new.card:
+        if changed(old, new, "card"):
             self.model.say(" ".join(new.card.warnings) if new.card is not None else "")
         made_by = None if new.trace is None else new.trace.card
         known = (new.card, None if old is None or old.trace is None else old.trace.card)
         if made_by is not None and made_by.warnings and not any(made_by is c for c in known):
             self.model.say(" ".join(made_by.warnings))  # of a saved run
-        if old is None or new.branches.let_go != old.branches.let_go:
+        if changed(old, new, "branches.let_go"):
             self.dropped.say(self._dropped_words(new.branches.let_go))
         self.taken.say(self._taken_words() if new.undo_kind == "batch prompt" else "")
-        shows = ("trace", "request", "card", "opened")
-        if old is None or any(getattr(old, name) is not getattr(new, name) for name in shows):
+        if changed(old, new, "trace", "request", "card", "opened"):
             stale = self._stale_words(new)
             if new.request.causal_mask:
                 self.unmasked.say("")

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from explorer.figures.text import sentences, tokens
 from explorer.figures.text.sentences import fitting
+from explorer.session.changes import changed
 from explorer.session.state import State
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.access.accessible import announce
@@ -202,13 +203,11 @@ class StatusBar(QWidget):
 
     def show_state(self, old: State | None, new: State) -> None:
         self._state = new
-        told = ("status", "trace", "request", "card", "opened")
-        if old is None or any(getattr(old, name) is not getattr(new, name) for name in told):
+        if changed(old, new, "status", "trace", "request", "card", "opened"):
             self._show_activity(new)
-        said = ("card", "trace", "request", "opened")
-        if old is None or any(getattr(old, name) is not getattr(new, name) for name in said):
+        if changed(old, new, "card", "trace", "request", "opened"):
             self._model.setText(_model_words(new, self.tr))
-        if old is None or old.card is not new.card:
+        if changed(old, new, "card"):
             details = "\n".join(_details(new, self.tr))
             self._model.setToolTip(tip(details) if details else "")
         if old is None or _light_differs(old, new):

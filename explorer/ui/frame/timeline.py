@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.step import Phase
@@ -37,7 +38,7 @@ class Timeline(QWidget):
         self._fit()
 
     def show_state(self, old: State | None, new: State) -> None:
-        if old is not None and old.trace is new.trace and old.step_index == new.step_index:
+        if not changed(old, new, "trace", "step_index"):
             return
         steps = 0 if new.trace is None else len(new.trace.steps)
         index = new.step_index

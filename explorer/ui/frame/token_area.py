@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State, reading
 from explorer.trace.chat import ChatParts
@@ -19,6 +20,8 @@ from explorer.ui.canvases.tokens.token_strip import TokenStrip
 from explorer.ui.frame.timeline import Timeline
 from explorer.ui.frame.token_colours import TokenColours
 from explorer.ui.look.theme import Theme
+
+_TOKENS_FROM = ("trace", "step_index", "prompt_tokens", "prompt_parts", "chat_parts", "request")
 
 
 class TokenArea(QWidget):
@@ -60,22 +63,18 @@ class TokenArea(QWidget):
     def show_state(self, old: State | None, new: State) -> None:
         self.timeline.show_state(old, new)
         self.colours.show_state(old, new)
-        if old is None or _differs(old, new):
+        loading = old is not None and "loading" in (old.status.activity, new.status.activity)
+        if changed(old, new, *_TOKENS_FROM) or (loading and changed(old, new, "status")):
             self._show_tokens(new)
-        if old is None or old.trace is not new.trace or old.measured is not new.measured:
+        if changed(old, new, "trace", "measured"):
             self._show_colours(new)
-        index = new.step_index
-        selected = None
-        if new.trace is not None and index is not None:
-            query = new.selection.query
-            selected = new.trace.steps[index].readout if query is None else query
-        self.strip.set_marks(selected, new.selection.key)
+        shown = new.shown
+        self.strip.set_marks(None if shown is None else shown.query, new.selection.key)
 
     def _show_tokens(self, state: State) -> None:
-        index = state.step_index
-        if state.trace is not None and index is not None:
-            read = state.trace.read_slots(index)
-            self.strip.set_tokens(state.trace.tokens, read=read)
+        shown = state.shown
+        if shown is not None:
+            self.strip.set_tokens(shown.trace.tokens, read=shown.slots)
         elif state.trace is not None:
             self.strip.set_tokens(state.trace.tokens)
         else:
@@ -126,16 +125,4 @@ def chat_parts(state: State) -> ChatParts | None:
         message=parts.message + before,
         message_end=parts.message_end + before,
         answer=parts.answer + before,
-    )
-
-
-def _differs(old: State, new: State) -> bool:
-    return (
-        old.trace is not new.trace
-        or old.step_index != new.step_index
-        or old.prompt_tokens != new.prompt_tokens
-        or old.prompt_parts != new.prompt_parts
-        or old.chat_parts is not new.chat_parts
-        or old.request is not new.request
-        or (old.status != new.status and "loading" in (old.status.activity, new.status.activity))
     )

@@ -10,6 +10,7 @@ from explorer.figures.drawing.colormaps import lut
 from explorer.figures.prediction import surprisal as figures
 from explorer.figures.prediction.surprisal import By, Surprisal
 from explorer.figures.text.tokens import written
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.experiments import PromptScores, ScorePrompt
@@ -70,7 +71,7 @@ class TokenColours(QWidget):
         self.changed.emit()
 
     def show_state(self, old: State | None, new: State) -> None:
-        if old is None or old.trace is not new.trace:
+        if changed(old, new, "trace"):
             self._show_key()
         self._ask(new)
 

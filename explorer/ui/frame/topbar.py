@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.figures.text import sentences
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Side
@@ -235,9 +236,9 @@ class TopBar(QWidget):
         self._fit()
 
     def show_state(self, old: State | None, new: State) -> None:
-        if old is None or old.request.model != new.request.model or old.opened != new.opened:
+        if changed(old, new, "request.model", "opened"):
             self._show_model(new)
-        if old is None or old.request != new.request or old.card is not new.card:
+        if changed(old, new, "request", "card"):
             self._show_padding(new)
 
     def _show_model(self, state: State) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextCursor, QTextLine
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
 
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
@@ -185,6 +186,12 @@ def _x_of(line: QTextLine, position: int) -> float:
     return float(answer[0])
 
 
+_SHOWN_FROM = (
+    *("request", "card", "opened", "vocabulary"),
+    *("prompt_tokens", "prompt_parts", "prompt_problem"),
+)
+
+
 class PromptBox(Wrapping):
     """Prompt, raw or chat, token count against the model's context."""
 
@@ -236,7 +243,8 @@ class PromptBox(Wrapping):
             blocked = self.edit.blockSignals(True)
             self.edit.show_text(new.request.prompt)
             self.edit.blockSignals(blocked)
-        if old is not None and not _differs(old, new):
+        of_run = (new.card is None or new.other_model) and changed(old, new, "trace")
+        if not (of_run or changed(old, new, *_SHOWN_FROM)):
             return
         self._mode.setCurrentIndex(int(new.request.chat))
         card = new.next_card
@@ -280,20 +288,6 @@ class PromptBox(Wrapping):
 
     def _typed(self) -> None:
         self._session.set_prompt(self.edit.text())
-
-
-def _differs(old: State, new: State) -> bool:
-    """True if anything that the box shows may have changed."""
-    return (
-        old.request != new.request
-        or old.card is not new.card
-        or old.opened != new.opened
-        or old.prompt_tokens != new.prompt_tokens
-        or old.prompt_parts != new.prompt_parts
-        or old.vocabulary is not new.vocabulary
-        or old.prompt_problem != new.prompt_problem
-        or ((new.card is None or new.other_model) and old.trace is not new.trace)
-    )
 
 
 def _message_of(state: State, tokens: tuple[Token, ...]) -> tuple[Token, ...]:

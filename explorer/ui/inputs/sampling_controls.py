@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.sampling import model_defaults
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.kit.longspin import LongSpinBox
@@ -175,8 +176,7 @@ class SamplingControls(Wrapping):
         column.addLayout(defaults)
 
     def show_state(self, old: State | None, new: State) -> None:
-        same = old is not None and old.next_card is new.next_card
-        if same and old is not None and old.sampling == new.sampling:
+        if not changed(old, new, "next_card", "sampling"):
             return
         sampling = new.sampling
         self._greedy.setChecked(sampling.greedy)

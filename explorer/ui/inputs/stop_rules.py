@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
 )
 
 from explorer.figures.text import tokens
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Stops
@@ -66,7 +67,7 @@ class StopControls(Wrapping):
         grid.addWidget(self.text, 1, 1)
 
     def show_state(self, old: State | None, new: State) -> None:
-        if old is not None and old.stops == new.stops:
+        if not changed(old, new, "stops"):
             return
         self.ends.setChecked(new.stops.end_tokens)
         blocked = self.most.blockSignals(True)

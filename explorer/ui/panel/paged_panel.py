@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QActionGroup
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
+from explorer.session.changes import changed
 from explorer.session.state import State
 from explorer.ui.access import mnemonics
 from explorer.ui.kit.scrolled import OneOf
@@ -25,14 +26,15 @@ class Page(QWidget):
     ID = ""  # names it in a session's file, among the pages of its panel
     FORMER_ID = ""  # what files of before call it
     TITLE = ""
+    NEEDS: tuple[str, ...] = ("trace", "step_index")  # parts of the state that it is drawn from
 
     def show_state(self, new: State) -> str | None:
         """Draw, or say why nothing is drawn: a sentence, or "" for the panel's own."""
         raise NotImplementedError
 
-    def needs(self, old: State, new: State) -> bool:
-        """True if what is drawn depends on something that changed."""
-        return old.trace is not new.trace or old.step_index != new.step_index
+    def needs(self, old: State | None, new: State) -> bool:
+        """True if something changed that it is drawn from."""
+        return changed(old, new, *self.NEEDS)
 
     def set_theme(self, theme: Theme) -> None:
         """Take new colours."""
@@ -103,11 +105,11 @@ class PagedPanel(Panel):
 
     def show_state(self, old: State | None, new: State) -> None:
         self._state = new
-        if old is None or self.page.needs(old, new):
-            self._draw(new)
+        if self.page.needs(old, new):
+            self.draw(new)
 
-    def _draw(self, state: State) -> None:
-        why = self.page.show_state(state)
+    def draw(self, new: State) -> None:
+        why = self.page.show_state(new)
         if why is None:
             self.show_content()
         else:
@@ -122,7 +124,7 @@ class PagedPanel(Panel):
             self.tr("{0} shows: {1}").format(self.tr(self.TITLE), title)
         )
         if self._state is not None:
-            self._draw(self._state)
+            self.draw(self._state)
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer.session.changes import changed
 from explorer.session.state import State
 from explorer.ui.access import mnemonics
 from explorer.ui.files import caption, export, save_dialog
@@ -41,8 +42,8 @@ _LEAST = (150, 60)  # pixels at a zoom of 1; with less room than it needs, a pan
 class Panel(QWidget):
     """One dockable view of the state.
 
-    A subclass sets ID, TITLE, EXPLANATION and EMPTY, adds its widgets to `self.content`, draws in
-    `show_state` and calls `show_content()` there, or `show_empty(why)` if there is nothing to draw.
+    A subclass sets ID, TITLE, EXPLANATION, EMPTY and NEEDS, adds its widgets to `self.content`,
+    and in `draw` calls `show_content()`, or `show_empty(why)` if there is nothing to draw.
     """
 
     ID = ""  # short and stable: names the dock in the saved layout
@@ -50,6 +51,8 @@ class Panel(QWidget):
     EXPLANATION = ""  # one plain line: what is drawn
     BESIDE = ""  # ID of the panel whose place it shares as a tab, once the View menu opens it
     EMPTY = QT_TRANSLATE_NOOP("Panel", "Type a prompt and press Step (Space).")
+
+    NEEDS: tuple[str, ...] = ("trace", "step_index")  # parts of the state that it is drawn from
 
     failed = Signal(str)  # one sentence for the window's error bar
     wanted = Signal(str)  # ID of a panel that now has something to show
@@ -83,7 +86,12 @@ class Panel(QWidget):
         self.show_empty()
 
     def show_state(self, old: State | None, new: State) -> None:
-        """Redraw what changed between the two; `old` is None at the first call."""
+        """Draw if something that it needs has changed; `old` is None at the first call."""
+        if changed(old, new, *self.NEEDS):
+            self.draw(new)
+
+    def draw(self, new: State) -> None:
+        """Draw all of it."""
         raise NotImplementedError
 
     def set_theme(self, theme: Theme) -> None:

@@ -52,6 +52,7 @@ class BranchesPanel(Panel):
         "Press Step (Space) a few times, then step back and force another token. Both "
         "continuations appear here.",
     )
+    NEEDS = (*Panel.NEEDS, "branches", "branch_names", "forgotten", "undo_bytes")
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
@@ -133,18 +134,7 @@ class BranchesPanel(Panel):
 
     # -- showing
 
-    def show_state(self, old: State | None, new: State) -> None:
-        same = (
-            old is not None
-            and old.branches is new.branches
-            and old.branch_names is new.branch_names
-            and old.forgotten is new.forgotten
-            and old.undo_bytes == new.undo_bytes
-            and old.trace is new.trace
-            and old.step_index == new.step_index
-        )
-        if same:
-            return
+    def draw(self, new: State) -> None:
         if new.trace is None or not new.trace.steps:
             self._branches = ()
             self.show_empty()

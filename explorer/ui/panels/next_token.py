@@ -11,6 +11,7 @@ from explorer.figures.prediction import next_token as figures
 from explorer.figures.prediction.next_token import Bar, NextToken
 from explorer.figures.text import tokens
 from explorer.sampling import SamplingError
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
@@ -32,6 +33,7 @@ class NextTokenPanel(Panel):
         "NextTokenPanel",
         "Type a prompt and press Step (Space) to see the probability of every next token.",
     )
+    NEEDS = (*Panel.NEEDS, "sampling")
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
@@ -49,16 +51,11 @@ class NextTokenPanel(Panel):
         self.content.addWidget(self._line)
 
     def show_state(self, old: State | None, new: State) -> None:
-        same = (
-            old is not None
-            and old.trace is new.trace
-            and old.step_index == new.step_index
-            and old.sampling == new.sampling
-        )
-        if same:
-            if old is not None and old.selection.token_id != new.selection.token_id:
-                self._bars.light(new.selection.token_id)
-            return
+        super().show_state(old, new)
+        if changed(old, new, "selection.token_id"):
+            self._bars.light(new.selection.token_id)
+
+    def draw(self, new: State) -> None:
         self._state = new
         self._redraw()
 
@@ -77,8 +74,8 @@ class NextTokenPanel(Panel):
 
     def _redraw(self) -> None:
         state = self._state
-        index = None if state is None else state.step_index
-        if state is None or state.trace is None or index is None:
+        shown = None if state is None else state.shown
+        if state is None or shown is None:
             self._worker.drop("chart")
             self._figure = None
             self.show_empty()
@@ -86,8 +83,8 @@ class NextTokenPanel(Panel):
         # One row less than fits: the last row is everything else.
         rows = max(1, self._bars.rows_that_fit() - 1)
         # Not in the window's thread: putting a large vocabulary in order holds the mouse up.
-        work = partial(figures.chart, state.trace, index, state.sampling, rows)
-        few = len(state.trace.steps[index].logits) <= figures.FEW
+        work = partial(figures.chart, shown.trace, shown.step, state.sampling, rows)
+        few = len(shown.last_pass.logits) <= figures.FEW
         self._worker.follow("chart", work, self._show, self._show_reason, at_once=few)
 
     def _show(self, figure: NextToken) -> None:
@@ -104,10 +101,8 @@ class NextTokenPanel(Panel):
 
     def _force(self, token_id: int) -> None:
         """Take another token, unless the bars are still those of an earlier step."""
-        state, figure = self.session.state, self._figure
-        if figure is None or state.trace is None or state.step_index is None:
-            return
-        if state.trace.steps[state.step_index] is figure.step:
+        shown, figure = self.session.state.shown, self._figure
+        if figure is not None and shown is not None and shown.last_pass is figure.step:
             self.session.force(token_id)
 
     def _rows(self, figure: NextToken) -> list[BarRow]:

@@ -35,6 +35,7 @@ class DrawsPanel(Panel):
         "DrawsPanel",
         "Type a prompt and press Step (Space). Then sample its continuation many times here.",
     )
+    NEEDS = (*Panel.NEEDS, "measured", "sampling", "status.activity", "status.experiment")
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
@@ -106,20 +107,9 @@ class DrawsPanel(Panel):
 
     # -- showing
 
-    def show_state(self, old: State | None, new: State) -> None:
-        same = (
-            old is not None
-            and old.trace is new.trace
-            and old.step_index == new.step_index
-            and old.measured is new.measured
-            and old.sampling == new.sampling
-            and old.status.activity == new.status.activity
-            and old.status.experiment == new.status.experiment
-        )
-        if same:
-            return
+    def draw(self, new: State) -> None:
         self._state = new
-        if new.trace is None or new.step_index is None:
+        if new.shown is None:
             self.show_empty()
             return
         ready = new.model_is_free

@@ -12,6 +12,7 @@ from explorer.figures.batch.loss import NATS_PER_BIT
 from explorer.figures.prediction import surprisal as figures
 from explorer.figures.prediction.surprisal import Surprisal
 from explorer.figures.text.tokens import visible, written
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.experiments import PromptScores, ScorePrompt
@@ -80,13 +81,7 @@ class SurprisalPanel(Panel):
             if new.model_of_run
             else self.tr("Only the model of this run can score its prompt. Open it first.")
         )
-        same = (
-            old is not None
-            and old.trace is trace
-            and old.measured is new.measured
-            and old.step_index == new.step_index
-        )
-        if not same or self._trace is not trace:
+        if changed(old, new, *Panel.NEEDS, "measured") or self._trace is not trace:
             self._trace = trace
             self._known = figures.foreseen(trace, scores)
             self._draw(trace, new.step_index)

@@ -156,7 +156,7 @@ def test_views_below_the_first_draw_in_turns_of_their_own(qapp: QApplication) ->
     assert isinstance(drawn, DrawnMaps)
     page.resize(400, 300)
     show(page)
-    page.show_drawn(drawn, labelled(trace.tokens), ())
+    page.show_drawn(drawn, labelled(trace.tokens), (), 0)
     between: list[list[bool]] = []
     tick = QTimer()
     tick.timeout.connect(lambda: between.append([row._images is None for row in page.rows]))

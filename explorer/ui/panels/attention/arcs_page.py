@@ -43,7 +43,9 @@ class ArcsPage(QWidget):
         column.addWidget(self._line)
         self._count = 0
 
-    def show_drawn(self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int]) -> None:
+    def show_drawn(
+        self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int], query: int
+    ) -> None:
         """Show one row of arcs or three; nothing if none were asked for."""
         if len(drawn.maps) != self._count:
             self._count = len(drawn.maps)

@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-from explorer.figures.attention import map_blocks
 from explorer.figures.attention.map_request import Beside
-from explorer.session.state import (
-    State,
-)
-from explorer.trace.comparison import Comparison
+from explorer.session.state import State
 from explorer.trace.experiments import PrefixExperiment, PrefixShift
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention.compare_bar import CompareBar
@@ -19,12 +15,6 @@ from explorer.ui.panels.attention.comparison_tray import ComparisonTray
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
-
-
-def other_run(state: State) -> Comparison | None:
-    """The other side of the step on screen, if its pass has run."""
-    found = state.comparison
-    return found if found is not None and found.fits(state.trace, state.step_index) else None
 
 
 class Comparing(QObject):
@@ -76,7 +66,7 @@ class Comparing(QObject):
 
     def missing(self, state: State) -> str:
         """Why the other side is not there; empty if it is."""
-        if other_run(state) is not None:
+        if state.shown is not None and state.shown.other is not None:
             return ""
         refused = self.refusal(state)
         if refused:
@@ -91,15 +81,12 @@ class Comparing(QObject):
 
     def show_state(self, new: State) -> None:
         """The line, both next-token distributions and the experiment's figures."""
-        trace, step = new.trace, new.step_index
-        if trace is None or step is None or not self.on(new):
+        shown = new.shown
+        if shown is None or not self.on(new):
             return
-        other, missing = other_run(new), self.missing(new)
-        layer = min(new.selection.layer, map_blocks.layer_count(trace, step) - 1)
-        self.bar.show_trace(trace, layer, missing)
-        sides = (trace.steps[step], None if other is None else other.step)
-        masked, unmasked = sides if trace.request.causal_mask else sides[::-1]
-        self.tray.next.show_steps(masked, unmasked, missing)
+        missing = self.missing(new)
+        self.bar.show_trace(shown.trace, shown.layer, missing)
+        self.tray.next.show_steps(*shown.sides, missing)
         found = new.measured_of(PrefixShift)
-        current = found is not None and found.fits(trace, step)
+        current = found is not None and found.fits(shown.trace, shown.step)
         self.tray.prefix.show_figures(None if found is None else found.result, current=current)

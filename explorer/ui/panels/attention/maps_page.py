@@ -106,7 +106,9 @@ class MapsPage(QWidget):
 
     # -- what is shown
 
-    def show_drawn(self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int]) -> None:
+    def show_drawn(
+        self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int], query: int
+    ) -> None:
         """Show one map or three."""
         self._later.clear()
         come = len(drawn.maps) - self._count

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QWidget
 
-from explorer.figures.attention.map_request import DrawnMaps
-from explorer.figures.text.tokens import Label
 from explorer.ui.kit.scrolled import OneOf
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.look.theme import Theme
@@ -40,7 +37,7 @@ class Pages(OneOf):
         self.row = RowPage(theme, key)
         self.reason = SentenceLabel(look="muted")
         self.reason.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.by_view: Mapping[str, QWidget] = {
+        self.by_view: Mapping[str, MapsPage | ArcsPage | RowPage] = {
             "maps": self.maps,
             "arcs": self.arcs,
             "row": self.row,
@@ -54,22 +51,11 @@ class Pages(OneOf):
         self.row.picked.connect(self.keyPicked)
         self.row.hovered.connect(self.keyHovered)
 
-    def show_drawn(
-        self,
-        view: str,
-        drawn: DrawnMaps,
-        labels: Sequence[Label],
-        padding: Sequence[int],
-        query: int,
-    ) -> None:
-        """Draw in the view that is chosen."""
-        self.setCurrentWidget(self.by_view[view])
-        if view == "row":
-            self.row.show_drawn(drawn, labels, query)
-        elif view == "arcs":
-            self.arcs.show_drawn(drawn, labels, padding)
-        else:
-            self.maps.show_drawn(drawn, labels, padding)
+    def turn_to(self, view: str) -> MapsPage | ArcsPage | RowPage:
+        """Show the view of this name; the page to draw in."""
+        page = self.by_view[view]
+        self.setCurrentWidget(page)
+        return page
 
     def show_reason(self, sentence: str) -> None:
         """Say why there is nothing to draw."""

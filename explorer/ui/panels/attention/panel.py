@@ -9,13 +9,14 @@ import numpy as np
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 
-from explorer.figures.attention import map_blocks
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores
-from explorer.figures.attention.map_request import DrawnMaps, HeadInStep, MapRequest
+from explorer.figures.attention.map_request import DrawnMaps, MapRequest
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label, extended, find
-from explorer.session.state import State, only_points
+from explorer.session.changes import only_points
+from explorer.session.selection import Shown
+from explorer.session.state import State
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from explorer.ui.canvases.maps.thumbnails import Sheet
@@ -25,7 +26,7 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales, tables, words
-from explorer.ui.panels.attention.comparing import Comparing, other_run
+from explorer.ui.panels.attention.comparing import Comparing
 from explorer.ui.panels.attention.heads_side import HeadsSide
 from explorer.ui.panels.attention.map_source import AttentionSource
 from explorer.ui.panels.attention.pages import Pages
@@ -55,11 +56,10 @@ class AttentionPanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self.source = AttentionSource(self, lambda: self.heads.atlas.sheet_maker())
-        self._look: HeadInStep | None = None
+        self._look: Shown | None = None
         self._drawn: DrawnMaps | None = None
         self._tokens: tuple[Token, ...] = ()
         self._labels: tuple[Label, ...] = ()
-        self._query: int | None = None
         self._scores: HeadScores | None = None
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
         self._view = ""
@@ -120,13 +120,9 @@ class AttentionPanel(Panel):
         self.heads.ordered.connect(self._on_order)
         self.heads.go_to.wanted.connect(self._go_to)
         self.heads.go_to.left.connect(self._end_go_to)
-        self.heads.go_to.picked.connect(
-            lambda layer, head: self.session.select(layer=layer, head=head)
-        )
         source.ranked.connect(self._show_ranking)
-        self.heads.atlas.picked.connect(
-            lambda layer, head: self.session.select(layer=layer, head=head)
-        )
+        for heads in (self.heads.go_to, self.heads.atlas):
+            heads.picked.connect(lambda layer, head: self.session.select(layer=layer, head=head))
         self.heads.atlas.hovered.connect(self._on_head_hovered)
         self.pages.cellHovered.connect(self._on_hovered)
         self.pages.tokenHovered.connect(self._on_token_hovered)
@@ -137,39 +133,38 @@ class AttentionPanel(Panel):
     # -- state
 
     def show_state(self, old: State | None, new: State) -> None:
-        trace, step = new.trace, new.step_index
-        if self._look is not None and old is not None and only_points(old, new):
-            there, here = old.selection, new.selection
-            if (there.layer, there.head) == (here.layer, here.head):
-                self._mark(new)
-                return
-        self._set_comparing(new)
-        if trace is None or step is None:
+        before, self._look = self._look, new.shown
+        look = self._look
+        if look is None:
+            self._set_comparing(new)
             self._forget()
             self.show_empty()
             return
-        before = self._look
-        self._look = look = _clamped(new, trace, step)
-        self._follow_tokens(trace)
-        if before is None or (before.layer, before.head) != (look.layer, look.head):
+        same_head = before is not None and (before.layer, before.head) == (look.layer, look.head)
+        if same_head and old is not None and only_points(old, new):
+            self._mark(look, before)
+            return
+        self._set_comparing(new)
+        self._follow_tokens(look.trace)
+        if not same_head:
             self.heads.atlas.set_selected(look.layer, look.head)
             self.heads.go_to.set_selected(look.layer, look.head)
         if before is not None and not look.same_passes(before):
             self._rank_again(look)
         self.source.show(self._request(look, new))
-        self._mark(new)
+        self._mark(look, before)
         self.comparing.show_state(new)
         if self.comparing.on(new):
             self.pages.set_note(self.comparing.missing(new) or self.tr("being computed"))
         if self.empty:
             self.show_content()
 
-    def _request(self, look: HeadInStep, state: State) -> MapRequest:
+    def _request(self, look: Shown, state: State) -> MapRequest:
         return MapRequest(
             look=look,
             figure=self.tools.chosen_figure,
             beside=self.comparing.beside(state),
-            other=other_run(state),
+            other=look.other,
             scale=self.tools.chosen_scale,
             arcs=self.tools.chosen_view == "arcs",
             which=self.heads.which,
@@ -186,7 +181,7 @@ class AttentionPanel(Panel):
 
     def _forget(self) -> None:
         self.source.forget()
-        self._look = self._drawn = self._over = self._scores = None
+        self._drawn = self._over = self._scores = None
         self.heads.atlas.set_order(None)
         self.heads.atlas.set_doing("")
         self.heads.go_to.say("")
@@ -197,18 +192,18 @@ class AttentionPanel(Panel):
             self._labels = extended(self._tokens, self._labels, tokens)
             self._tokens = tokens
 
-    def _mark(self, state: State) -> None:
-        assert self._look is not None
-        readout = self._look.trace.steps[self._look.step].readout
-        query = readout if state.selection.query is None else state.selection.query
-        query = min(query, self._look.slots - 1)
-        moved, self._query = query != self._query, query
-        self.pages.set_marks(query, state.selection.key)
-        figure = self.tools.chosen_figure
-        self.tools.name.setText(words.title(figure, self._look.layer, self._look.head))
+    def _mark(self, look: Shown, before: Shown | None) -> None:
+        self.pages.set_marks(look.query, look.key)
+        self.tools.name.setText(words.title(self.tools.chosen_figure, look.layer, look.head))
+        moved = before is None or before.query != look.query
         if moved and self._drawn is not None and self.tools.chosen_view == "row":
-            self.pages.row.show_drawn(self._drawn, self._labels, query)
+            self._show_page()
         self._read()
+
+    @property
+    def _query(self) -> int | None:
+        """The slot whose row is read."""
+        return None if self._look is None else self._look.query
 
     # -- what was worked out
 
@@ -225,12 +220,12 @@ class AttentionPanel(Panel):
             return
         self._view = view
         padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
-        self.pages.show_drawn(view, drawn, self._labels, padding, self._query or 0)
+        self.pages.turn_to(view).show_drawn(drawn, self._labels, padding, self._query or 0)
         if self._part and view == "maps":
             QTimer.singleShot(0, self, self._show_part)  # once the page has its size
         state = self.session.state
-        if self.comparing.on(state) and other_run(state) is None:
-            self.pages.set_note(self.comparing.missing(state))
+        if self.comparing.on(state) and (why := self.comparing.missing(state)):
+            self.pages.set_note(why)
 
     def _show_caveat(self, progress: str = "") -> None:
         said = progress or words.caveat(self.tools.chosen_figure)
@@ -283,7 +278,7 @@ class AttentionPanel(Panel):
 
     def _on_picked(self, query: int, key: int) -> None:
         assert self._look is not None
-        readout = self._look.trace.steps[self._look.step].readout
+        readout = self._look.last_pass.readout
         self.session.select(query=None if query == readout else query, key=key)
 
     def _cell_words(self, query: int, key: int) -> str:
@@ -382,7 +377,7 @@ class AttentionPanel(Panel):
             self.heads.go_to.set_selected(self._look.layer, self._look.head)
         self.heads.go_to.heads.scrollToTop()  # the best are what was asked for
 
-    def _rank_again(self, look: HeadInStep) -> None:
+    def _rank_again(self, look: Shown) -> None:
         """The same pair in other passes, as far as they have read both."""
         found = self.heads.go_to.ranking
         if found is None:
@@ -488,11 +483,3 @@ class AttentionPanel(Panel):
         if self.tools.chosen_view == "row":
             return tables.row(self._drawn, self._labels, self._query or 0)
         return tables.maps(self._drawn, self._labels)
-
-
-def _clamped(state: State, trace: Trace, step: int) -> HeadInStep:
-    """What the selection means in this trace: a model opened later may have fewer heads."""
-    layer = min(state.selection.layer, map_blocks.layer_count(trace, step) - 1)
-    heads = [record.heads for record in trace.steps[step].layers]
-    most = heads[layer] if layer < len(heads) and heads[layer] else max(heads, default=1)
-    return HeadInStep(trace, step, layer, min(state.selection.head, max(most - 1, 0)))

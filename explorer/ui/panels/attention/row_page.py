@@ -53,7 +53,9 @@ class RowPage(QWidget):
             bars.capacityChanged.connect(self._redraw)
             column.addWidget(bars, 3)
 
-    def show_drawn(self, drawn: DrawnMaps, labels: Sequence[Label], query: int) -> None:
+    def show_drawn(
+        self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int], query: int
+    ) -> None:
         """Show the row of one query."""
         self._drawn, self._labels, self._query = drawn, labels, query
         self._redraw()

@@ -33,6 +33,7 @@ class EstimatePage(Page):
     ID = "estimate"
     FORMER_ID = "WhatIfPage"
     TITLE = QT_TRANSLATE_NOOP("EstimatePage", "What if")
+    NEEDS = (*Page.NEEDS, "card")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -62,9 +63,6 @@ class EstimatePage(Page):
         rows.addLayout(row)
         rows.addWidget(self._words)
         rows.addWidget(self.chart, 1)
-
-    def needs(self, old: State, new: State) -> bool:
-        return super().needs(old, new) or old.card is not new.card
 
     def show_state(self, new: State) -> str | None:
         card = new.card if new.trace is None else new.trace.card

@@ -27,6 +27,7 @@ class LayersPage(ChartPairPage):
     ID = "layers"
     FORMER_ID = "LayersPage"
     TITLE = QT_TRANSLATE_NOOP("LayersPage", "Layers")
+    NEEDS = (*ChartPairPage.NEEDS, "selection.layer")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -42,22 +43,19 @@ class LayersPage(ChartPairPage):
         names = self.tr("Memory by layer"), self.tr("Memory by token")
         self.set_charts(ChartPair(layers, growth, names))
 
-    def needs(self, old: State, new: State) -> bool:
-        return super().needs(old, new) or old.selection.layer != new.selection.layer
-
     def show_state(self, new: State) -> str | None:
-        index = new.step_index
-        if new.trace is None or index is None:
+        shown = new.shown
+        if shown is None:
             self._figure = None
             return ""
         known = () if self._figure is None else self._figure.growth
-        figure = self._figure = figures.chart(new.trace, index, known)
+        figure = self._figure = figures.chart(shown.trace, shown.step, known)
         if figure.off_reason:
             return self.tr("KV cache: {0}.").format(figure.off_reason)
         layer = min(new.selection.layer, len(figure.layer_bytes) - 1)
         legend = _legend(figure)
         self._layers.set_columns(_layer_columns(figure, legend), selected=layer)
-        self._growth.set_columns(_growth_columns(figure, legend), selected=index)
+        self._growth.set_columns(_growth_columns(figure, legend), selected=shown.step)
         self.charts.set_words(self._headline(figure), self._formula(figure), self._more(figure))
         return None
 

@@ -28,6 +28,7 @@ class PositionPage(Page):
     ID = "position"
     FORMER_ID = "PositionPage"
     TITLE = QT_TRANSLATE_NOOP("PositionPage", "Keys and values")
+    NEEDS = (*Page.NEEDS, "measured", "status.activity", "selection.key")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -49,28 +50,20 @@ class PositionPage(Page):
         rows.addWidget(self._words)
         rows.addWidget(self.view, 1)
 
-    def needs(self, old: State, new: State) -> bool:
-        return (
-            super().needs(old, new)
-            or old.measured is not new.measured
-            or old.status.activity != new.status.activity
-            or old.selection.key != new.selection.key
-        )
-
     def show_state(self, new: State) -> str | None:
-        index = new.step_index
-        if new.trace is None or index is None:
+        shown = new.shown
+        if shown is None:
             self._state = None
             return ""
         before, self._state = self._state, new
         self.slot.blockSignals(True)
-        self.slot.setRange(0, new.trace.read_slots(index) - 1)
+        self.slot.setRange(0, shown.slots - 1)
         key = new.selection.key
         if key is not None and (before is None or before.selection.key != key):
             self.slot.setValue(key)
         self.slot.blockSignals(False)
         ready = new.model_is_free and new.model_of_run
-        self.read_button.setEnabled(ready and new.trace.request.uses_cache)
+        self.read_button.setEnabled(ready and shown.trace.request.uses_cache)
         self.read_button.setToolTip(
             self.tr("Keys are recorded in every pass. Values are read from the cache on request.")
             if new.model_of_run
@@ -81,10 +74,11 @@ class PositionPage(Page):
 
     def _show(self) -> None:
         state = self._state
-        if state is None or state.trace is None or state.step_index is None:
+        shown = None if state is None else state.shown
+        if state is None or shown is None:
             return
-        rows = [(self.tr("keys, layer by layer"),
-                 figures.keys_at(state.trace, state.step_index, self.slot.value()))]  # fmt: skip
+        keys = figures.keys_at(shown.trace, shown.step, self.slot.value())
+        rows = [(self.tr("keys, layer by layer"), keys)]
         values = self._values(state)
         if values is not None:
             rows.append((self.tr("values"), values))

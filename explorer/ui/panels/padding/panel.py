@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from explorer.figures.batch import loss as losses
 from explorer.figures.batch import padding as figures
+from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
@@ -192,7 +193,7 @@ class PaddingPanel(Panel):
             self._show_result(new.batch)
         self._show_buttons()
         some = new.card is not None or new.batch is not None
-        if some and (self.empty or old is None or old.batch is not new.batch):
+        if some and (self.empty or changed(old, new, "batch")):
             self.show_content()
 
     def _show_progress(self, state: State) -> None:

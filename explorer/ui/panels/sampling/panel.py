@@ -11,10 +11,10 @@ from explorer.figures.prediction import sampling as figures
 from explorer.figures.prediction.next_token import FEW
 from explorer.figures.prediction.sampling import Chain, Orders
 from explorer.sampling import SamplingError
+from explorer.session.changes import changed
+from explorer.session.selection import Shown
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.trace.request import Sampling
-from explorer.trace.step import Token
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import TabWidget
@@ -39,6 +39,7 @@ class SamplingPanel(Panel):
         "SamplingPanel",
         "Type a prompt and press Step (Space) to see how a token is chosen from the logits.",
     )
+    NEEDS = (*Panel.NEEDS, "sampling", "names")
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
@@ -67,19 +68,13 @@ class SamplingPanel(Panel):
         self.content.addWidget(self.tabs, 1)
 
     def show_state(self, old: State | None, new: State) -> None:
-        same = (
-            old is not None
-            and old.trace is new.trace
-            and old.step_index == new.step_index
-            and old.sampling == new.sampling
-            and old.names is new.names
-        )
-        if same:
-            return
-        if old is not None and old.sampling != new.sampling:
+        if old is not None and changed(old, new, "sampling"):
             self._as_picked = False  # whoever moves a control wants to see what it does
-        elif old is None or old.step_index != new.step_index or old.trace is not new.trace:
+        elif changed(old, new, *Panel.NEEDS):
             self._as_picked = new.selection.step is not None  # a step of the past: as it was
+        super().show_state(old, new)
+
+    def draw(self, new: State) -> None:
         self._state = new
         self._redraw()
 
@@ -103,27 +98,23 @@ class SamplingPanel(Panel):
         self._as_picked = not self._as_picked
         self._redraw()
 
-    def _settings(self, state: State) -> Sampling:
-        assert state.trace is not None
-        assert state.step_index is not None
-        picked = state.trace.steps[state.step_index].sampling
-        return picked if self._as_picked else state.sampling
-
     def _redraw(self) -> None:
         state = self._state
-        if state is None or state.trace is None or state.step_index is None:
+        shown = None if state is None else state.shown
+        if state is None or shown is None:
             self._worker.drop("chain")
             self._forget("")
             return
-        trace, index, settings = state.trace, state.step_index, self._settings(state)
+        trace, index = shown.trace, shown.step
+        settings = shown.last_pass.sampling if self._as_picked else state.sampling
         both = self.tabs.currentWidget() is self.chain_view
 
-        def work() -> tuple[State, Chain, Orders | None]:
+        def work() -> tuple[State, Shown, Chain, Orders | None]:
             found = figures.chain(trace, index, settings)
-            return state, found, figures.orders(trace, index, found) if both else None
+            return state, shown, found, figures.orders(trace, index, found) if both else None
 
         # Not in the window's thread: a large vocabulary takes longer than a move of a slider.
-        few = len(trace.steps[index].logits) <= FEW
+        few = len(shown.last_pass.logits) <= FEW
         self._worker.follow("chain", work, self._show, self._show_reason, at_once=few)
 
     def _forget(self, why: str) -> None:
@@ -136,37 +127,26 @@ class SamplingPanel(Panel):
             raise error
         self._forget(str(error))
 
-    def _show(self, found: tuple[State, Chain, Orders | None]) -> None:
-        state, self._chain, self._orders = found
-        assert state.trace is not None
-        assert state.step_index is not None
-        index = state.step_index
-        other = state.trace.steps[index].sampling != state.sampling
-        self._switch.setVisible(other)
+    def _show(self, found: tuple[State, Shown, Chain, Orders | None]) -> None:
+        state, shown, self._chain, self._orders = found
+        self._switch.setVisible(shown.last_pass.sampling != state.sampling)
         self._switch.setText(
             self.tr("Show current settings") if self._as_picked
             else self.tr("Show settings used")
         )  # fmt: skip
         self._whose.setText(words.whose(self.tr, self._chain))
-        self._draw(state, self._chain)
+        self._draw(state, shown, self._chain)
         self.show_content()
 
-    def _draw(self, state: State, chain: Chain) -> None:
+    def _draw(self, state: State, shown: Shown, chain: Chain) -> None:
         """Only the tab that is seen."""
+        # Tokens whose bytes travel with the trace.
+        known = {token.id: token for token in (*shown.trace.tokens, *shown.last_pass.top)}
         if self.tabs.currentWidget() is self.token_view:
-            self.token_view.show_chain(chain, state.names, self._known(state))
+            self.token_view.show_chain(chain, state.names, known)
             return
-        known = self._known(state)
 
         def label(token_id: int) -> str:
             return words.token(known, state.names, token_id)
 
         self.chain_view.show_chain(chain, self._orders, state.sampling, label)
-
-    @staticmethod
-    def _known(state: State) -> Mapping[int, Token]:
-        """Tokens whose bytes travel with the trace."""
-        assert state.trace is not None
-        assert state.step_index is not None
-        step = state.trace.steps[state.step_index]
-        return {token.id: token for token in (*state.trace.tokens, *step.top)}

@@ -29,6 +29,7 @@ class CacheComparisonPage(ChartPairPage):
     ID = "cache-comparison"
     FORMER_ID = "BothWaysPage"
     TITLE = QT_TRANSLATE_NOOP("CacheComparisonPage", "With and without cache")
+    NEEDS = (*ChartPairPage.NEEDS, "measured", "status", "card")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -84,14 +85,8 @@ class CacheComparisonPage(ChartPairPage):
 
     # -- showing
 
-    def needs(self, old: State, new: State) -> bool:
-        return (
-            self._asked  # it may end before its beginning was ever drawn
-            or super().needs(old, new)
-            or old.measured is not new.measured
-            or old.status != new.status
-            or old.card is not new.card
-        )
+    def needs(self, old: State | None, new: State) -> bool:
+        return self._asked or super().needs(old, new)  # it may end before it was ever drawn
 
     def show_state(self, new: State) -> str | None:
         if new.card is None and new.trace is None:

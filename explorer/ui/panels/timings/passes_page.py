@@ -28,6 +28,7 @@ class PassesPage(ChartPairPage):
     ID = "passes"
     FORMER_ID = "PassesPage"
     TITLE = QT_TRANSLATE_NOOP("PassesPage", "Per pass")
+    NEEDS = (*ChartPairPage.NEEDS, "floor", "painted")
 
     def __init__(self, session: Session, theme: Theme) -> None:
         super().__init__()
@@ -49,17 +50,18 @@ class PassesPage(ChartPairPage):
         names = self.tr("Time by token"), self.tr("Time by layer")
         self.set_charts(ChartPair(passes, layers, names, tip))
 
-    def needs(self, old: State, new: State) -> bool:
-        painted = old.painted != new.painted or (old.busy and not new.busy)
-        return super().needs(old, new) or old.floor is not new.floor or painted
+    def needs(self, old: State | None, new: State) -> bool:
+        ended = old is not None and old.busy and not new.busy
+        return ended or super().needs(old, new)
 
     def show_state(self, new: State) -> str | None:
-        index = new.step_index
-        if new.trace is None or index is None:
+        shown = new.shown
+        if shown is None:
             self._figure = None
             return ""
+        index = shown.step
         known = () if self._figure is None else self._figure.passes
-        figure = figures.chart(new.trace, index, self._session.stopwatch.lap, known)
+        figure = figures.chart(shown.trace, index, self._session.stopwatch.lap, known)
         self._figure = figure
         phase = figure.passes[index].phase
         legend = words.legend(figure, phase)

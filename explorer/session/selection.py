@@ -1,0 +1,57 @@
+"""What is looked at: as it was asked for, and what that means in the run on screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from explorer.figures.attention import map_blocks
+from explorer.figures.attention.map_request import HeadInStep
+from explorer.trace.comparison import Comparison
+from explorer.trace.step import Step
+from explorer.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is looked at; shared by all panels, so that hovering in one lights up the others."""
+
+    step: int | None = None  # None = the latest
+    layer: int = 0
+    head: int = 0
+    query: int | None = None  # slot; None = the readout of the selected step
+    key: int | None = None  # slot under the cursor, if any
+    token_id: int | None = None  # a row of the next-token chart under the cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Shown(HeadInStep):
+    """The selection resolved: every index lies within the run on screen."""
+
+    query: int  # slot whose row is read
+    key: int | None  # slot under the cursor
+    other: Comparison | None  # the same step with the mask the other way round, if it has run
+
+    @property
+    def sides(self) -> tuple[Step | None, Step | None]:
+        """The step with the mask and without it; None where that has not run."""
+        other = None if self.other is None else self.other.step
+        causal = self.trace.request.causal_mask
+        return (self.last_pass, other) if causal else (other, self.last_pass)
+
+
+def resolve(trace: Trace, step: int, selection: Selection, other: Comparison | None) -> Shown:
+    """What is shown of this step; a model opened later may have fewer layers or heads."""
+    layer = min(selection.layer, map_blocks.layer_count(trace, step) - 1)
+    records = trace.steps[step].layers
+    heads = records[layer].heads if layer < len(records) else 0
+    most = heads or max((record.heads for record in records), default=1)
+    query = trace.steps[step].readout if selection.query is None else selection.query
+    return Shown(
+        trace,
+        step,
+        layer,
+        min(selection.head, max(most - 1, 0)),
+        min(query, trace.read_slots(step) - 1),
+        selection.key,
+        other if other is not None and other.fits(trace, step) else None,
+    )
