@@ -99,42 +99,38 @@ class Dispatcher:
         try:
             if self._cancel_asked(run):
                 raise Cancelled
-            reason = self._handle(request)
+            reason = None  # for which it ended; None: an answer of another kind was given
+            match request:
+                case messages.Load():
+                    self._load(request)
+                case messages.Tokenize():
+                    self._tokenize(request)
+                case messages.Advance():
+                    reason = self._advance(request)
+                case messages.Recapture():
+                    reason = self._recapture(request)
+                case messages.CheckTrace():
+                    reason = self._check(request)
+                case messages.ListVocabulary():
+                    self._list_vocabulary(run)
+                case Experiment():
+                    self._experiment(request)
+                case messages.RunBatch():
+                    self._batch(request)
+                case messages.MeasureTraffic():
+                    self._traffic(run)
+                case messages.Bench():
+                    self._bench(request)
+                case _ if isinstance(request, Question):
+                    watch = self._progress(run), self._stop(request)
+                    facts = self._aside.facts(request, *watch)
+                    self._say(messages.Facts(run=run, facts=facts))
             if reason is not None:
                 self._say(messages.Finished(run=run, reason=reason))
         except Cancelled:
             self._say(messages.Finished(run=run, reason="cancelled"))
         except Exception as error:
             self._say(failure(run, error))
-
-    def _handle(self, request: AnyRequest) -> str | None:
-        """Do it; the reason to finish with, or None if an answer of another kind was given."""
-        match request:
-            case messages.Load():
-                self._load(request)
-            case messages.Tokenize():
-                self._tokenize(request)
-            case messages.Advance():
-                return self._advance(request)
-            case messages.Recapture():
-                return self._recapture(request)
-            case messages.CheckTrace():
-                return self._check(request)
-            case messages.ListVocabulary():
-                self._list_vocabulary(request.run)
-            case Experiment():
-                self._experiment(request)
-            case messages.RunBatch():
-                self._batch(request)
-            case messages.MeasureTraffic():
-                self._traffic(request.run)
-            case messages.Bench():
-                self._bench(request)
-            case _ if isinstance(request, Question):
-                watch = self._progress(request.run), self._stop(request)
-                facts = self._aside.facts(request, *watch)
-                self._say(messages.Facts(run=request.run, facts=facts))
-        return None
 
     def _load(self, request: messages.Load) -> None:
         import torch

@@ -398,6 +398,7 @@ class Driver:
     # -- answers
 
     def _receive(self, event: m.Event) -> None:
+        job = self._lease.job
         match event:
             case m.Lost():
                 self._on_lost(event)
@@ -416,13 +417,8 @@ class Driver:
                 pass
             case m.Failed():
                 self._on_failed(event)
-            case _ if self._lease.job is not None and event.run == self._lease.job.run:
-                self._on_answer(event, self._lease.job)
-            case _:
+            case _ if job is None or event.run != job.run:
                 pass  # stale
-
-    def _on_answer(self, event: m.Event, job: Job) -> None:
-        match event:
             case m.Progress():
                 status = self._lease.store.state.status
                 self._lease.store.set(

@@ -26,7 +26,7 @@ class Edits:
         """Change fields of the state; `merge` with the last change if that was the same gesture."""
         kept = [name for name in changes if name != "selection"]
         entry = self._history.push(kind, self._store.state, *kept, merge=merge)
-        self._show(changes)
+        self._store.set(**changes, **self._history.shown)
         return entry
 
     def undo(self) -> None:
@@ -55,7 +55,7 @@ class Edits:
             changes["request"] = self._fitting(changes)
         if "trace" in changes:
             changes.setdefault("selection", replace(state.selection, step=None))
-        self._show(changes)
+        self._store.set(**changes, **self._history.shown)
         self._driver.prompt.refresh()
         if "sampling" in changes:
             self._driver.resample()
@@ -69,6 +69,3 @@ class Edits:
             self._driver.keep_request()
             return request
         return transitions.with_model_of(request, self._driver.free_request())
-
-    def _show(self, changes: dict[str, Any]) -> None:
-        self._store.set(**changes, **self._history.shown)

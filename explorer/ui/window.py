@@ -91,7 +91,7 @@ class Window(PresentedWindow):
         theme = look.theme
         self.actions_table = Actions(self, self, theme)
         self.topbar = TopBar(session, self.actions_table, theme)
-        self.notices = Notices()
+        self.notices = Notices(session)
         self.recovery = Recovery()
         self.notices.add(self.recovery)
         self.prompt = PromptBox(session, theme)
@@ -193,14 +193,7 @@ class Window(PresentedWindow):
         self.recovery.deleted.connect(self.files.discard_kept)
         self.files.dealtWith.connect(self.recovery.drop)
         self.notices.openLog.connect(self.open_log)
-        self.notices.dismissError.connect(self._dismiss_error)
         self.notices.restartEngine.connect(self.restart_engine)
-        self.notices.goOn.connect(self.session.go_on)
-        self.notices.dropPlan.connect(self.session.drop_plan)
-        self.notices.runAgain.connect(self.session.run_again)
-        self.notices.lookOnly.connect(self.session.look_only)
-        self.notices.undo.connect(self.session.undo)
-        self.notices.maskOn.connect(lambda: self.session.set_causal_mask(True))
         self.prompt.edit.left.connect(self.setFocus)
 
     def _on_state(self, old: State | None, new: State) -> None:
@@ -387,10 +380,6 @@ class Window(PresentedWindow):
 
     def _confirm(self, name: str) -> None:
         self.status.say(self.tr("Saved: {0}").format(name))
-
-    def _dismiss_error(self) -> None:
-        self.notices.error.say("")
-        self.session.report("")
 
     # -- Qt
 

@@ -20,6 +20,7 @@ from explorer.figures.text import tokens
 from explorer.figures.text.sentences import fitting
 from explorer.session.branches import LIMIT_BRANCHES, LIMIT_BYTES
 from explorer.session.changes import changed
+from explorer.session.session import Session
 from explorer.session.state import Drift, State
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.trace import Trace
@@ -147,43 +148,35 @@ class Notices(QWidget):
     """All notices on one line: one is seen, and a button goes through those that wait."""
 
     openLog = Signal()
-    dismissError = Signal()
     restartEngine = Signal()
-    maskOn = Signal()
-    goOn = Signal(int)  # the planned run, recording attention of every n-th layer
-    dropPlan = Signal()
-    runAgain = Signal()
-    lookOnly = Signal()
-    undo = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._session = session
         self.lost = Notice("error-card")
         self.lost.add_button(self.tr("Restart the engine"), self.restartEngine.emit, primary=True)
         self.lost.add_button(self.tr("Open log"), self.openLog.emit)
         self.error = Notice("error-card", closable=True)
         self.error.add_button(self.tr("Open log"), self.openLog.emit)
-        self.error.dismissed.connect(self.dismissError)
+        self.error.dismissed.connect(self._dismiss_error)
         self.unmasked = Notice("warning-card", closable=True)
-        self.unmasked.add_button(self.tr("Turn the mask on"), self.maskOn.emit)
+        self.unmasked.add_button(self.tr("Turn the mask on"), lambda: session.set_causal_mask(True))
         self.stale = Notice("warning-card", closable=True)
-        for bar in (self.unmasked, self.stale):  # they last
-            bar.dismissed.connect(bar.close_by_hand)
         self.dropped = Notice("warning-card", closable=True)
-        self.dropped.dismissed.connect(self.dropped.close_by_hand)
         self.taken = Notice("warning-card", closable=True)
-        self.taken.add_button(self.tr("Undo"), self.undo.emit)
-        self.taken.dismissed.connect(self.taken.close_by_hand)
+        self.taken.add_button(self.tr("Undo"), session.undo)
+        for bar in (self.unmasked, self.stale, self.dropped, self.taken):  # they last
+            bar.dismissed.connect(bar.close_by_hand)
         self.plan = Notice("warning-card")
-        self.plan.add_button(self.tr("Run"), lambda: self.goOn.emit(1), primary=True)
+        self.plan.add_button(self.tr("Run"), lambda: session.go_on(1), primary=True)
         self.plan.add_button(
             self.tr("Record every {0}th layer").format(THINNED),
-            lambda: self.goOn.emit(THINNED),
+            lambda: session.go_on(THINNED),
         )
-        self.plan.add_button(self.tr("Cancel"), self.dropPlan.emit)
+        self.plan.add_button(self.tr("Cancel"), session.drop_plan)
         self.drift = Notice("warning-card")
-        self.drift.add_button(self.tr("View only"), self.lookOnly.emit)
-        self.drift.add_button(self.tr("Run again as a branch"), self.runAgain.emit, primary=True)
+        self.drift.add_button(self.tr("View only"), session.look_only)
+        self.drift.add_button(self.tr("Run again as a branch"), session.run_again, primary=True)
         self.model = Notice("warning-card", closable=True)
         self.model.dismissed.connect(lambda: self.model.say(""))
         self._bars: list[Notice] = []
@@ -277,6 +270,10 @@ class Notices(QWidget):
         self._next.setAccessibleName(self.tr("Notice {0}: show the next").format(place))
         self._next.setToolTip(self.tr("Show the next notice"))
         self._next.show()
+
+    def _dismiss_error(self) -> None:
+        self.error.say("")
+        self._session.report("")
 
     def show_state(self, old: State | None, new: State) -> None:
         lost = new.status.activity == "lost"

@@ -210,7 +210,7 @@ class PromptBox(Wrapping):
         self.edit = TokenEdit(theme)
         self.edit.setAccessibleName(self.tr("Prompt"))
         self.edit.setPlaceholderText(self.tr("Type a prompt here, then press Step (Ctrl+Enter)"))
-        self.edit.textChanged.connect(self._typed)
+        self.edit.textChanged.connect(lambda: session.set_prompt(self.edit.text()))
         self.control = ControlChoice(session)
         self._count = SentenceLabel(look="small")
         self._problem = SentenceLabel(look="error")
@@ -285,9 +285,6 @@ class PromptBox(Wrapping):
         if state.other_model:
             words = self.tr("{0} (tokenizer of {1})").format(words, card.name)
         return f"{words}. {policy}" if policy else words
-
-    def _typed(self) -> None:
-        self._session.set_prompt(self.edit.text())
 
 
 def _message_of(state: State, tokens: tuple[Token, ...]) -> tuple[Token, ...]:

@@ -7,8 +7,8 @@ window is on screen a good deal sooner for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from PySide6.QtCore import QCoreApplication
 
@@ -20,42 +20,6 @@ from explorer.ui.panels.next_token import NextTokenPanel
 from explorer.ui.panels.timings.panel import TimingsPanel
 
 
-def _sampling() -> type[Panel]:
-    from explorer.ui.panels.sampling.panel import SamplingPanel
-
-    return SamplingPanel
-
-
-def _branches() -> type[Panel]:
-    from explorer.ui.panels.branches import BranchesPanel
-
-    return BranchesPanel
-
-
-def _draws() -> type[Panel]:
-    from explorer.ui.panels.samples import DrawsPanel
-
-    return DrawsPanel
-
-
-def _padding() -> type[Panel]:
-    from explorer.ui.panels.padding.panel import PaddingPanel
-
-    return PaddingPanel
-
-
-def _surprisal() -> type[Panel]:
-    from explorer.ui.panels.surprisal import SurprisalPanel
-
-    return SurprisalPanel
-
-
-def _model() -> type[Panel]:
-    from explorer.ui.panels.model.panel import ModelPanel
-
-    return ModelPanel
-
-
 @dataclass(frozen=True, slots=True)
 class PanelEntry:
     """What a dock must know of its panel before there is one."""
@@ -63,13 +27,19 @@ class PanelEntry:
     id: str
     kind: str  # name of the class, whose words the title is one of
     title: str
-    beside: str
-    load: Callable[[], type[Panel]]
+    module: str  # that the class is in, below this one
+    beside: str = AttentionPanel.ID
 
     @classmethod
     def of(cls, kind: type[Panel]) -> PanelEntry:
         """Of a panel that is seen from the start."""
-        return cls(kind.ID, kind.__name__, kind.TITLE, kind.BESIDE, lambda: kind)
+        module = kind.__module__.removeprefix(f"{__name__}.")
+        return cls(kind.ID, kind.__name__, kind.TITLE, module, kind.BESIDE)
+
+    def load(self) -> type[Panel]:
+        """The class; imported now if nobody has seen the panel yet."""
+        found: type[Panel] = getattr(import_module(f"{__name__}.{self.module}"), self.kind)
+        return found
 
     @property
     def words(self) -> str:
@@ -86,42 +56,17 @@ PANELS: tuple[PanelEntry, ...] = (
         "sampling",
         "SamplingPanel",
         QT_TRANSLATE_NOOP("SamplingPanel", "Sampling"),
-        AttentionPanel.ID,
-        _sampling,
+        "sampling.panel",
     ),
     PanelEntry(
-        "surprisal",
-        "SurprisalPanel",
-        QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal"),
-        AttentionPanel.ID,
-        _surprisal,
+        "surprisal", "SurprisalPanel", QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal"), "surprisal"
     ),
     PanelEntry(
-        "branches",
-        "BranchesPanel",
-        QT_TRANSLATE_NOOP("BranchesPanel", "Branches"),
-        AttentionPanel.ID,
-        _branches,
+        "branches", "BranchesPanel", QT_TRANSLATE_NOOP("BranchesPanel", "Branches"), "branches"
     ),
+    PanelEntry("draws", "DrawsPanel", QT_TRANSLATE_NOOP("DrawsPanel", "Samples"), "samples"),
     PanelEntry(
-        "draws",
-        "DrawsPanel",
-        QT_TRANSLATE_NOOP("DrawsPanel", "Samples"),
-        AttentionPanel.ID,
-        _draws,
+        "padding", "PaddingPanel", QT_TRANSLATE_NOOP("PaddingPanel", "Padding"), "padding.panel"
     ),
-    PanelEntry(
-        "padding",
-        "PaddingPanel",
-        QT_TRANSLATE_NOOP("PaddingPanel", "Padding"),
-        AttentionPanel.ID,
-        _padding,
-    ),
-    PanelEntry(
-        "model",
-        "ModelPanel",
-        QT_TRANSLATE_NOOP("ModelPanel", "Model"),
-        AttentionPanel.ID,
-        _model,
-    ),
+    PanelEntry("model", "ModelPanel", QT_TRANSLATE_NOOP("ModelPanel", "Model"), "model.panel"),
 )

@@ -151,24 +151,23 @@ class AttentionPanel(Panel):
             self.heads.go_to.set_selected(look.layer, look.head)
         if before is not None and not look.same_passes(before):
             self._rank_again(look)
-        self.source.show(self._request(look, new))
+        self.source.show(
+            MapRequest(
+                look=look,
+                figure=self.tools.chosen_figure,
+                beside=self.comparing.beside(new),
+                other=look.other,
+                scale=self.tools.chosen_scale,
+                arcs=self.tools.chosen_view == "arcs",
+                which=self.heads.which,
+            )
+        )
         self._mark(look, before)
         self.comparing.show_state(new)
         if self.comparing.on(new):
             self.pages.set_note(self.comparing.missing(new) or self.tr("being computed"))
         if self.empty:
             self.show_content()
-
-    def _request(self, look: Shown, state: State) -> MapRequest:
-        return MapRequest(
-            look=look,
-            figure=self.tools.chosen_figure,
-            beside=self.comparing.beside(state),
-            other=look.other,
-            scale=self.tools.chosen_scale,
-            arcs=self.tools.chosen_view == "arcs",
-            which=self.heads.which,
-        )
 
     def _set_comparing(self, state: State) -> None:
         self.comparing.follow(state)
