@@ -169,7 +169,7 @@ def test_values_are_read_by_the_model_of_the_run_alone(stage: WindowStage, tmp_p
     trace = made_trace()
     asked = msgspec.structs.replace(trace.request, model="other")
     dxt.save(replace(trace, request=asked, card=card("other")), tmp_path / "run.dxt")
-    stage.session.open_trace(tmp_path / "run.dxt")
+    stage.session.saving.open(tmp_path / "run.dxt")
     read(stage)
     stage.paint()
     assert not page.read_button.isEnabled()
