@@ -581,7 +581,7 @@ class Driver:
             self.background.check()  # a comparison had taken its turn
 
     def _on_failed(self, event: m.Failed) -> None:
-        if self.prompt.failed(event) or self.models.failed(event):
+        if self.prompt.failed(event) or self.models.answered(event):
             return
         job = self._lease.job
         if job is None or event.run != job.run:

@@ -69,40 +69,28 @@ class Models:
         if state.card is not None and state.traffic is None and not self._measuring:
             self._measuring = self._lease.link.ask(m.MeasureTraffic())
 
-    def answered(self, event: m.Facts) -> bool:
-        """True if these are facts that were asked for here."""
+    def answered(self, event: m.Facts | m.Failed) -> bool:
+        """True if this was asked for here: the facts, or why there are none."""
+        problem = event.sentence if isinstance(event, m.Failed) else ""
         if event.run == self._finding:
             self._finding = 0
-            library = _convert(event.facts, Library)
-            self._lease.store.set(finding=False, library=library or self._lease.store.state.library)
+            library = _convert(event, Library) or self._lease.store.state.library
+            self._lease.store.set(finding=False, library=library, library_problem=problem)
         elif event.run == self._describing:
             self._describing = 0
-            self._lease.store.set(recipe=_convert(event.facts, Recipe))
+            self._lease.store.set(recipe=_convert(event, Recipe), recipe_problem=problem)
         elif event.run == self._measuring:
-            self._measuring = 0
-            self._lease.store.set(traffic=_convert(event.facts, Traffic))
-        else:
-            return False
-        return True
-
-    def failed(self, event: m.Failed) -> bool:
-        """True if the failure is of a question asked here."""
-        if event.run == self._finding:
-            self._finding = 0
-            self._lease.store.set(finding=False, library_problem=event.sentence)
-        elif event.run == self._describing:
-            self._describing = 0
-            self._lease.store.set(recipe_problem=event.sentence)
-        elif event.run == self._measuring:
-            pass  # asked again after the next run; until then the floor is not known
+            if isinstance(event, m.Facts):  # else the floor is not known
+                self._measuring = 0
+                self._lease.store.set(traffic=_convert(event, Traffic))
         else:
             return False
         return True
 
 
-def _convert(facts: dict[str, Any], kind: type[T]) -> T | None:
-    """Facts as a struct; None from an engine that speaks of them otherwise."""
+def _convert(event: m.Facts | m.Failed, kind: type[T]) -> T | None:
+    """Facts as a struct; None from an engine that has none, or speaks of them otherwise."""
     try:
-        return msgspec.convert(facts, kind)
+        return msgspec.convert(event.facts, kind) if isinstance(event, m.Facts) else None
     except msgspec.ValidationError:
         return None

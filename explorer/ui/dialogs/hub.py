@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QListWidget,
     QProgressBar,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -21,7 +20,7 @@ from explorer.figures.text import sentences
 from explorer.figures.text.sentences import fitting
 from explorer.session.session import Session
 from explorer.session.state import DownloadState, State
-from explorer.ui.kit import forms
+from explorer.ui.kit import boxes, forms
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
@@ -98,13 +97,8 @@ class HubDialog(Dialog):
         for button in (self.stop, self.leave, self.fetch, self.open_button):
             forms.keep_place(button)
             bottom.addWidget(button)
-        column = QVBoxLayout()
-        column.setSpacing(8)
-        column.addWidget(about)
-        column.addLayout(top)
-        column.addWidget(self.results, 1)
-        for widget in (self.form, self.offer, self.problem, self.file, self.bar):
-            column.addWidget(widget)
+        below = (self.form, self.offer, self.problem, self.file, self.bar)
+        column = boxes.column(None, about, top, (self.results, 1), *below, gap=8)
         self._spare = QWidget()  # takes the room while there is no list
         column.addWidget(self._spare, 1)
         self.lay_out(column, bottom)

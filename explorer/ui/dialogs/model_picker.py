@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -26,6 +25,7 @@ from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
 from explorer.ui.dialogs import loading_words
 from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
+from explorer.ui.kit import boxes
 from explorer.ui.kit.names import literal
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
@@ -126,11 +126,7 @@ class ModelPicker(Dialog):
         bottom.addWidget(self.close_button)
         bottom.addWidget(self.open_button)
         self.view.setMinimumHeight(60)
-        column = QVBoxLayout()
-        column.addLayout(top)
-        column.addWidget(self.view, 1)
-        column.addWidget(self.note)
-        column.addLayout(middle)
+        column = boxes.column(None, top, (self.view, 1), self.note, middle)
         self.lay_out(column, bottom)
 
     # -- what is shown

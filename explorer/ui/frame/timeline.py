@@ -24,8 +24,7 @@ class Timeline(QWidget):
         self.slider.setToolTip(self.tr("Drag to view an earlier token"))
         self.slider.setPageStep(1)
         self.slider.valueChanged.connect(self._select)
-        self.label = ElidedLabel()
-        self.label.setProperty("look", "muted")
+        self.label = ElidedLabel(look="muted")
         self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         # A layout gives what may be ignored no room beside what stretches, whatever its minimum.
         self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)

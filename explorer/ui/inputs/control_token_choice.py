@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.text.characters import printable
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.vocabulary import Vocabulary
+from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.wheel_guard import ComboBox
 
@@ -33,10 +34,7 @@ class ControlChoice(QWidget):
         )
         self.choice.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.choice.activated.connect(lambda index: session.set_special_as_text(index == 1))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.which, 1)
-        row.addWidget(self.choice)
+        boxes.line(self, (self.which, 1), self.choice)
         self.hide()
 
     def show_state(self, new: State) -> None:

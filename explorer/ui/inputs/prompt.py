@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextCursor, QTextLine
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
@@ -17,6 +17,7 @@ from explorer.trace.step import Token
 from explorer.ui.access.shortcut_guard import LEAVES_UNDO
 from explorer.ui.files.dropped_files import IgnoreFileDrops
 from explorer.ui.inputs.control_token_choice import ControlChoice
+from explorer.ui.kit import boxes
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import ComboBox
@@ -215,17 +216,9 @@ class PromptBox(Wrapping):
         self._count = SentenceLabel(look="small")
         self._problem = SentenceLabel(look="error")
         self._problem.hide()
-        top = QHBoxLayout()
-        top.addWidget(title, 1)
-        top.addWidget(self._mode)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 6, 10, 6)
-        column.setSpacing(4)
-        column.addLayout(top)
-        column.addWidget(self.edit, 1)
-        column.addWidget(self.control)
-        column.addWidget(self._count)
-        column.addWidget(self._problem)
+        top = boxes.line(None, (title, 1), self._mode)
+        below = (self.control, self._count, self._problem)
+        boxes.column(self, top, (self.edit, 1), *below, edges=(10, 6, 10, 6), gap=4)
 
     @property
     def count_text(self) -> str:

@@ -9,11 +9,9 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -21,6 +19,7 @@ from explorer.sampling import model_defaults
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui.kit import boxes
 from explorer.ui.kit.longspin import LongSpinBox
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.sentence import SentenceLabel
@@ -150,9 +149,7 @@ class SamplingControls(Wrapping):
         self._apply.clicked.connect(self._apply_defaults)
 
     def _lay_out(self, title: QLabel) -> None:
-        top = QHBoxLayout()
-        top.addWidget(title, 1)
-        top.addWidget(self._greedy)
+        top = boxes.line(None, (title, 1), self._greedy)
         grid = QGridLayout()
         grid.setVerticalSpacing(4)
         grid.setColumnStretch(1, 3)
@@ -165,15 +162,8 @@ class SamplingControls(Wrapping):
         grid.addWidget(self._seed_label, row, 0)
         grid.addWidget(self.seed, row, 1)
         grid.addWidget(self._shuffle, row, 2)
-        defaults = QHBoxLayout()
-        defaults.addWidget(self._defaults, 1)
-        defaults.addWidget(self._apply)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 6, 10, 8)
-        column.setSpacing(4)
-        column.addLayout(top)
-        column.addLayout(grid)
-        column.addLayout(defaults)
+        defaults = boxes.line(None, (self._defaults, 1), self._apply)
+        boxes.column(self, top, grid, defaults, edges=(10, 6, 10, 8), gap=4)
 
     def show_state(self, old: State | None, new: State) -> None:
         if not changed(old, new, "next_card", "sampling"):

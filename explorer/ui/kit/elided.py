@@ -16,8 +16,12 @@ class ElidedLabel(QLabel):
 
     cutChanged = Signal(bool)
 
-    def __init__(self, text: str = "", parent: QWidget | None = None, tip: str = "") -> None:
+    def __init__(
+        self, text: str = "", parent: QWidget | None = None, tip: str = "", look: str = ""
+    ) -> None:
         super().__init__(parent)
+        if look:
+            self.setProperty("look", look)
         self._cut = False
         describe(self, QAccessible.Role.StaticText)
         self._tip = tip

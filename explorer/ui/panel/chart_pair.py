@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from PySide6.QtGui import QActionGroup, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QToolButton, QVBoxLayout, QWidget
 
 from explorer.ui.access import mnemonics
 from explorer.ui.canvases.charts.chart import Chart
+from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page
@@ -34,28 +35,15 @@ class ChartPair(QWidget):
         self._names = names
         self._front = 0
         self._headline = ElidedLabel(tip=tip)
-        self._line = ElidedLabel()
-        self._line.setProperty("look", "small")
+        self._line = ElidedLabel(look="small")
         self._words = "", ""
         self._more = (ElidedLabel(), ElidedLabel())
         for part in self._more:
             part.setProperty("look", "small")
         self._list = self._build_list()
-        top = QHBoxLayout()
-        top.setSpacing(4)
-        top.addWidget(self._headline, 1)
-        top.addWidget(self._list)
-        charts = QHBoxLayout()
-        charts.setSpacing(10)
-        charts.addWidget(first)
-        charts.addWidget(second)
-        rows = QVBoxLayout(self)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.setSpacing(1)
-        rows.addLayout(top)
-        for part in (self._line, *self._more):
-            rows.addWidget(part)
-        rows.addLayout(charts, 1)
+        top = boxes.line(None, (self._headline, 1), self._list, gap=4)
+        charts = boxes.line(None, first, second, gap=10)
+        boxes.column(self, top, self._line, *self._more, (charts, 1), gap=1)
         for chart in (first, second):
             chart.hovered.connect(self._read_out)
         self.show_in_front(0)

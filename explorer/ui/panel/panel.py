@@ -24,6 +24,7 @@ from explorer.ui.access import mnemonics
 from explorer.ui.files import caption, export, save_dialog
 from explorer.ui.files.background_saving import BackgroundSaving
 from explorer.ui.files.export import Kind, View
+from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.scrolled import OneOf, Scrolled
 from explorer.ui.kit.sentence import SentenceLabel
@@ -78,11 +79,9 @@ class Panel(QWidget):
         self._pages.addWidget(self._empty)
         self._pages.addWidget(page)
 
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(8, 4, 8, 4)
-        whole.setSpacing(4)
-        whole.addWidget(self.header)
-        whole.addWidget(Scrolled(self._pages, _LEAST), 1)
+        boxes.column(
+            self, self.header, (Scrolled(self._pages, _LEAST), 1), edges=(8, 4, 8, 4), gap=4
+        )
         self.show_empty()
 
     def show_state(self, old: State | None, new: State) -> None:
@@ -178,8 +177,7 @@ class Panel(QWidget):
         """Title, explanation and ⋯; a dock takes it for its title bar."""
         title = QLabel(self.tr(self.TITLE))
         title.setProperty("look", "title")
-        self._explanation = ElidedLabel(self.tr(self.EXPLANATION))
-        self._explanation.setProperty("look", "muted")
+        self._explanation = ElidedLabel(self.tr(self.EXPLANATION), look="muted")
         self._more = QToolButton()
         self._more.setText("⋯")
         self._more.setProperty("look", "title-button")

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QSplitter,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -29,6 +28,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.session.undo_history import LIMIT_BYTES as UNDO_BYTES
 from explorer.ui.canvases.tokens.branch_tree import BranchTree, TreeNode
+from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
@@ -68,8 +68,7 @@ class BranchesPanel(Panel):
         self._area.setFrameShape(QScrollArea.Shape.NoFrame)
         self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.tree.moved.connect(self._scroll_to)
-        self._memory = ElidedLabel()
-        self._memory.setProperty("look", "small")
+        self._memory = ElidedLabel(look="small")
         split = QSplitter(Qt.Orientation.Vertical)
         split.addWidget(self._area)
         split.addWidget(self._build_comparison())
@@ -120,16 +119,11 @@ class BranchesPanel(Panel):
         header = self._table.horizontalHeader()
         header.setHighlightSections(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        top = QHBoxLayout()
-        top.addWidget(QLabel(self.tr("Compare with")))
-        top.addWidget(self._other, 1)
+        top = boxes.line(None, QLabel(self.tr("Compare with")), (self._other, 1))
         self._comparison = QWidget()
-        column = QVBoxLayout(self._comparison)
-        column.setContentsMargins(0, 2, 0, 0)
-        column.setSpacing(3)
-        column.addLayout(top)
-        column.addWidget(self._summary)
-        column.addWidget(self._table, 1)
+        boxes.column(
+            self._comparison, top, self._summary, (self._table, 1), edges=(0, 2, 0, 0), gap=3
+        )
         return self._comparison
 
     # -- showing

@@ -45,8 +45,7 @@ class NextTokenPanel(Panel):
         self._bars.clicked.connect(self._force)
         self._bars.hovered.connect(lambda key: session.select(token_id=key))
         self._bars.capacityChanged.connect(self._redraw)
-        self._line = ElidedLabel()
-        self._line.setProperty("look", "small")
+        self._line = ElidedLabel(look="small")
         self.content.addWidget(self._bars, 1)
         self.content.addWidget(self._line)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isinf
 
 import numpy as np
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer.figures.batch.loss import NATS_PER_BIT
 from explorer.figures.prediction import surprisal as figures
@@ -20,6 +20,7 @@ from explorer.trace.trace import Trace
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.canvases.charts.marks import LegendEntry
+from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
@@ -56,9 +57,7 @@ class SurprisalPanel(Panel):
         )
         self.chart.setAccessibleName(self.tr("Surprisal of each token"))
         self.chart.picked.connect(self._pick)
-        row = QHBoxLayout()
-        row.addWidget(self._words, 1)
-        row.addWidget(self._score)
+        row = boxes.line(None, (self._words, 1), self._score)
         self.content.setSpacing(2)
         self.content.addLayout(row)
         self.content.addWidget(self.chart, 1)

@@ -27,8 +27,7 @@ class ArcsPage(QWidget):
         self.rows = [ArcView(theme, lambda _, token: read(token), view) for _ in range(3)]
         names = (self.tr("with mask"), self.tr("without mask"), self.tr("difference"))
         self._titles = [ElidedLabel(name) for name in names]
-        self._line = ElidedLabel()
-        self._line.setProperty("look", "small")
+        self._line = ElidedLabel(look="small")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(1)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.attention.map_request import Beside
 from explorer.trace.trace import Trace
+from explorer.ui.kit import boxes
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.panels.attention import words
@@ -41,11 +42,7 @@ class CompareBar(QWidget):
         self._line = SentenceLabel(look="small")
         # Two lines always: another sentence must not move the maps.
         self._line.setMinimumHeight(2 * self._line.fontMetrics().height())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addWidget(self.choice)
-        row.addWidget(self._line, 1)
+        boxes.line(self, self.choice, (self._line, 1), gap=6)
 
     @property
     def beside(self) -> Beside:

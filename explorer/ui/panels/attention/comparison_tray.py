@@ -9,11 +9,9 @@ from math import floor, log10
 import numpy as np
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QPushButton,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -27,6 +25,7 @@ from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
 from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
+from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
@@ -55,15 +54,11 @@ class NextTokenBox(QWidget):
             "The most likely next token of each run, and the total variation distance "
             "of the two distributions (0: identical, 1: disjoint)"
         )
-        self.line = ElidedLabel(tip=tip)  # stands in the strip above
-        self.line.setProperty("look", "small")
+        self.line = ElidedLabel(tip=tip, look="small")  # stands in the strip above
         self._steps: tuple[Step, Step] | None = None
         self._figure: NextTokens | None = None
         self._worker = Worker(self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(self.bars, 1)
+        boxes.column(self, (self.bars, 1), gap=2)
 
     def show_steps(self, masked: Step | None, unmasked: Step | None, waiting: str) -> None:
         """Compare two real passes; `waiting` says why one is missing."""
@@ -168,8 +163,7 @@ class PrefixBox(QWidget):
             self.tr("Runs the prefix with and without its last token, masked and unmasked")
         )
         self.button.clicked.connect(self.asked)
-        self.line = ElidedLabel()
-        self.line.setProperty("look", "small")
+        self.line = ElidedLabel(look="small")
         self.plot = Chart(theme, self._tip)
         self.plot.setAccessibleName(self.tr("Change when the last token is removed"))
         self._hint = QLabel(
@@ -179,12 +173,7 @@ class PrefixBox(QWidget):
         )
         self._hint.setWordWrap(True)
         self._hint.setProperty("look", "small")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addWidget(self.line)
-        column.addWidget(self._hint)
-        column.addWidget(self.plot, 1)
+        boxes.column(self, self.line, self._hint, (self.plot, 1), gap=2)
         self.show_figures(None, current=True)
 
     def show_figures(self, found: PrefixShift | None, current: bool) -> None:
@@ -294,22 +283,10 @@ class ComparisonTray(QWidget):
         )
         self.details.setCheckable(True)
         self.details.toggled.connect(self._open)
-        strip = QHBoxLayout()
-        strip.setSpacing(4)
-        strip.addWidget(self.next.line, 1)
-        strip.addWidget(self.prefix.button)
-        strip.addWidget(self.details)
+        strip = boxes.line(None, (self.next.line, 1), self.prefix.button, self.details, gap=4)
         self._body = QWidget()
-        row = QHBoxLayout(self._body)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(10)
-        row.addWidget(self.next, 1)
-        row.addWidget(self.prefix, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(3)
-        column.addLayout(strip)
-        column.addWidget(self._body)
+        boxes.line(self._body, (self.next, 1), (self.prefix, 1), gap=10)
+        boxes.column(self, strip, self._body, gap=3)
         self._open(False)
 
     def _open(self, on: bool) -> None:

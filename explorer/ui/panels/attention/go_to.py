@@ -8,18 +8,17 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QFormLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label
+from explorer.ui.kit import boxes
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.look.theme import unit
 from explorer.ui.panels.attention import words
@@ -61,20 +60,12 @@ class GoTo(QWidget):
         close.setAccessibleName(self.tr("Close Go to"))
         close.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         close.clicked.connect(self.left)
-        top = QHBoxLayout()
-        top.addWidget(title, 1)
-        top.addWidget(close)
+        top = boxes.line(None, (title, 1), close)
         fields = QFormLayout()
         fields.setSpacing(3)
         fields.addRow(self.tr("Query"), self.query)
         fields.addRow(self.tr("Key"), self.key)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 2)
-        column.setSpacing(3)
-        column.addLayout(top)
-        column.addLayout(fields)
-        column.addWidget(self._said)
-        column.addWidget(self.heads)
+        boxes.column(self, top, fields, self._said, self.heads, edges=(0, 0, 0, 2), gap=3)
         self.say("")
         self.hide()
 

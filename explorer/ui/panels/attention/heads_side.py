@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Kind
 from explorer.figures.attention.map_request import Which
 from explorer.ui.canvases.maps.atlas import AtlasView
 from explorer.ui.canvases.maps.thumbnails import Sheet
+from explorer.ui.kit import boxes
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention.go_to import GoTo
@@ -48,13 +49,7 @@ class HeadsSide(QWidget):
         self.side.setMinimumContentsLength(8)
         self.side.currentIndexChanged.connect(self.changed)
         self.side.setVisible(False)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(3)
-        column.addWidget(self.go_to)
-        column.addWidget(self.order)
-        column.addWidget(self.side)
-        column.addWidget(self.atlas, 1)
+        boxes.column(self, self.go_to, self.order, self.side, (self.atlas, 1), gap=3)
 
     def _orders(self) -> list[tuple[str, Kind | None, str]]:
         return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 
 from explorer.ui.kit.scrolled import OneOf
 from explorer.ui.kit.sentence import SentenceLabel
@@ -16,12 +16,6 @@ from explorer.ui.panels.attention.row_page import RowPage
 
 class Pages(OneOf):
     """Map, arcs and row, or a sentence in their place; draws only what is seen."""
-
-    cellHovered = Signal(object)  # (query, key) or None
-    tokenHovered = Signal(object)
-    keyHovered = Signal(object)  # of the selected query's row
-    picked = Signal(int, int)  # query, key
-    keyPicked = Signal(int)
 
     def __init__(
         self,
@@ -44,12 +38,6 @@ class Pages(OneOf):
         }
         for page in (*self.by_view.values(), self.reason):
             self.addWidget(page)
-        self.maps.hovered.connect(self.cellHovered)
-        self.maps.picked.connect(self.picked)
-        self.arcs.moved.connect(self.tokenHovered)
-        self.arcs.picked.connect(self.picked)
-        self.row.picked.connect(self.keyPicked)
-        self.row.hovered.connect(self.keyHovered)
 
     def turn_to(self, view: str) -> MapsPage | ArcsPage | RowPage:
         """Show the view of this name; the page to draw in."""

@@ -124,11 +124,13 @@ class AttentionPanel(Panel):
         for heads in (self.heads.go_to, self.heads.atlas):
             heads.picked.connect(lambda layer, head: self.session.select(layer=layer, head=head))
         self.heads.atlas.hovered.connect(self._on_head_hovered)
-        self.pages.cellHovered.connect(self._on_hovered)
-        self.pages.tokenHovered.connect(self._on_token_hovered)
-        self.pages.keyHovered.connect(self._on_key_hovered)
-        self.pages.picked.connect(self._on_picked)
-        self.pages.keyPicked.connect(lambda key: self.session.select(key=key))
+        maps, arcs, row = self.pages.maps, self.pages.arcs, self.pages.row
+        maps.hovered.connect(self._on_hovered)
+        arcs.moved.connect(self._on_token_hovered)
+        row.hovered.connect(self._on_key_hovered)
+        maps.picked.connect(self._on_picked)
+        arcs.picked.connect(self._on_picked)
+        row.picked.connect(lambda key: self.session.select(key=key))
 
     # -- state
 

@@ -48,8 +48,7 @@ class Toolbar(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.name = ElidedLabel()
-        self.name.setProperty("look", "title")
+        self.name = ElidedLabel(look="title")
         self.view = self._chooser(
             self.tr("View"),
             [

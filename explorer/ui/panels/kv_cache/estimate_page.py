@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtWidgets import QVBoxLayout
 
 from explorer.figures.cost.cache_estimate import DTYPES, CacheEstimate, what_if
 from explorer.session.session import Session
@@ -14,7 +13,7 @@ from explorer.trace.card import ModelCard
 from explorer.trace.fingerprint import same_weights
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
-from explorer.ui.kit import forms
+from explorer.ui.kit import boxes, forms
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox
@@ -57,12 +56,7 @@ class EstimatePage(Page):
         up = Axis(self.tr("cache, computed"), short_bytes, binary=True)
         self.chart = ColumnChart(theme, along, up, self._tip)
         self.chart.setAccessibleName(self.tr("Cache bytes by length, by formula"))
-        rows = QVBoxLayout(self)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.setSpacing(1)
-        rows.addLayout(row)
-        rows.addWidget(self._words)
-        rows.addWidget(self.chart, 1)
+        boxes.column(self, row, self._words, (self.chart, 1), gap=1)
 
     def show_state(self, new: State) -> str | None:
         card = new.card if new.trace is None else new.trace.card

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtWidgets import QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QPushButton
 
 from explorer.figures.cost import kv_strips as figures
 from explorer.figures.cost.kv_strips import Strips
@@ -14,7 +14,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.experiments import PositionRead, ReadSlot
 from explorer.ui.canvases.maps.kv_strips import StripsView
-from explorer.ui.kit import forms
+from explorer.ui.kit import boxes, forms
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
@@ -43,12 +43,8 @@ class PositionPage(Page):
         self.view = StripsView(theme, self._tip)
         self.view.setAccessibleName(self.tr("Keys and values of one position by layer and head"))
         self.view.hovered.connect(self._read_out)
-        rows = QVBoxLayout(self)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.setSpacing(1)
-        rows.addLayout(forms.row((self.tr("position"), self.slot), ("", self.read_button)))
-        rows.addWidget(self._words)
-        rows.addWidget(self.view, 1)
+        row = forms.row((self.tr("position"), self.slot), ("", self.read_button))
+        boxes.column(self, row, self._words, (self.view, 1), gap=1)
 
     def show_state(self, new: State) -> str | None:
         shown = new.shown

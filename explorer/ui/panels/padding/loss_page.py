@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtWidgets import QHBoxLayout, QToolButton
+from PySide6.QtWidgets import QToolButton
 
 from explorer.figures.batch import loss as losses
 from explorer.figures.batch.loss import RowLoss
@@ -11,6 +11,7 @@ from explorer.trace.batch import BatchResult
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Paint, legend_of
+from explorer.ui.kit import boxes
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.padding.pages import GridPage
 
@@ -39,9 +40,7 @@ class LossPage(GridPage):
         self.by_position.setCheckable(True)
         self.by_position.toggled.connect(self._turn)
         self.column.removeWidget(self.note)
-        below = QHBoxLayout()
-        below.addWidget(self.note, 1)
-        below.addWidget(self.by_position)
+        below = boxes.line(None, (self.note, 1), self.by_position)
         self.column.addWidget(self.chart, 1)
         self.column.addLayout(below)
 

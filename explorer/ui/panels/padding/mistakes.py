@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QLabel, QScrollArea, QWidget
 
 from explorer.figures.batch import loss as losses
 from explorer.figures.batch import padding as figures
 from explorer.trace.batch import MISTAKES, BatchResult, Mistake
+from explorer.ui.kit import boxes
 
 
 class _Switch(QWidget):
@@ -20,11 +21,7 @@ class _Switch(QWidget):
         self.box = QCheckBox(title)
         self._breaks = _line(breaks, "muted")
         self._effect = _line("", "")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 4)
-        column.setSpacing(1)
-        for widget in (self.box, self._breaks, self._effect):
-            column.addWidget(widget)
+        boxes.column(self, self.box, self._breaks, self._effect, edges=(0, 0, 0, 4), gap=1)
         self.box.setAccessibleDescription(breaks)
 
     def show_effect(self, words: str) -> None:
@@ -59,9 +56,7 @@ class Mistakes(QScrollArea):
         }
         self.viewport().setAutoFillBackground(False)
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(4, 6, 4, 4)
-        column.setSpacing(2)
+        column = boxes.column(page, edges=(4, 6, 4, 4), gap=2)
         column.addWidget(_heading(self.tr("Mistakes in the run (see the Batch tab)")))
         for switch in self.fed.values():
             switch.box.toggled.connect(self.fedChanged)

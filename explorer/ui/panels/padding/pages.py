@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.ui.canvases.tokens.token_grid import TokenGrid
+from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.look.theme import Theme
@@ -24,11 +25,7 @@ class GridPage(QWidget):
         self.grid = TokenGrid(theme)
         self.grid.setAccessibleName(grid_name)
         self.grid.picked.connect(self.picked)
-        self.note = ElidedLabel()
-        self.note.setProperty("look", "small")
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(4, 4, 4, 0)
-        self.column.setSpacing(3)
-        self.column.addWidget(self.words)
-        self.column.addWidget(self.grid, 1)
-        self.column.addWidget(self.note)
+        self.note = ElidedLabel(look="small")
+        self.column = boxes.column(
+            self, self.words, (self.grid, 1), self.note, edges=(4, 4, 4, 0), gap=3
+        )

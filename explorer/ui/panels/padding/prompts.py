@@ -12,13 +12,13 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer.session.jobs.prompt_list import PromptListError, read_prompts
 from explorer.trace.batch import MOST_ROWS
 from explorer.ui.files.dropped_files import IgnoreFileDrops, local_files
+from explorer.ui.kit import boxes
 from explorer.ui.kit.flow import Flow
 
 EXAMPLES = (
@@ -63,11 +63,7 @@ class PromptList(QWidget):
         below = Flow(first_grows=True)
         for part in (self._count, self._chat, load):
             below.addWidget(part)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(4, 6, 4, 4)
-        column.addWidget(intro)
-        column.addWidget(self.edit, 1)
-        column.addLayout(below)
+        boxes.column(self, intro, (self.edit, 1), below, edges=(4, 6, 4, 4))
         self._on_changed()
 
     def prompts(self) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QTableWidget,
     QTableWidgetItem,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -25,6 +24,7 @@ from explorer.figures.prediction import sampling as figures
 from explorer.figures.prediction.sampling import Chain, Orders
 from explorer.sampling import Stage
 from explorer.trace.request import ORDER, Sampling
+from explorer.ui.kit import boxes
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import DoubleSpinBox
 from explorer.ui.look.theme import Theme
@@ -47,14 +47,9 @@ class ChainView(QWidget):
         self.curves = DistributionCharts(theme)
         self._outcome = _small_label()
         self._why = _small_label()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(4, 4, 4, 2)
-        column.setSpacing(3)
-        column.addWidget(self._table)
-        column.addLayout(self._build_settings())
-        column.addWidget(self.curves, 1)
-        column.addWidget(self._outcome)
-        column.addWidget(self._why)
+        settings = self._build_settings()
+        parts = (self._table, settings, (self.curves, 1), self._outcome, self._why)
+        boxes.column(self, *parts, edges=(4, 4, 4, 2), gap=3)
 
     def _build_table(self) -> QTableWidget:
         table = QTableWidget(0, 5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from explorer.figures.prediction import sampling as figures
 from explorer.figures.prediction.next_token import FEW
@@ -15,6 +15,7 @@ from explorer.session.changes import changed
 from explorer.session.selection import Shown
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import TabWidget
@@ -52,9 +53,7 @@ class SamplingPanel(Panel):
         self._switch = QPushButton()
         self._switch.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._switch.clicked.connect(self._toggle)
-        top = QHBoxLayout()
-        top.addWidget(self._whose, 1)
-        top.addWidget(self._switch)
+        top = boxes.line(None, (self._whose, 1), self._switch)
         self.chain_view = ChainView(theme)
         self.chain_view.requested.connect(session.set_sampling)
         self.token_view = TokenView()

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QLineEdit,
     QPushButton,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -21,6 +19,7 @@ from explorer.figures.prediction import sampling as figures
 from explorer.figures.prediction.sampling import Chain
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
+from explorer.ui.kit import boxes
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.panels.sampling import words
 from explorer.ui.panels.sampling.token_table import FINAL, RANK, RAW, TEXT, TokenTable
@@ -56,16 +55,8 @@ class TokenView(QWidget):
         self._note.setProperty("look", "small")
         self._note.setWordWrap(True)
         self.view = self._build_view()
-        top = QHBoxLayout()
-        top.addWidget(self.line, 1)
-        top.addWidget(self.force_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 4, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(top)
-        column.addWidget(self._answer)
-        column.addWidget(self._note)
-        column.addWidget(self.view, 1)
+        top = boxes.line(None, (self.line, 1), self.force_button)
+        boxes.column(self, top, self._answer, self._note, (self.view, 1), edges=(0, 4, 0, 0), gap=4)
 
     def _build_view(self) -> QTableView:
         view = QTableView()

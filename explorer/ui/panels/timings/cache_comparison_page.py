@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from PySide6.QtWidgets import QProgressBar, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QProgressBar, QPushButton
 
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -13,7 +13,7 @@ from explorer.trace.experiments import CacheComparison, CacheExperiment
 from explorer.ui.canvases.charts.axis import Axis, plain
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
-from explorer.ui.kit import forms
+from explorer.ui.kit import boxes, forms
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
@@ -64,11 +64,7 @@ class CacheComparisonPage(ChartPairPage):
         )
         self.charts.first.setAccessibleName(self.tr("Positions per token, with and without cache"))
         self.charts.second.setAccessibleName(self.tr("Time per token, with and without cache"))
-        rows = QVBoxLayout(self)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.setSpacing(1)
-        rows.addLayout(controls)
-        rows.addWidget(self.charts, 1)
+        boxes.column(self, controls, (self.charts, 1), gap=1)
         self._show_progress(False)
 
     def set_theme(self, theme: Theme) -> None:
