@@ -107,3 +107,22 @@ def test_the_window_is_on_screen_before_anything_heavy_is_read(module: str) -> N
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=PACKAGE.parent)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_functions_that_the_readme_follows_are_there() -> None:
+    """From the prompt to its map: `Class.function`, or a function of a module."""
+    text = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
+    paragraph = text.partition("**Follow a step**")[2].partition("\n\n")[0]
+    there = set()
+    for file in FILES:
+        module = ast.parse(file.read_text(encoding="utf-8"))
+        holders = [
+            (node.name + ".", node) for node in module.body if isinstance(node, ast.ClassDef)
+        ]
+        for prefix, holder in [("", module), *holders]:
+            there |= {
+                prefix + node.name for node in holder.body if isinstance(node, ast.FunctionDef)
+            }
+    followed = re.findall(r"`([\w.]+)`", paragraph)
+    assert len(followed) >= 20
+    assert [name for name in followed if name not in there] == []

@@ -8,12 +8,7 @@ from math import floor, log10
 
 import numpy as np
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import (
-    QLabel,
-    QPushButton,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
 
 from explorer.figures.prediction import comparison
 from explorer.figures.prediction.comparison import NextTokens, TokenPair

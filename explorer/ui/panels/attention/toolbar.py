@@ -7,18 +7,8 @@ from functools import partial
 from math import ceil
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QAction,
-    QActionGroup,
-    QResizeEvent,
-    QShowEvent,
-)
-from PySide6.QtWidgets import (
-    QComboBox,
-    QMenu,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtGui import QAction, QActionGroup, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget
 
 from explorer.figures.attention.head_means import Figure
 from explorer.figures.drawing.colormaps import COLOUR_MAPS

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QFileDialog,
-    QLabel,
-    QPlainTextEdit,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QPlainTextEdit, QPushButton, QWidget
 
 from explorer.session.jobs.prompt_list import PromptListError, read_prompts
 from explorer.trace.batch import MOST_ROWS
