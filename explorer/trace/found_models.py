@@ -62,6 +62,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     parameters: int  # exactly
     parameters_rule_of_thumb: int
     tying_saves: int = 0
+    parts: dict[str, int] = {}  # parameters: attention, feed_forward, table, head, positions, rest
     kv_bytes_per_token: dict[str, int] = {}  # by dtype
     recipe: tuple[str, ...] = ()  # sentences
     compare: tuple[Predecessor, ...] = ()

@@ -28,6 +28,9 @@ GPT_TABLE = (
 )  # fmt: skip
 
 
+PARTS = ("attention", "feed_forward", "table", "head", "positions", "rest")
+
+
 def inspect(model: str) -> dict[str, Any]:
     """Facts of a model from its config; no weights are read."""
     source = catalog.resolve(model)
@@ -70,6 +73,7 @@ def facts(name: str, config: Any, model: Any = None) -> dict[str, Any]:
         "parameters_rule_of_thumb": rule,
         "tied": counted.tied,
         "tying_saves": counted.table if counted.tied else 0,
+        "parts": {name: getattr(parts, name) for name in PARTS},
         "kv_bytes_per_token": {d: per_token * size for d, size in free_memory.BYTES_OF.items()},
         "layer_kinds": list(shape.layer_kinds),
         "recipe": [*lines(config, shape, counted, parts, per_token), *_rule(counted, parts, shape)],

@@ -1,0 +1,50 @@
+"""The lessons that come with the program, and finding one by name or file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from explorer import places
+from explorer.lessons.lesson import FILE, Lesson, load
+from explorer.lessons.toml_lines import LessonFileError
+
+ENGLISH = "en"
+
+
+def shipped(language: str = ENGLISH) -> tuple[Lesson, ...]:
+    """The lessons that come with the program, in the order they build on each other."""
+    try:
+        folder = places.asset("lessons", language)
+    except FileNotFoundError:
+        return ()
+    lessons = [load(one) for one in sorted(folder.iterdir()) if (one / FILE).is_file()]
+    return tuple(sorted(lessons, key=lambda one: (_place(one.name), one.name)))
+
+
+def find(name: str, language: str = ENGLISH) -> Lesson:
+    """A shipped lesson by its name, or the lesson in a file or folder; LessonFileError if none."""
+    if os.sep not in name and name not in (".", ".."):
+        for lesson in shipped(language):
+            if lesson.name == name:
+                return lesson
+    path = Path(name).expanduser()
+    try:
+        there = path.is_file() or (path / FILE).is_file()
+    except (OSError, ValueError):
+        there = False
+    if not there:
+        names = ", ".join(lesson.name for lesson in shipped(language))
+        words = f"There is no lesson and no lesson file of this name. Lessons: {names}."
+        raise LessonFileError(name[:200], 0, words)
+    return load(path)
+
+
+ORDER = (
+    "tokens", "next-token", "attention", "causal-mask", "kv-cache", "padding", "greedy",
+    "parameters",
+)  # fmt: skip
+
+
+def _place(name: str) -> int:
+    return ORDER.index(name) if name in ORDER else len(ORDER)

@@ -1,0 +1,134 @@
+"""Scenes: written by hand in three lines, by the program in full, and refused with the line."""
+
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from explorer.lessons.scene import (
+    ExperimentWish,
+    ForcedToken,
+    Scene,
+    SceneView,
+    read_scene,
+    write_scene,
+)
+from explorer.lessons.toml_lines import LessonFileError
+from explorer.trace.batch import BatchRequest
+from explorer.trace.request import RunRequest, Sampling, Stops
+from tests.lessons.example import SCENE
+
+FULL = Scene(
+    model="smollm2",
+    prompt="a \"quoted\" 'text'\n\twith a tab and a \\ and é",
+    chat=True,
+    special_as_text=True,
+    causal_mask=False,
+    cache=False,
+    padding="left",
+    pad=3,
+    sampling=Sampling(greedy=False, temperature=1.5, top_k=3, seed=2**40),
+    stops=Stops(end_tokens=False, strings=("a", "\n"), tokens=4),
+    run=7,
+    force=(ForcedToken(step=1, token=" x"), ForcedToken(step=2, token=77)),
+    step=2,
+    layer=1,
+    head=3,
+    query=4,
+    key=0,
+    compare=True,
+    experiments=(ExperimentWish(name="search", length=3), ExperimentWish(name="prefix")),
+    batch=BatchRequest(prompts=("a", "b c"), padding="right", wrong=("mask",), loss=True),
+    view=SceneView(
+        shown=("attention", "timings"),
+        in_front=("attention",),
+        enlarged="attention",
+        theme="dark",
+        zoom=1.25,
+        choices={"attention": {"scale": "max", "x0": 1.0}},
+    ),
+)
+
+
+def test_three_lines_are_a_scene() -> None:
+    scene = read_scene(SCENE, "three.toml")
+    assert scene == Scene(model="copycat", prompt="red fish blue bird red fish", run=2)
+
+
+def test_a_scene_that_was_written_reads_the_same() -> None:
+    assert read_scene(write_scene(FULL), "full.toml") == FULL
+    assert write_scene(Scene()) == "version = 1\n"
+
+
+@pytest.mark.parametrize("name", [n for n in Scene.__struct_fields__ if n != "version"])
+def test_every_field_survives_by_itself(name: str) -> None:
+    needs = {"force": {"run": 7}, "step": {"run": 7}, "pad": {"padding": "left"}}
+    scene = msgspec.structs.replace(Scene(), **{name: getattr(FULL, name)}, **needs.get(name, {}))
+    assert read_scene(write_scene(scene), "one.toml") == scene
+
+
+def test_its_request_keeps_the_open_model() -> None:
+    base = RunRequest(model="/somewhere/model", dtype="float16", pad=9, padding="right")
+    request = FULL.request(base)
+    assert (request.model, request.dtype) == ("/somewhere/model", "float16")
+    assert (request.padding, request.pad, request.causal_mask) == ("left", 3, False)
+    assert Scene(prompt="x").request(base).padding is None
+
+
+def test_a_setting_that_only_drawing_has_means_that_tokens_are_drawn() -> None:
+    assert not read_scene("sampling = { temperature = 0.5 }", "x").sampling.greedy
+    assert read_scene("sampling = { seed = 4 }", "x").sampling.greedy
+    assert read_scene("sampling = { top_k = 4, greedy = true }", "x").sampling.greedy
+
+
+BAD = [
+    ('modl = "x"', 1, "Did you mean “model”?"),
+    ('\nrun = "x"', 2, "“run” must be a whole number, not text."),
+    ("\n\nrun = -1", 3, "of at least 0"),
+    ('model = "a/b"', 1, "no path"),
+    ('model = "..\\\\x"', 1, "no path"),
+    ('model = "weights.gguf"', 1, "no path"),
+    ("run = 3\n\n[sampling]\ntop_k = -1", 3, "Top-k"),
+    ("[sampling]\n\ntopk = 3", 3, "Did you mean “top_k”?"),
+    ("[stops]\nstring = []", 2, "Did you mean “strings”?"),
+    ('padding = "up"', 1, "none, left, right"),
+    ("pad = 3", 1, "padding"),
+    ('prompt = """\na\nb"""\nchat = 1', 4, "true or false"),
+    ("run = 1\nrun = 2", 2, "not valid TOML"),
+    ("run = [", 1, "not valid TOML"),
+    ('experiments = ["prefix",\n "seach"]', 2, "must be one of: prefix"),
+    ("step = 5\nrun = 2", 1, "below “run”"),
+    ("force = [{ step = 3, token = 1 }]", 1, "below “run”"),
+    ("batch = { prompts = [] }", 1, "1 to 16"),
+    ('[batch]\nprompts = ["a"]\nside = "left"', 3, "“side”"),
+    ("[view]\nzoom = 9", 2, "at most 4"),
+    ("version = 2", 1, "must be one of: 1"),
+    ("a = " + "[" * 50 + "]" * 50, 1, "deep"),
+    ("a = " + "[" * 100_000, 1, "deep"),
+    ("#" * 200_001, 1, "more than 200,000"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "words"), BAD, ids=[b[0][:20] for b in BAD])
+def test_what_is_wrong_is_told_with_its_line(text: str, line: int, words: str) -> None:
+    with pytest.raises(LessonFileError) as refused:
+        read_scene(text, "bad.toml")
+    assert str(refused.value).startswith(f"bad.toml, line {line}: ")
+    assert words in str(refused.value)
+
+
+@given(st.text(max_size=40), st.integers(0, 300), st.integers(0, 40))
+def test_a_damaged_scene_is_read_or_refused(junk: str, at: int, cut: int) -> None:
+    text = write_scene(FULL)
+    line = 1
+    with contextlib.suppress(LessonFileError):
+        try:
+            read_scene(text[:at] + junk + text[at + cut :], "damaged.toml")
+        except LessonFileError as refused:
+            line = refused.line
+            raise
+    assert 1 <= line <= text.count("\n") + junk.count("\n") + 2
