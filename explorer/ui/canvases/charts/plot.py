@@ -1,8 +1,9 @@
-"""The pyqtgraph side of a chart: one view, two rulers, and items that are made once.
+"""The pyqtgraph side of a chart: one view, its axes, and items that are made once.
 
 Imported late, and by `chart` alone.  Nothing here ranges by itself: each figure says its ranges.
 The mouse and the keys are the chart's: pyqtgraph's own hovering costs a search of the scene for
-each move, and its menu offers an export that fails.
+each move, and its menu offers an export that fails.  Bars, axes and notes are one item each:
+pyqtgraph has an item for each colour, axis and note, which takes three times as long.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyqtgraph as pg
 from pyqtgraph.Qt.internals import PrimitiveArray
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -22,11 +23,12 @@ from PySide6.QtGui import (
     QPainter,
     QPen,
     QResizeEvent,
+    QStaticText,
+    QTextOption,
 )
-from PySide6.QtWidgets import QGraphicsItem, QGraphicsSimpleTextItem, QGraphicsWidget, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsLineItem, QGraphicsWidget, QWidget
 
-from explorer.ui.canvases.charts.axis import Axis
-from explorer.ui.canvases.charts.marks import Band, Bars, Figure, Line, Note
+from explorer.ui.canvases.charts.marks import Band, Bars, Figure, Note
 from explorer.ui.look.theme import Theme, unit
 
 pg.setConfigOptions(
@@ -38,6 +40,7 @@ _WIDEST = 34  # pixels of a bar, at a zoom of 1
 _FILLED = 0.86  # of its room
 _MOST_UP = 7  # ticks of a y axis, however high it is
 _SMOOTH_UP_TO = 1000  # points of a line that are antialiased
+_KNOWN_TEXTS = 300  # words that are kept laid out
 _SYMBOLS = {"square": "s", "round": "o", "ring": "o"}
 _NO_PEN = QPen(Qt.PenStyle.NoPen)
 _PATTERNS = {
@@ -45,12 +48,10 @@ _PATTERNS = {
     "hatched": Qt.BrushStyle.Dense3Pattern,
     "outline": Qt.BrushStyle.NoBrush,
 }
-# The same in every direction that the language of the window may run in.
-_CENTRE = Qt.AlignmentFlag.AlignCenter.value | Qt.TextFlag.TextDontClip.value
 _ITEM = TypeVar("_ITEM", bound=QGraphicsItem)
 _Corners = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # left, right, base, top
-_Rects = Any  # pyqtgraph's array of QRectF
-_Ticks = Sequence[tuple[float, str]]
+_Ticks = Sequence[tuple[float, str]]  # places and their words
+_View = tuple[float, float, float, float]  # left, right, bottom, top, in places
 
 
 class Plot(pg.GraphicsView):
@@ -66,25 +67,22 @@ class Plot(pg.GraphicsView):
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self._theme, self._chart = theme, parent  # whose font is there before this one's
         self._figure: Figure | None = None
-        self._view: tuple[float, float, float, float] = (0.0, 1.0, 0.0, 1.0)  # places
+        self._view: _View = (0.0, 1.0, 0.0, 1.0)
         self._over: float | None = None
-        self.box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0)
-        self.box.disableAutoRange()
-        self._rulers = _Ruler("bottom"), _Ruler("left")
+        self._held: list[tuple[str, Any]] = []  # lines that are read, and their items
+        self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0)
+        self._box.disableAutoRange()
+        self._axes, self._notes = _Axes(-200), _Notes(40)  # the grid lies behind the bars
+        self._cursor = QGraphicsLineItem()
+        self._cursor.setZValue(50)
         whole = QGraphicsWidget()
-        for item in (self.box, *self._rulers):
+        for item in (self._axes, self._box, self._notes, self._cursor):
             item.setParentItem(whole)
-        for ruler in self._rulers:
-            ruler.linkToView(self.box)
-            ruler.setZValue(-200)  # below the box: its grid lies behind the bars
         self.setCentralItem(whole)
         self._bars = _Bars()
-        self.box.addItem(self._bars, ignoreBounds=True)
-        self._lines: list[pg.PlotCurveItem] = []
+        self._box.addItem(self._bars, ignoreBounds=True)
+        self._curves: list[_Curve] = []
         self._dots: list[pg.ScatterPlotItem] = []
-        self._notes: list[_Words] = []
-        self._cursor = _line(30)
-        self.box.addItem(self._cursor, ignoreBounds=True)
         self.set_theme(theme)
 
     # -- what the chart tells it
@@ -95,35 +93,29 @@ class Plot(pg.GraphicsView):
         self.setBackground(QColor(theme.card))
         font = QFont(self._chart.font())
         font.setPixelSize(max(8, round(11 * unit(self._chart))))
-        for ruler in self._rulers:
-            ruler.dress(theme, font, unit(self._chart))
-        self._cursor.setPen(pg.mkPen(QColor(theme.text), width=1))
-        if self._figure is not None:
-            self.show_figure(self._figure, self._view)
+        for words in (self._axes, self._notes):
+            words.dress(font, theme, unit(self._chart))
+        self._cursor.setPen(QPen(QColor(theme.text), 1))
+        self._redraw()
 
-    def show_figure(self, figure: Figure, view: tuple[float, float, float, float]) -> None:
+    def show_figure(self, figure: Figure, view: _View) -> None:
         """Draw another figure; `view` is the part of it that is seen, in places."""
         self._figure, self._view = figure, view
-        across, up = self._rulers
-        across.axis, up.axis, across.marked = figure.x, figure.y, _places(figure.x, figure.marked)
-        self._lay_out()
-        self.box.setRange(xRange=view[:2], yRange=view[2:], padding=0, disableAutoRange=False)
-        self.box.updateMatrix()  # now, not within the painting, which would begin another
-        self._fill()
-        for ruler in self._rulers:
-            ruler.redraw()
+        self._redraw()
 
     def show_cursor(self, place: float | None) -> None:
         """A line at one place of the x axis."""
         self._over = place
-        self._cursor.setVisible(place is not None)
+        left, right = self._view[:2]
+        self._cursor.setVisible(place is not None and left <= place <= right)
         if place is not None:
-            self._cursor.setData([place, place], list(self._view[2:]))
+            area = self.area()
+            x = round(self._pixels(place, 0.0).x())
+            self._cursor.setLine(x, area.top(), x, area.bottom())
 
     def area(self) -> QRectF:
         """Where the data are, in pixels of the chart."""
-        area: QRectF = self.box.geometry()
-        return area
+        return self._axes.area
 
     # -- reading
 
@@ -145,94 +137,78 @@ class Plot(pg.GraphicsView):
                 order = np.argsort(x, kind="stable")
                 x, height = x[order], height[order]
             found[bars.name] = figure.x.value(x), height
-        for line, curve, dots in zip(figure.lines, self._lines, self._dots, strict=False):
-            if line.read:
-                x, y = dots.getData() if line.dots and not line.width else curve.getData()
-                found[line.name] = figure.x.value(x), figure.y.value(y)
+        for name, item in self._held:
+            x, y = item.getData()
+            found[name] = figure.x.value(x), figure.y.value(y)
         return found
 
     def tick_words(self) -> tuple[list[str], list[str]]:
         """The words under the x axis and beside the y axis, as they are drawn."""
-        across, up = self._rulers
-        return across.drawn_words(), up.drawn_words()
+        return self._axes.shown
 
     def notes(self) -> list[str]:
-        """The words at points that are seen."""
-        return [item.text() for item in self._notes if item.isVisible()]
+        """The words at points."""
+        return self._notes.shown
 
     # -- layout
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         super().resizeEvent(event)
-        if event is not None and self._figure is not None:
-            self.show_figure(self._figure, self._view)
+        if event is not None:
+            self._redraw()
 
     def settle(self) -> None:
         """Draw at the size of now, which Qt tells only a plot that is seen."""
         self.range = QRectF(self.rect())
         self.updateMatrix()
-        if self._figure is not None:
-            self.show_figure(self._figure, self._view)
+        self._redraw()
 
-    def _lay_out(self) -> None:
-        across, up = self._rulers
-        u, wide, high = unit(self._chart), float(self.width()), float(self.height())
-        below = across.metrics.height() + 4 * u
-        roomy = high > 150 * u
-        if roomy and across.axis.name:
-            below += across.metrics.height()
-        above = across.metrics.height() + 3 * u if roomy and up.axis.name else 6 * u
-        area = QRectF(0, above, 1, max(1.0, high - above - below))
-        up.length = area.height()
-        beside = up.widest(self._view[2], self._view[3]) + 7 * u
-        if not roomy:
-            beside = max(beside, across.metrics.horizontalAdvance(across.axis.name) + 12 * u)
-        area.setLeft(beside)
-        area.setRight(max(beside + 1, wide - 8 * u))
-        across.length = area.width()
-        for ruler in self._rulers:
-            ruler.roomy, ruler.whole = roomy, area
-        if area == self.box.geometry():
+    def _redraw(self) -> None:
+        figure, view = self._figure, self._view
+        if figure is None:
             return
-        self.box.setGeometry(area)
-        up.setWidth(round(beside))
-        up.setGeometry(QRectF(0, 0, beside, high))
-        across.setHeight(round(below))
-        across.setGeometry(QRectF(0, area.bottom(), wide, below))
+        self._axes.lay_out(figure, view, QRectF(self.rect()))
+        if self.area() != self._box.geometry():
+            self._box.setGeometry(self.area())
+        self._box.setRange(xRange=view[:2], yRange=view[2:], padding=0, disableAutoRange=False)
+        self._box.updateMatrix()  # now, not within the painting, which would begin another
+        self._fill(figure)
+
+    def _pixels(self, x: float, y: float) -> QPointF:
+        """A place of the axes in pixels of the chart."""
+        area, (left, right, low, high) = self.area(), self._view
+        return QPointF(
+            area.left() + (x - left) / (right - left) * area.width(),
+            area.bottom() - (y - low) / (high - low) * area.height(),
+        )
 
     # -- items
 
-    def _fill(self) -> None:
-        figure = self._figure
-        assert figure is not None
+    def _fill(self, figure: Figure) -> None:
         left, right, low, high = self._view
-        self._bars.begin(QRectF(left, low, right - left, high - low))
+        bounds = QRectF(left, low, right - left, high - low)
+        self._bars.begin(bounds)
         for band in figure.bands:
-            self._add_band(band, low, high)
+            self._add_band(figure, band)
         for bars in figure.bars:
-            self._add_bars(bars)
-        self._bars.end()
-        curves = _pool(self.box, self._lines, len(figure.lines), lambda: _line(10))
-        dots = _pool(self.box, self._dots, len(figure.lines), _scatter)
-        for line, curve, points in zip(figure.lines, curves, dots, strict=True):
-            self._fill_line(curve, points, line)
-        notes = _pool(self.box, self._notes, len(figure.notes), _Words)
-        taken: list[QRectF] = []
-        for note, words in zip(figure.notes, notes, strict=True):
-            self._fill_note(words, note, taken)
+            self._add_bars(figure, bars)
+        self._bars.update()
+        self._fill_lines(figure, bounds)
+        x = figure.x.place(np.array([note.x for note in figure.notes])).tolist()
+        y = figure.y.place(np.array([note.y for note in figure.notes])).tolist()
+        points = [self._pixels(*at) for at in zip(x, y, strict=True)]
+        self._notes.lay_out(figure.notes, points, self.area(), self._theme)
         self.show_cursor(self._over)
 
-    def _add_band(self, band: Band, low: float, high: float) -> None:
-        assert self._figure is not None
-        ends = self._figure.x.place(np.array([band.first, band.end]))
+    def _add_band(self, figure: Figure, band: Band) -> None:
+        low, high = self._view[2:]
+        ends = figure.x.place(np.array([band.first, band.end]))
         corners = ends[:1], ends[1:], np.array([low]), np.array([high])
         self._bars.add(corners, _NO_PEN, QBrush(QColor(getattr(self._theme, band.colour))))
 
-    def _add_bars(self, bars: Bars) -> None:
-        figure = self._figure
-        assert figure is not None
+    def _add_bars(self, figure: Figure, bars: Bars) -> None:
         x = bars.x
-        pixel = (self._view[1] - self._view[0]) / max(self._rulers[0].length, 1.0)
+        pixel = (self._view[1] - self._view[0]) / max(self.area().width(), 1.0)
         room = bars.width / pixel  # of one bar, in pixels
         half = bars.width / 2
         if room >= 4:
@@ -247,186 +223,244 @@ class Plot(pg.GraphicsView):
             pen = pg.mkPen(colour, width=1.5, style=Qt.PenStyle.DashLine)
         self._bars.add((x - half, x + half, base, top), pen, brush)
 
-    def _fill_line(self, curve: pg.PlotCurveItem, dots: pg.ScatterPlotItem, line: Line) -> None:
-        figure, u = self._figure, unit(self._chart)
-        assert figure is not None
-        x, y = figure.x.place(line.x), figure.y.place(line.y)
-        colour = line.paint.of(self._theme)
-        curve.setVisible(line.width > 0)
-        if line.width:
+    def _fill_lines(self, figure: Figure, bounds: QRectF) -> None:
+        u, wide = unit(self._chart), self.area().width()
+        joined = [line for line in figure.lines if line.width]
+        dotted = [
+            line for line in figure.lines
+            if line.dots and (wide / max(len(line.x), 1) > 6 * u or not line.width)
+        ]  # fmt: skip
+        curves = _pool(self._box, self._curves, len(joined), _Curve)
+        dots = _pool(self._box, self._dots, len(dotted), pg.ScatterPlotItem)
+        self._held = []
+        for curve, line in zip(curves, joined, strict=True):
             style = Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine
-            curve.setPen(pg.mkPen(colour, width=line.width * u, style=style))
-            smooth = len(x) <= _SMOOTH_UP_TO and not line.pairs
-            connect = "pairs" if line.pairs else "finite"
-            curve.setData(x, y, connect=connect, antialias=smooth)
-        apart = self._rulers[0].length / max(len(x), 1)
-        shown = bool(line.dots) and (apart > 6 * u or not line.width)
-        dots.setVisible(shown)
-        if shown:
-            fill = QColor(self._theme.card) if line.dots == "ring" else colour
-            dots.setData(
-                x, y, symbol=_SYMBOLS[line.dots], size=6 * u, pen=pg.mkPen(colour, width=1.5),
-                brush=pg.mkBrush(fill), antialias=True,
+            pen = pg.mkPen(line.paint.of(self._theme), width=line.width * u, style=style)
+            curve.bounds = bounds
+            curve.setData(
+                figure.x.place(line.x), figure.y.place(line.y), pen=pen,
+                connect="pairs" if line.pairs else "finite",
+                antialias=len(line.x) <= _SMOOTH_UP_TO and not line.pairs,
             )  # fmt: skip
+            if line.read:
+                self._held.append((line.name, curve))
+        for points, line in zip(dots, dotted, strict=True):
+            colour = line.paint.of(self._theme)
+            fill = QColor(self._theme.card) if line.dots == "ring" else colour
+            points.setZValue(20)
+            points.setData(
+                figure.x.place(line.x), figure.y.place(line.y), symbol=_SYMBOLS[line.dots],
+                size=6 * u, pen=pg.mkPen(colour, width=1.5), brush=pg.mkBrush(fill),
+                antialias=True,
+            )  # fmt: skip
+            if line.read and not line.width:
+                self._held.append((line.name, points))
 
-    def _fill_note(self, words: _Words, note: Note, taken: list[QRectF]) -> None:
-        figure = self._figure
-        assert figure is not None
-        x = float(figure.x.place(np.array([note.x]))[0])
-        y = float(figure.y.place(np.array([note.y]))[0])
-        area, view = self.box.geometry(), self._view
-        at = QPointF(
-            (x - view[0]) / (view[1] - view[0]) * area.width(),
-            (view[3] - y) / (view[3] - view[2]) * area.height(),
-        )
-        colour, card = QColor(getattr(self._theme, note.colour)), QColor(self._theme.card)
-        words.put(note.words, colour, card, self._rulers[0].style["tickFont"])
-        taken.append(words.settle(note, at, area, 4 * unit(self._chart), taken))
 
+class _Words(QGraphicsItem):
+    """Words at points of the chart.  Each is laid out once, however often it is drawn."""
 
-class _Ruler(pg.AxisItem):
-    """Ticks of one `Axis` with their words, no more than fit; lines across the chart from y's."""
+    def __init__(self, height: float) -> None:
+        super().__init__()
+        self.setZValue(height)
+        self._bounds = QRectF()
+        self._texts: dict[str, QStaticText] = {}
+        self.font, self.metrics, self.u = QFont(), QFontMetricsF(QFont()), 1.0
 
-    def __init__(self, orientation: str) -> None:
-        super().__init__(orientation)
-        self.enableAutoSIPrefix(False)
-        self.axis = Axis("")
-        self.length = 1.0  # pixels
-        self.roomy = False
-        self.whole = QRectF()
-        self.marked: tuple[float, float] | None = None
-        self.metrics = QFontMetricsF(QFont())
-        self._grid = self._strong = QPen()
-        self._u = 1.0
-        self._shown: list[str] = []
-        self._specs: tuple[Any, ...] | None = None
-        self._asked: tuple[Any, ...] = (None, 0.0, 0.0, 0.0)
-        self._known: list[tuple[float, str]] = []
+    def dress(self, font: QFont, theme: Theme, u: float) -> None:
+        """Another font, other colours, another zoom."""
+        self.font, self.metrics, self.u = font, QFontMetricsF(font), u
+        self._texts.clear()
 
-    def dress(self, theme: Theme, font: QFont, u: float) -> None:
-        self.setStyle(tickFont=font)
-        self.metrics, self._u = QFontMetricsF(font), u
-        self._asked = (None, 0.0, 0.0, 0.0)
-        self.setPen(QColor(theme.strong_border))
-        self.setTextPen(QColor(theme.muted))
-        self._grid = QPen(QColor(theme.grid), 1)
-        self._strong = QPen(QColor(theme.text), 3 * u)
-        self._strong.setCapStyle(Qt.PenCapStyle.FlatCap)
+    def text(self, words: str) -> QStaticText:
+        """Words that run from the left, whichever way the window does: "0 ms", never "ms 0"."""
+        found = self._texts.get(words)
+        if found is None:
+            if len(self._texts) >= _KNOWN_TEXTS:
+                self._texts.clear()
+            found = QStaticText(words)
+            found.setTextFormat(Qt.TextFormat.PlainText)
+            option = QTextOption()
+            option.setTextDirection(Qt.LayoutDirection.LeftToRight)
+            found.setTextOption(option)
+            self._texts[words] = found
+        return found
 
-    def redraw(self) -> None:
-        self._specs = None
+    def cover(self, bounds: QRectF) -> None:
+        """What is drawn lies within."""
+        if bounds != self._bounds:
+            self.prepareGeometryChange()
+            self._bounds = bounds
         self.update()
 
-    def drawn_words(self) -> list[str]:
-        self.generateDrawSpecs(None)
-        return list(self._shown)
-
-    def paint(self, painter: QPainter, option: object, widget: QWidget | None = None) -> None:
-        """At once, not by way of a recording."""
-        if self._specs is None:
-            self._specs = self.generateDrawSpecs(painter)
-        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # "0 ms", never "ms 0"
-        self.drawPicture(painter, *self._specs)
-
-    def ticks(self, low: float, high: float) -> list[tuple[float, str]]:
-        """As many as fit the length, at least two."""
-        asked = (self.axis, low, high, self.length)
-        if self._asked[1:] != asked[1:] or self._asked[0] is not asked[0]:
-            self._asked, self._known = asked, self._worked_out(low, high)
-        return self._known
-
-    def _worked_out(self, low: float, high: float) -> list[tuple[float, str]]:
-        if self.orientation == "left":
-            fitting = min(self.length / (2.2 * self.metrics.height()), _MOST_UP)
-        else:
-            ends = self.axis.ticks(low, high, 2)
-            widest = max((self.metrics.horizontalAdvance(w) for _, w in ends), default=20.0)
-            fitting = self.length / (widest + 14 * self._u)
-        return self.axis.ticks(low, high, max(2, int(fitting)))
-
-    def widest(self, low: float, high: float) -> float:
-        """Pixels that the words take beside a y axis."""
-        words = (self.metrics.horizontalAdvance(w) for _, w in self.ticks(low, high))
-        return max(words, default=0.0)
-
     def boundingRect(self) -> QRectF:
-        own = QRectF(QPointF(), self.size())
-        return own if self.orientation == "bottom" else own | self.whole
+        return self._bounds
 
-    def generateDrawSpecs(self, painter: QPainter | None) -> tuple[Any, ...]:
-        """The line of the axis, the ticks, and their words: as pyqtgraph draws them."""
-        low, high = self.range
-        ticks = self.ticks(low, high) if high > low else []
-        draw = self._across if self.orientation == "bottom" else self._up
-        return draw(ticks, low, high)
 
-    def _across(
-        self, ticks: Sequence[tuple[float, str]], low: float, high: float
-    ) -> tuple[Any, ...]:
-        area, line = self.whole, self.metrics.height()
-        scale = area.width() / max(high - low, 1e-300)
-        lines, words = [], []
+class _Axes(_Words):
+    """Both axes: their lines, ticks and names, no more than fit, and lines across from y's."""
+
+    def __init__(self, height: float) -> None:
+        super().__init__(height)
+        self.area = QRectF(0, 0, 1, 1)  # where the data are
+        self.shown: tuple[list[str], list[str]] = ([], [])
+        self._lines: list[QLineF] = []
+        self._grid: list[QLineF] = []
+        self._marked: QLineF | None = None
+        self._words: list[tuple[QPointF, QStaticText]] = []
+        self._pens: tuple[QPen, ...] = ()
+        self._asked: tuple[Any, ...] = ()
+
+    def dress(self, font: QFont, theme: Theme, u: float) -> None:
+        super().dress(font, theme, u)
+        strong = QPen(QColor(theme.text), 3 * u)
+        strong.setCapStyle(Qt.PenCapStyle.FlatCap)
+        colours = (theme.grid, theme.strong_border, theme.muted)
+        self._pens = (*(QPen(QColor(colour), 1) for colour in colours), strong)
+        self._asked = ()
+
+    def lay_out(self, figure: Figure, view: _View, whole: QRectF) -> None:
+        """Find the room for the data, and what is written around it."""
+        u, line, wide = self.u, self.metrics.height(), self.metrics.horizontalAdvance
+        left, right, low, high = view
+        roomy = whole.height() > 150 * u
+        below = line + 4 * u + (line if roomy and figure.x.name else 0)
+        above = line + 3 * u if roomy and figure.y.name else 6 * u
+        tall = max(1.0, whole.height() - above - below)
+        up = figure.y.ticks(low, high, max(2, int(min(tall / (2.2 * line), _MOST_UP))))
+        beside = max((wide(words) for _, words in up), default=0.0) + 7 * u
+        if not roomy:
+            beside = max(beside, wide(figure.x.name) + 12 * u)
+        area = QRectF(beside, above, max(1.0, whole.width() - 8 * u - beside), tall)
+        widest = max((wide(words) for _, words in figure.x.ticks(left, right, 2)), default=20.0)
+        along = figure.x.ticks(left, right, max(2, int(area.width() / (widest + 14 * u))))
+        asked = (figure.x.name, figure.y.name, up, along, view, whole, figure.marked)
+        if asked == self._asked:
+            return
+        self._asked, self.area = asked, area
+        self._lines = [
+            QLineF(area.left(), area.bottom(), area.right(), area.bottom()),
+            QLineF(area.left(), area.top(), area.left(), area.bottom()),
+        ]
+        self._words = []
+        self.shown = (
+            self._across(along, left, right, figure.x.name, roomy),
+            self._up(up, low, high, figure.y.name if roomy else ""),
+        )
+        self._marked = None
+        if figure.marked is not None:
+            ends = np.clip(figure.x.place(np.array(figure.marked)), left, right)
+            x = area.left() + (ends - left) / (right - left) * area.width()
+            y = area.bottom() + 1.5 * u
+            self._marked = QLineF(float(x[0]), y, float(x[1]), y)
+        self.cover(whole)
+
+    def _write(self, x: float, y: float, words: str) -> None:
+        self._words.append((QPointF(round(x), round(y)), self.text(words)))
+
+    def _across(self, ticks: _Ticks, low: float, high: float, name: str, roomy: bool) -> list[str]:
+        """The ticks under the area that find room, in the order given, and the name."""
+        area, u = self.area, self.u
+        scale = area.width() / (high - low)
         taken: list[tuple[float, float]] = []
-        y = 3 * self._u
-        for place, text in ticks:
+        shown = []
+        y = area.bottom() + 3 * u
+        for place, words in ticks:
             x = area.left() + (place - low) * scale
-            wide = self.metrics.horizontalAdvance(text)
-            left = min(
-                max(x - wide / 2, area.left() - 6 * self._u), area.right() + 6 * self._u - wide
-            )
-            gap = 5 * self._u
-            if any(left < end + gap and left + wide + gap > begin for begin, end in taken):
+            wide = self.metrics.horizontalAdvance(words)
+            left = min(max(x - wide / 2, area.left() - 6 * u), area.right() + 6 * u - wide)
+            if any(left < end + 5 * u and left + wide + 5 * u > start for start, end in taken):
                 continue
             taken.append((left, left + wide))
-            lines.append((self.pen(), QPointF(x, 0.0), QPointF(x, 3 * self._u)))
-            words.append((QRectF(left - 1, y, wide + 2, line), _CENTRE, text))
-        self._shown = [text for _, _, text in words]
-        name = self.axis.name
-        if name and self.roomy:
-            words.append((QRectF(area.left(), y + line, area.width(), line), _CENTRE, name))
-        elif name:
-            first = min((begin for begin, _ in taken), default=area.left())
-            wide = self.metrics.horizontalAdvance(name)
-            if first - 4 * self._u >= wide:
-                words.append((QRectF(0, y, wide + 2, line), _CENTRE, name))
-        if self.marked is not None:
-            ends = (min(max(m, low), high) for m in self.marked)
-            first, last = (area.left() + (m - low) * scale for m in ends)
-            height = 1.5 * self._u
-            lines.insert(0, (self._strong, QPointF(first, height), QPointF(last, height)))
-        axis = (self.pen(), QPointF(area.left(), 0.5), QPointF(area.right(), 0.5))
-        return axis, lines, words
+            shown.append(words)
+            self._lines.append(QLineF(x, area.bottom(), x, y))
+            self._write(left, y, words)
+        wide = self.metrics.horizontalAdvance(name)
+        if name and roomy:
+            self._write(area.center().x() - wide / 2, y + self.metrics.height(), name)
+        elif name and min((start for start, _ in taken), default=area.left()) - 4 * u >= wide:
+            self._write(1, y, name)
+        return shown
 
-    def _up(self, ticks: _Ticks, low: float, high: float) -> tuple[Any, ...]:
-        area, line = self.whole, self.metrics.height()
-        scale = area.height() / max(high - low, 1e-300)
-        lines, words = [], []
-        right = area.left() - 5 * self._u
-        for place, text in ticks:
-            y = area.bottom() - (place - low) * scale
-            lines.append(
-                (self._grid, QPointF(area.left(), round(y)), QPointF(area.right(), round(y)))
-            )
-            wide = self.metrics.horizontalAdvance(text)
-            words.append((QRectF(right - wide - 1, y - line / 2, wide + 2, line), _CENTRE, text))
-        self._shown = [text for _, _, text in words]
-        if self.axis.name and self.roomy:
-            wide = self.metrics.horizontalAdvance(self.axis.name)
-            words.append((QRectF(2 * self._u, 0, wide + 2, line), _CENTRE, self.axis.name))
-        axis = (self.pen(), QPointF(area.left(), area.top()), QPointF(area.left(), area.bottom()))
-        return axis, lines, words
+    def _up(self, ticks: _Ticks, low: float, high: float, name: str) -> list[str]:
+        """The ticks beside the area, and the name above them."""
+        area, u = self.area, self.u
+        scale = area.height() / (high - low)
+        self._grid = []
+        for place, words in ticks:
+            y = round(area.bottom() - (place - low) * scale)
+            self._grid.append(QLineF(area.left(), y, area.right(), y))
+            x = area.left() - 5 * u - self.metrics.horizontalAdvance(words)
+            self._write(x, y - self.metrics.height() / 2, words)
+        if name:
+            self._write(2 * u + 1, 0, name)
+        return [words for _, words in ticks]
+
+    def paint(self, painter: QPainter, option: object, widget: QWidget | None = None) -> None:
+        grid, line, text, strong = self._pens
+        for pen, lines in ((grid, self._grid), (line, self._lines)):
+            painter.setPen(pen)
+            painter.drawLines(lines)
+        if self._marked is not None:
+            painter.setPen(strong)
+            painter.drawLine(self._marked)
+        painter.setFont(self.font)
+        painter.setPen(text)
+        for at, words in self._words:
+            painter.drawStaticText(at, words)
+
+
+class _Notes(_Words):
+    """Notes, each on a little of the card, so that it is read over bars and lines."""
+
+    def __init__(self, height: float) -> None:
+        super().__init__(height)
+        self.shown: list[str] = []
+        self._placed: list[tuple[QRectF, QColor]] = []
+        self._ground = QColor()
+
+    def lay_out(
+        self, notes: Sequence[Note], points: Sequence[QPointF], area: QRectF, theme: Theme
+    ) -> None:
+        """Beside their points, within the area, and not one on another."""
+        self._ground = QColor(theme.card)
+        self._ground.setAlpha(200)
+        self.shown = [note.words for note in notes]
+        self._placed = []
+        for note, point in zip(notes, points, strict=True):
+            box = self._beside(note, point, area)
+            self._placed.append((box, QColor(getattr(theme, note.colour))))
+        self.cover(area if notes else QRectF())
+
+    def _beside(self, note: Note, at: QPointF, area: QRectF) -> QRectF:
+        gap = 4 * self.u
+        wide, high = self.metrics.horizontalAdvance(note.words), self.metrics.height()
+        x = at.x() - gap - wide if note.left else at.x() + gap
+        x = min(max(x, area.left()), max(area.left(), area.right() - wide))
+        sides = at.y() - high - 1, at.y() + 1
+        found = QRectF()
+        for y in reversed(sides) if note.below else sides:
+            within = min(max(y, area.top()), max(area.top(), area.bottom() - high))
+            found = QRectF(round(x), round(within), wide, high)
+            if not any(found.intersects(other) for other, _ in self._placed):
+                break
+        return found
+
+    def paint(self, painter: QPainter, option: object, widget: QWidget | None = None) -> None:
+        painter.setFont(self.font)
+        for words, (box, colour) in zip(self.shown, self._placed, strict=True):
+            painter.fillRect(box.adjusted(-1, 1, 1, -1), self._ground)
+            painter.setPen(colour)
+            painter.drawStaticText(box.topLeft(), self.text(words))
 
 
 class _Bars(pg.GraphicsObject):
-    """All bars of a chart, and the bands behind them: what has one look is painted in one call.
-
-    pyqtgraph's own BarGraphItem has one colour; a dozen of them take four times as long.
-    """
+    """All bars of a chart, and the bands behind them: what has one look is painted in one call."""
 
     def __init__(self) -> None:
         super().__init__()
         self._bounds = QRectF()
-        self._parts: list[tuple[QPen, QBrush, _Rects]] = []
+        self._parts: list[tuple[QPen, QBrush, Any]] = []  # with pyqtgraph's array of QRectF
         self._used = 0
 
     def begin(self, bounds: QRectF) -> None:
@@ -443,19 +477,9 @@ class _Bars(pg.GraphicsObject):
         rects = self._parts[self._used][2]
         left, right, base, top = corners
         rects.resize(len(left))
-        numbers = rects.ndarray()
-        numbers[:, 0], numbers[:, 1], numbers[:, 2], numbers[:, 3] = (
-            left,
-            base,
-            right - left,
-            top - base,
-        )
+        rects.ndarray()[:] = np.column_stack((left, base, right - left, top - base))
         self._parts[self._used] = pen, brush, rects
         self._used += 1
-
-    def end(self) -> None:
-        """All are there."""
-        self.update()
 
     def corners(self, which: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Middles, bases and tops of what was added as the n-th."""
@@ -472,43 +496,16 @@ class _Bars(pg.GraphicsObject):
             painter.drawRects(*rects.drawargs())
 
 
-class _Words(QGraphicsSimpleTextItem):
-    """A note, on a little of the card, so that it is read over bars and lines."""
+class _Curve(pg.PlotCurveItem):
+    """A line whose bounds are those of the view: nothing ranges by them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setZValue(40)
-        self._ground = QColor()
+        self.setZValue(10)
+        self.bounds = QRectF()
 
-    def put(self, words: str, colour: QColor, card: QColor, font: QFont) -> None:
-        if words != self.text():
-            self.setText(words)
-        if font != self.font():
-            self.setFont(font)
-        self.setBrush(colour)
-        card.setAlpha(200)
-        self._ground = card
-
-    def settle(
-        self, note: Note, at: QPointF, area: QRectF, gap: float, taken: Sequence[QRectF]
-    ) -> QRectF:
-        """Beside a point of the box, within it, and not on another note; where it lies."""
-        size = self.boundingRect().size()
-        x = at.x() - gap - size.width() if note.left else at.x() + gap
-        x = min(max(x, 0.0), max(0.0, area.width() - size.width()))
-        above, below = at.y() - size.height() - 1, at.y() + 1
-        found = QRectF()
-        for y in (below, above) if note.below else (above, below):
-            within = min(max(y, 0.0), max(0.0, area.height() - size.height()))
-            found = QRectF(QPointF(x, within), size)
-            if not any(found.intersects(other) for other in taken):
-                break
-        self.setPos(found.topLeft())
-        return found
-
-    def paint(self, painter: QPainter, option: Any, widget: Any = None) -> None:
-        painter.fillRect(self.boundingRect().adjusted(-1, 1, 1, -1), self._ground)
-        super().paint(painter, option, widget)
+    def boundingRect(self) -> QRectF:
+        return self.bounds
 
 
 def _pool(
@@ -516,28 +513,12 @@ def _pool(
 ) -> list[_ITEM]:
     """The first `count` of them, made if they are not there yet; those beyond are hidden."""
     while len(items) < count:
-        item = make()
-        if isinstance(item, _Words):
-            item.setParentItem(box)  # in pixels
-        else:
-            box.addItem(item, ignoreBounds=True)
-        items.append(item)
+        items.append(make())
+        box.addItem(items[-1], ignoreBounds=True)
     for place, item in enumerate(items):
         if item.isVisible() != (place < count):
             item.setVisible(place < count)
     return items[:count]
-
-
-def _line(z: int) -> pg.PlotCurveItem:
-    curve = pg.PlotCurveItem()
-    curve.setZValue(z)
-    return curve
-
-
-def _scatter() -> pg.ScatterPlotItem:
-    dots = pg.ScatterPlotItem(pxMode=True)
-    dots.setZValue(20)
-    return dots
 
 
 def _highest(
@@ -548,10 +529,3 @@ def _highest(
     first = np.flatnonzero(np.diff(column, prepend=-1))
     middle = x[0] + (column[first] + 0.5) * pixel
     return middle, np.minimum.reduceat(base, first), np.maximum.reduceat(top, first)
-
-
-def _places(axis: Axis, ends: tuple[float, float] | None) -> tuple[float, float] | None:
-    if ends is None:
-        return None
-    first, last = axis.place(np.array(ends)).tolist()
-    return first, last
