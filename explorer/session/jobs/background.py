@@ -23,7 +23,7 @@ class Background:
 
     def __init__(self, lease: EngineLease, proof: Proof) -> None:
         self.budget_bytes = capture_budget.DEFAULT_BYTES  # of a run's passes without a cache
-        self._lease = lease
+        self._lease, self._store, self._link = lease, lease.store, lease.link
         self._proof = proof
         self._recapture: int | None = None  # step to run again once nothing else runs
 
@@ -38,7 +38,7 @@ class Background:
 
     def check(self, asked: bool = False) -> None:
         """Self-check of the trace on screen, if nothing else has the engine."""
-        trace = self._lease.store.state.trace
+        trace = self._store.state.trace
         if (
             trace is None
             or not trace.steps
@@ -46,20 +46,18 @@ class Background:
             or not self._lease.can_continue(trace)
         ):
             if asked and not self._lease.job:
-                self._lease.store.set(
-                    error="The self-check needs a run and its model. Press Step first."
-                )
+                self._store.set(error="The self-check needs a run and its model. Press Step first.")
             return
-        run = self._lease.link.ask(m.CheckTrace(request=trace.request, chosen=trace.chosen_ids))
+        run = self._link.ask(m.CheckTrace(request=trace.request, chosen=trace.chosen_ids))
         self._lease.job = Job("check", run, trace.request, asked=asked)
-        self._lease.store.set(
+        self._store.set(
             trace=replace(trace, self_check=SelfCheck()),
             status=Status(activity="checking", text="Checking the run…"),
         )
 
     def look_at(self, step: int) -> None:
         """If this pass gave its records up, run it again as soon as nothing else runs."""
-        trace = self._lease.store.state.trace
+        trace = self._store.state.trace
         gone = trace is not None and capture_budget.was_let_go(trace.steps[step])
         job = self._lease.job
         moved = job and job.kind in ("recapture", "compare") and job.step != step
@@ -77,7 +75,7 @@ class Background:
 
     def _go_on(self) -> None:
         step, self._recapture = self._recapture, None
-        trace = self._lease.store.state.trace
+        trace = self._store.state.trace
         if trace is None:
             return
         if step is None or step >= len(trace.steps):
@@ -85,36 +83,34 @@ class Background:
             return
         if not capture_budget.was_let_go(trace.steps[step]) or not self._lease.can_continue(trace):
             return
-        run = self._lease.link.ask(
-            m.Recapture(request=trace.request, chosen=trace.chosen_ids[:step])
-        )
+        run = self._link.ask(m.Recapture(request=trace.request, chosen=trace.chosen_ids[:step]))
         self._lease.job = Job("recapture", run, trace.request, step=step)
         text = f"Computing token {step + 1} again for its attention…"
-        self._lease.store.set(status=Status(activity="running", text=text))
+        self._store.set(status=Status(activity="running", text=text))
 
     def _other_side_missing(self) -> bool:
-        state = self._lease.store.state
+        state = self._store.state
         if not state.comparing or state.trace is None or state.step_index is None:
             return False
         return state.comparison is None or not state.comparison.fits(state.trace, state.step_index)
 
     def _compare(self, trace: Trace) -> None:
         """Run the step on screen with the mask the other way, if that is wished for."""
-        index = self._lease.store.state.step_index
+        index = self._store.state.step_index
         if index is None or not self._other_side_missing() or not self._lease.can_continue(trace):
             return
         request = other_side(trace.request)
-        run = self._lease.link.ask(m.Recapture(request=request, chosen=trace.chosen_ids[:index]))
+        run = self._link.ask(m.Recapture(request=request, chosen=trace.chosen_ids[:index]))
         self._lease.job = Job("compare", run, request, step=index)
         side = "without" if trace.request.causal_mask else "with"
         text = f"Running token {index + 1} {side} the causal mask…"
-        self._lease.store.set(status=Status(activity="running", text=text))
+        self._store.set(status=Status(activity="running", text=text))
 
     def on_stepped(self, step: Step, job: Job, trace: Trace) -> None:
         """A pass run again, for its own attention or for the other side of a comparison."""
         if job.kind == "compare":
             chosen = trace.chosen_ids[: job.step]
-            self._lease.store.set(comparison=Comparison(chosen, job.request, step, trace.card))
+            self._store.set(comparison=Comparison(chosen, job.request, step, trace.card))
         else:
             self._swap_in(trace, job.step, step)
 
@@ -122,17 +118,15 @@ class Background:
         try:
             swapped = capture_budget.with_records(trace, index, fresh)
         except ValueError as error:
-            self._lease.store.set(error=str(error))
+            self._store.set(error=str(error))
             return
-        keep = capture_budget.looked_at(self._lease.store.state.selection.step, index)
-        self._lease.store.set(trace=capture_budget.within(swapped, self.budget_bytes, keep))
+        keep = capture_budget.looked_at(self._store.state.selection.step, index)
+        self._store.set(trace=capture_budget.within(swapped, self.budget_bytes, keep))
 
     def on_checked(self, event: m.Checked) -> None:
-        trace = self._lease.store.state.trace
+        trace = self._store.state.trace
         if trace is None:
             return
         checks = (*trace.self_check.checks, event.check)
         passed = None if all(c.passed for c in checks) else False
-        self._lease.store.set(
-            trace=replace(trace, self_check=SelfCheck(passed=passed, checks=checks))
-        )
+        self._store.set(trace=replace(trace, self_check=SelfCheck(passed=passed, checks=checks)))

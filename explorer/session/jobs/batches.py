@@ -14,12 +14,12 @@ class Batches:
     """Starts them and puts their results into the state; the trace on screen stays."""
 
     def __init__(self, lease: EngineLease, background: Background) -> None:
-        self._lease = lease
+        self._lease, self._store, self._link = lease, lease.store, lease.link
         self._background = background
 
     def run(self, batch: BatchRequest) -> None:
         """Padded prompts together and each alone, in place of any other job: `state.batch`."""
-        state = self._lease.store.state
+        state = self._store.state
         request = state.request
         problem = next(filter(None, map(encoding_problem, batch.prompts)), "")
         if not problem and model_key(request) not in self._lease.loaded:
@@ -30,11 +30,11 @@ class Batches:
                     "then run the batch again."
                 )
         if problem:
-            self._lease.store.set(error=problem)
+            self._store.set(error=problem)
             return
         self._background.give_way()
-        self._lease.job = Job("batch", self._lease.link.ask(m.RunBatch(batch=batch)), request)
-        self._lease.store.set(
+        self._lease.job = Job("batch", self._link.ask(m.RunBatch(batch=batch)), request)
+        self._store.set(
             status=Status(activity="running", text="Running the batch…"),
             error="",
         )
@@ -42,5 +42,5 @@ class Batches:
     def answered(self, event: m.Batched) -> None:
         """The batch is done."""
         self._lease.job = None
-        self._lease.store.set(batch=event.result, status=Status(activity="idle"))
+        self._store.set(batch=event.result, status=Status(activity="idle"))
         self._background.go_on()

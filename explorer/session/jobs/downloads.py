@@ -16,12 +16,12 @@ class Downloads:
     """One at a time; the state's `download` tells of it."""
 
     def __init__(self, lease: EngineLease) -> None:
-        self._lease = lease
+        self._store, self._link = lease.store, lease.link
         self._run = 0  # of the open question; 0 = none
 
     @property
     def _now(self) -> DownloadState:
-        return self._lease.store.state.download
+        return self._store.state.download
 
     def search(self, words: str) -> None:
         """Ask which models on the Hub have these words in their name."""
@@ -45,7 +45,7 @@ class Downloads:
     def cancel(self) -> None:
         """Stop; what has arrived is kept."""
         if self._run:
-            self._lease.link.send(m.Cancel(run=self._run))
+            self._link.send(m.Cancel(run=self._run))
             self._run = 0
             self._put(replace(self._now, stage="offered" if self._now.offer else ""))
 
@@ -62,11 +62,11 @@ class Downloads:
     def _ask(
         self, request: m.SearchHub | m.LookOnHub | m.Download, beginning: DownloadState
     ) -> None:
-        if not self._lease.link.alive:
+        if not self._link.alive:
             words = "The engine is not running. Start it to download a model."
             self._put(replace(beginning, stage="", problem=words))
             return
-        self._run = self._lease.link.ask(request)
+        self._run = self._link.ask(request)
         self._put(beginning)
 
     def answered(self, event: m.Event) -> bool:
@@ -94,7 +94,7 @@ class Downloads:
         return True
 
     def _put(self, download: DownloadState) -> None:
-        self._lease.store.set(download=download)
+        self._store.set(download=download)
 
 
 def _found(event: m.Facts) -> tuple[str, ...]:

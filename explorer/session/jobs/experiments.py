@@ -18,11 +18,11 @@ class Experiments:
     """Knows none of them: what there is to know stands in `trace.experiments`."""
 
     def __init__(self, lease: EngineLease) -> None:
-        self._lease = lease
+        self._lease, self._store, self._link = lease, lease.store, lease.link
 
     def run(self, kind: type[Experiment], settings: Mapping[str, Any], quiet: bool) -> None:
         """Begin; `settings` are fields of `kind`.  `quiet`: nobody asked, so no error is told."""
-        state = self._lease.store.state
+        state = self._store.state
         trace, index = state.trace, state.step_index
         request = state.request if trace is None else trace.request
         if kind.OF_PROMPT:
@@ -33,19 +33,19 @@ class Experiments:
             needs = "This needs a run and its model. Open the model and press Step."
         if not ready:
             if not quiet:
-                self._lease.store.set(error=needs)
+                self._store.set(error=needs)
             return
         chosen = () if trace is None or kind.OF_PROMPT else trace.chosen_ids[:index]
         given: dict[str, Any] = {"chosen": chosen, "sampling": state.sampling}
         given = {name: value for name, value in given.items() if name in kind.__struct_fields__}
         self._lease.drop_job()
-        run = self._lease.link.ask(kind(request=request, **given, **settings))  # type: ignore[arg-type]
+        run = self._link.ask(kind(request=request, **given, **settings))  # type: ignore[arg-type]
         self._lease.job = Job(
             "experiment", run, request, experiment=kind, chosen=chosen, asked=not quiet,
             sampling=state.sampling,
         )  # fmt: skip
         status = Status(activity="running", text=kind.RUNNING, fraction=0.0, experiment=kind)
-        self._lease.store.set(status=status, **({} if quiet else {"error": ""}))
+        self._store.set(status=status, **({} if quiet else {"error": ""}))
         if kind.IN_PARTS:  # what was found before must not look like the first part
             self._keep(kind, None)
 
@@ -54,18 +54,18 @@ class Experiments:
         assert job.experiment is not None
         if isinstance(event, m.Facts):
             self._lease.job = None
-            self._lease.store.set(status=Status(activity="idle"))
+            self._store.set(status=Status(activity="idle"))
         try:
             result = read_result(event.facts, job.experiment.RESULT)
         except UnfitAnswer as error:
             _log.warning("%s %s", error, error.details)
-            self._lease.store.set(error=str(error))
+            self._store.set(error=str(error))
             return
-        trace = self._lease.store.state.trace
+        trace = self._store.state.trace
         card = None if trace is None else trace.card
         found = Measured(job.request, job.chosen, job.sampling, result, card)
         self._keep(job.experiment, found)
 
     def _keep(self, kind: type[Experiment], found: Measured[Any] | None) -> None:
-        others = self._lease.store.state.measured
-        self._lease.store.set(measured={**others, kind.RESULT: found})
+        others = self._store.state.measured
+        self._store.set(measured={**others, kind.RESULT: found})

@@ -18,7 +18,7 @@ class Models:
     """Asks beside whatever has the engine; answers go into the state."""
 
     def __init__(self, lease: EngineLease) -> None:
-        self._lease = lease
+        self._store, self._link = lease.store, lease.link
         self._finding = 0  # run number of the open question, 0 = none
         self._describing = 0
         self._measuring = 0
@@ -28,8 +28,8 @@ class Models:
         """The engine is gone: open questions are never answered."""
         self._finding = self._describing = self._measuring = 0
         self._described = ""
-        if self._lease.store.state.finding:
-            self._lease.store.set(finding=False)
+        if self._store.state.finding:
+            self._store.set(finding=False)
 
     def opened(self) -> dict[str, Any]:
         """Another model is open: the changes that drop what is known of the last one."""
@@ -41,48 +41,48 @@ class Models:
         self, add_folder: str = "", remove_folder: str = "", clear_conversions: bool = False
     ) -> None:
         """Look for models on the engine's disk: `state.library`; first do what is wished."""
-        if not self._lease.link.alive:
-            self._lease.store.set(
+        if not self._link.alive:
+            self._store.set(
                 library_problem="The engine is not running. Start it to search for models."
             )
             return
-        self._finding = self._lease.link.ask(
+        self._finding = self._link.ask(
             m.FindModels(
                 add_folder=add_folder,
                 remove_folder=remove_folder,
                 clear_conversions=clear_conversions,
             )
         )
-        self._lease.store.set(finding=True, library_problem="")
+        self._store.set(finding=True, library_problem="")
 
     def describe(self) -> None:
         """Ask how the open model is built, once: `state.recipe`."""
-        state = self._lease.store.state
+        state = self._store.state
         if state.card is None or not state.opened or self._described == state.opened[0][0]:
             return
         self._described = state.opened[0][0]
-        self._describing = self._lease.link.ask(m.Inspect(model=self._described))
+        self._describing = self._link.ask(m.Inspect(model=self._described))
 
     def measure(self) -> None:
         """Ask for the memory-traffic bound once for the model that is open."""
-        state = self._lease.store.state
+        state = self._store.state
         if state.card is not None and state.traffic is None and not self._measuring:
-            self._measuring = self._lease.link.ask(m.MeasureTraffic())
+            self._measuring = self._link.ask(m.MeasureTraffic())
 
     def answered(self, event: m.Facts | m.Failed) -> bool:
         """True if this was asked for here: the facts, or why there are none."""
         problem = event.sentence if isinstance(event, m.Failed) else ""
         if event.run == self._finding:
             self._finding = 0
-            library = _convert(event, Library) or self._lease.store.state.library
-            self._lease.store.set(finding=False, library=library, library_problem=problem)
+            library = _convert(event, Library) or self._store.state.library
+            self._store.set(finding=False, library=library, library_problem=problem)
         elif event.run == self._describing:
             self._describing = 0
-            self._lease.store.set(recipe=_convert(event, Recipe), recipe_problem=problem)
+            self._store.set(recipe=_convert(event, Recipe), recipe_problem=problem)
         elif event.run == self._measuring:
             if isinstance(event, m.Facts):  # else the floor is not known
                 self._measuring = 0
-                self._lease.store.set(traffic=_convert(event, Traffic))
+                self._store.set(traffic=_convert(event, Traffic))
         else:
             return False
         return True

@@ -24,7 +24,7 @@ class Proof:
     """One at a time; what was to happen is done once the numbers agree."""
 
     def __init__(self, lease: EngineLease) -> None:
-        self._lease = lease
+        self._lease, self._store, self._link = lease, lease.store, lease.link
         self._then: Callable[[], None] | None = None
         self._drifts: list[Drift] = []  # found with the model open now
 
@@ -38,13 +38,13 @@ class Proof:
 
         `quiet`: nobody asked for it, so a drift that is known is not told again.
         """
-        trace = self._lease.store.state.trace
+        trace = self._store.state.trace
         if trace is None or not self.wanted(trace):
             act()
         elif (found := next((d for d in self._drifts if d.fits(trace)), None)) is None:
             self._begin(trace, act)
         elif not quiet:
-            self._lease.store.set(drift=found)
+            self._store.set(drift=found)
 
     def waits_for(self, act: Callable[[], None]) -> bool:
         """True if `act` is to be done once the proof under way is there."""
@@ -59,17 +59,15 @@ class Proof:
         """Compute the last step again in place of what has the engine, then do `then`."""
         self._lease.drop_job()
         last = len(trace.steps) - 1
-        run = self._lease.link.ask(
-            m.Recapture(request=trace.request, chosen=trace.chosen_ids[:last])
-        )
+        run = self._link.ask(m.Recapture(request=trace.request, chosen=trace.chosen_ids[:last]))
         self._then = then
         self._lease.job = Job("proof", run, trace.request, step=last)
         text = "Computing the last token again, to check that the model is the same…"
-        self._lease.store.set(status=Status(activity="running", text=text), drift=None)
+        self._store.set(status=Status(activity="running", text=text), drift=None)
 
     def on_stepped(self, fresh: Step, trace: Trace) -> None:
         """The step is here: the model is proven, or has drifted."""
-        state = self._lease.store.state
+        state = self._store.state
         assert state.card is not None
         found = drift(trace, fresh, same_weights(trace.card.fingerprint, state.card.fingerprint))
         if found is None:
@@ -77,7 +75,7 @@ class Proof:
         else:
             self._then = None
             self._drifts.append(found)
-            self._lease.store.set(drift=found)
+            self._store.set(drift=found)
 
     def finished(self) -> None:
         """The engine is free again: go on, if the model was proven."""
