@@ -52,6 +52,7 @@ from explorer.ui.inputs.stop_rules import StopControls
 from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.kit.scrolled import Scrolled
 from explorer.ui.kit.wheel_guard import leave_focus
+from explorer.ui.look import themed
 from explorer.ui.look.appearance import SYSTEM, Appearance
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus import sample_prompts
@@ -241,16 +242,8 @@ class Window(PresentedWindow):
             self.setWindowModified(state.unsaved)
 
     def _on_look(self) -> None:
-        theme = self.look.theme
-        for part in (
-            self.actions_table,
-            self.topbar,
-            self.prompt,
-            self.sequence,
-            self.docks,
-            self.status,
-        ):
-            part.set_theme(theme)
+        self.actions_table.set_theme(self.look.theme)
+        themed.pass_on(self, self.look.theme)
 
     def _on_preference(self, name: str) -> None:
         if name == "nats":

@@ -13,6 +13,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.frame.panel_dock import PanelDock
 from explorer.ui.kit.wheel_guard import ignore_wheel
+from explorer.ui.look import themed
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel
 from explorer.ui.panels import PANELS, PanelEntry
@@ -230,9 +231,7 @@ class Docks(QMainWindow):
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
-        for dock in self.docks:
-            if dock.made:
-                dock.panel.set_theme(theme)
+        themed.pass_on(self, theme)
 
     def see(self, shown: Collection[str], in_front: Collection[str], enlarged: str) -> None:
         """Show these panels by their IDs, and one in place of all; none known: as they are."""

@@ -198,9 +198,6 @@ class StatusBar(QWidget):
         """True while something takes long enough to have a progress bar."""
         return not self._progress.isHidden()
 
-    def set_theme(self, theme: Theme) -> None:
-        self.light.set_theme(theme)
-
     def show_state(self, old: State | None, new: State) -> None:
         self._state = new
         if changed(old, new, "status", "trace", "request", "card", "opened"):

@@ -57,9 +57,6 @@ class TokenArea(QWidget):
         column.addLayout(below)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def set_theme(self, theme: Theme) -> None:
-        self.strip.set_theme(theme)
-
     def show_state(self, old: State | None, new: State) -> None:
         self.timeline.show_state(old, new)
         self.colours.show_state(old, new)

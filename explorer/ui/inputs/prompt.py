@@ -228,9 +228,6 @@ class PromptBox(Wrapping):
     def problem_text(self) -> str:
         return self._problem.text()
 
-    def set_theme(self, theme: Theme) -> None:
-        self.edit.set_theme(theme)
-
     def show_state(self, old: State | None, new: State) -> None:
         if new.request.prompt != self.edit.text():
             blocked = self.edit.blockSignals(True)

@@ -15,7 +15,7 @@ from explorer.ui.access import mnemonics
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ElidedLabel
-from explorer.ui.look.theme import Theme, unit
+from explorer.ui.look.theme import unit
 from explorer.ui.panel.paged_panel import Page
 
 _BOTH_FROM = (620, 120)  # pixels at a zoom of 1, width and height
@@ -99,10 +99,6 @@ class ChartPair(QWidget):
         """The headline, the line below it, and two lines of what else there is to say."""
         return tuple(part.text() for part in (self._headline, self._line, *self._more))
 
-    def set_theme(self, theme: Theme) -> None:
-        for chart in (self.first, self.second):
-            chart.set_theme(theme)
-
     def _read_out(self, words: str) -> None:
         headline, line = self._words
         read = " · ".join(words.splitlines())
@@ -141,9 +137,6 @@ class ChartPairPage(Page):
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(charts)
-
-    def set_theme(self, theme: Theme) -> None:
-        self.charts.set_theme(theme)
 
     def choices(self) -> dict[str, str | float]:
         return {"chart": float(self.charts.in_front)}

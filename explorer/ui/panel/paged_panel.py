@@ -36,9 +36,6 @@ class Page(QWidget):
         """True if something changed that it is drawn from."""
         return changed(old, new, *self.NEEDS)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Take new colours."""
-
     def views(self) -> Mapping[str, View]:
         """What can be copied or saved."""
         return {}
@@ -125,11 +122,6 @@ class PagedPanel(Panel):
         )
         if self._state is not None:
             self.draw(self._state)
-
-    def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
-        for page in self._pages_in_order():
-            page.set_theme(theme)
 
     def views(self) -> Mapping[str, View]:
         return self.page.views() if self._stack.count() else {}

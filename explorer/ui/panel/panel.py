@@ -22,6 +22,7 @@ from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.scrolled import OneOf, Scrolled
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.look import themed
 from explorer.ui.settings.preferences import Preferences
 
 if TYPE_CHECKING:
@@ -87,8 +88,9 @@ class Panel(QWidget):
         raise NotImplementedError
 
     def set_theme(self, theme: Theme) -> None:
-        """Take new colours; subclasses pass them on to their canvases and repaint."""
+        """Take new colours, and pass them on to the canvases."""
         self.theme = theme
+        themed.pass_on(self, theme)
 
     def views(self) -> Mapping[str, View]:
         """What can be copied or saved, by a name for the menu."""

@@ -142,10 +142,6 @@ class BranchesPanel(Panel):
         self._compare()
         self.show_content()
 
-    def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
-        self.tree.set_theme(theme)
-
     def views(self) -> Mapping[str, View]:
         views = {self.tr("Tree"): View(self.tree, self._tree_table)}
         if self._pair is not None:

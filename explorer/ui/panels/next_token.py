@@ -60,7 +60,6 @@ class NextTokenPanel(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
-        self._bars.set_theme(theme)
         if self._figure is not None:
             self._show(self._figure)
 

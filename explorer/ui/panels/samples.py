@@ -123,7 +123,6 @@ class DrawsPanel(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
-        self.bars.set_theme(theme)
         self._show_draws()
 
     def views(self) -> Mapping[str, View]:

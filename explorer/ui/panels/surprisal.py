@@ -159,7 +159,6 @@ class SurprisalPanel(Panel):
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
-        self.chart.set_theme(theme)
         if self._trace is not None:  # the unit may be another one, too
             self._draw(self._trace, self.session.state.step_index)
 

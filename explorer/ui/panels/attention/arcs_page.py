@@ -84,10 +84,6 @@ class ArcsPage(QWidget):
         for row in self.rows:
             row.set_marks(query, key)
 
-    def set_theme(self, theme: Theme) -> None:
-        for row in self.rows:
-            row.set_theme(theme)
-
     def go_to(self, query: int, key: int) -> None:
         self.rows[0].go_to(query, query)
 

@@ -287,10 +287,6 @@ class ComparisonTray(QWidget):
     def _open(self, on: bool) -> None:
         self._body.setVisible(on)
 
-    def set_theme(self, theme: Theme) -> None:
-        self.next.bars.set_theme(theme)
-        self.prefix.plot.set_theme(theme)
-
 
 def _label(pair: TokenPair) -> str:
     return f"id {pair.token_id}" if pair.token is None else spelling.written(pair.token)

@@ -181,11 +181,6 @@ class MapsPage(QWidget):
             one.set_colours(name)
         self.key.set_colours(name)
 
-    def set_theme(self, theme: Theme) -> None:
-        for one in self.maps:
-            one.set_theme(theme)
-        self.key.set_theme(theme)
-
     def go_to(self, query: int, key: int) -> None:
         self.maps[0].go_to(query, key)
 

@@ -59,10 +59,6 @@ class Pages(OneOf):
         self.maps.set_marks(query, key)
         self.arcs.set_marks(query, key)
 
-    def set_theme(self, theme: Theme) -> None:
-        for page in (self.maps, self.arcs, self.row):
-            page.set_theme(theme)
-
     def go_to(self, query: int, key: int) -> None:
         """Bring a cell into view and put the cursor on it."""
         self._walked.go_to(query, key)

@@ -388,11 +388,6 @@ class AttentionPanel(Panel):
         else:
             self.heads.go_to.say("")
 
-    def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
-        for part in (self.tools, self.pages, self.tray, self.heads.atlas):
-            part.set_theme(theme)
-
     # -- what a session's file keeps
 
     def choices(self) -> dict[str, str | float]:

@@ -60,12 +60,6 @@ class RowPage(QWidget):
         self._drawn, self._labels, self._query = drawn, labels, query
         self._redraw()
 
-    def set_theme(self, theme: Theme) -> None:
-        for chart in (self.alone, *self.charts):
-            chart.set_theme(theme)
-        for bars in (self.bars, self.beside):
-            bars.set_theme(theme)
-
     @property
     def bars_shown(self) -> TokenBars:
         """The bars that are seen."""

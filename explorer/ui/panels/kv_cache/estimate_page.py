@@ -17,6 +17,7 @@ from explorer.ui.kit import boxes, forms
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox
+from explorer.ui.look import themed
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.paged_panel import Page
 from explorer.ui.panel.panel import View
@@ -146,7 +147,7 @@ class EstimatePage(Page):
 
     def set_theme(self, theme: Theme) -> None:
         self._narrow()
-        self.chart.set_theme(theme)
+        themed.pass_on(self, theme)
 
     def views(self) -> Mapping[str, View]:
         return {self.tr("Cache by length, by formula"): View(self.chart, self._table)}

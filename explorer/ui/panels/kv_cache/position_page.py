@@ -117,9 +117,6 @@ class PositionPage(Page):
         if self._state is not None:
             self._words.setText(words or self._summary())
 
-    def set_theme(self, theme: Theme) -> None:
-        self.view.set_theme(theme)
-
     def views(self) -> Mapping[str, View]:
         return {self.tr("Keys and values"): View(self.view, self._table)} if self._rows else {}
 

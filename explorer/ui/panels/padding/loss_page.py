@@ -93,10 +93,6 @@ class LossPage(GridPage):
                 parts.append(self.tr("prompt {0}: {1} nats").format(number, f"{nats:.3f}"))
         return self.tr("Position {0}: {1}").format(slot, ", ".join(parts))
 
-    def set_theme(self, theme: Theme) -> None:
-        self.grid.set_theme(theme)
-        self.chart.set_theme(theme)
-
     def _turn(self) -> None:
         """To the chart or back to the grid."""
         some = bool(self._slots)

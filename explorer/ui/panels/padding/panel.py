@@ -374,8 +374,6 @@ class PaddingPanel(Panel):
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self._narrow()
-        self._batch.grid.set_theme(theme)
-        self._loss.set_theme(theme)
 
     def caption_of(self, name: str, view: View) -> str:
         result = self._result

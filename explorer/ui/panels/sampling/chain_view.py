@@ -214,9 +214,6 @@ class ChainView(QWidget):
     def table(self) -> QTableWidget:
         return self._table
 
-    def set_theme(self, theme: Theme) -> None:
-        self.curves.set_theme(theme)
-
     def _draw(self) -> None:
         chain = self._chain
         if chain is None:

@@ -136,10 +136,6 @@ class DistributionCharts(QWidget):
         )
         return f"{before}\n{after}"
 
-    def set_theme(self, theme: Theme) -> None:
-        for chart in self.charts:
-            chart.set_theme(theme)
-
     def table(self) -> Iterator[Sequence[object]]:
         """The points of both curves."""
         yield "curve", "rank", "probability", "cumulative"

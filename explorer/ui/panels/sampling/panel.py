@@ -77,10 +77,6 @@ class SamplingPanel(Panel):
         self._state = new
         self._redraw()
 
-    def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
-        self.chain_view.set_theme(theme)
-
     def views(self) -> Mapping[str, View]:
         if self._chain is None:
             return {}

@@ -15,6 +15,7 @@ from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
 from explorer.ui.kit import boxes, forms
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.look import themed
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.chart_pair import ChartPair, ChartPairPage
 from explorer.ui.panel.panel import View
@@ -68,7 +69,7 @@ class CacheComparisonPage(ChartPairPage):
         self._show_progress(False)
 
     def set_theme(self, theme: Theme) -> None:
-        super().set_theme(theme)
+        themed.pass_on(self, theme)
         self._tokens.setFixedWidth(round(62 * unit(self)))
         self.progress.setMaximumWidth(round(60 * unit(self)))
 
