@@ -82,7 +82,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FigureCall:
     """A name with its arguments."""
 
     figure: NamedFigure
@@ -97,7 +97,7 @@ class Operation:
     parts: tuple[Node, ...]
 
 
-Node = Constant | Call | Operation
+Node = Constant | FigureCall | Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class _Parser:
             self._depth -= 1
         if not figure.least <= len(arguments) <= figure.most:
             raise ExpressionError(_wrong_count(figure, len(arguments)))
-        return self._made(Call(figure, tuple(arguments)))
+        return self._made(FigureCall(figure, tuple(arguments)))
 
     def _peek(self) -> str:
         known = self._at < len(self._parts) and self._parts[self._at][0] != "text"
@@ -277,7 +277,7 @@ def _wrong_count(figure: NamedFigure, count: int) -> str:
 def _value(node: Node, facts: Any) -> Value:
     if isinstance(node, Constant):
         return node.value
-    if isinstance(node, Call):
+    if isinstance(node, FigureCall):
         return _called(node, facts)
     values: list[Quantity] = []
     for part in node.parts:
@@ -290,7 +290,7 @@ def _value(node: Node, facts: Any) -> Value:
     return _operated(node.sign, values)
 
 
-def _called(node: Call, facts: Any) -> Value:
+def _called(node: FigureCall, facts: Any) -> Value:
     if node.figure.name == "when":  # only the part that counts has to be known
         condition = _value(node.arguments[0], facts)
         if isinstance(condition, NotKnown):

@@ -55,7 +55,7 @@ class LookAt:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LessonPage:
     """One page: what to read, where to look, and what the window shows meanwhile."""
 
     title: str
@@ -76,7 +76,7 @@ class Lesson:
     summary: str
     model: str
     minutes: int
-    pages: tuple[Page, ...]
+    pages: tuple[LessonPage, ...]
 
 
 class _QuestionTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,7 +122,7 @@ def read_lesson(text: str, file: str, name: str = "") -> Lesson:
     table = document.convert(document.values, _LessonTable, ())
     if not is_model_name(table.model):
         raise document.error(("model",), "“model” must be a model's name, such as copycat.")
-    pages: list[Page] = []
+    pages: list[LessonPage] = []
     values: dict[str, Any] = {"model": table.model, "run": 0}
     places: dict[str, Place] = {}
     for number, page in enumerate(table.page):
@@ -166,12 +166,12 @@ def _scene_values(
     return {**before, **changed}, {**places, **dict.fromkeys(changed, (*at, "change"))}
 
 
-def _page(document: Document, page: _PageTable, scene: Scene, at: Place) -> Page:
+def _page(document: Document, page: _PageTable, scene: Scene, at: Place) -> LessonPage:
     look_at = page.look_at and _look_at(page.look_at)
     if look_at is None:
         words = "“look_at” is one of panel:NAME, control:NAME, token:4, cell:5,2 or head:1,0."
         raise document.error((*at, "look_at"), words)
-    return Page(
+    return LessonPage(
         title=page.title,
         text=_text(document, page.text, (*at, "text")),
         look_at=look_at or None,

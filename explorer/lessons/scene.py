@@ -20,8 +20,11 @@ from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest, Sampling, Stops
 
 VERSION = 1
-EXPERIMENTS = ("prefix", "search", "samples", "surprisal", "cache", "position", "recipe")
-NO_NUMBERS = ("temperature", "top_k", "top_p", "min_p")  # set, they mean that tokens are drawn
+_DRAWN = ("temperature", "top_k", "top_p", "min_p")  # set, they mean that tokens are drawn
+_SIZES: dict[str, tuple[str, ...]] = {
+    "search": ("length", "width", "passes"), "samples": ("count", "length"), "cache": ("tokens",),
+    "position": ("slot",), "prefix": (), "surprisal": (), "recipe": (),
+}  # fmt: skip
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]*")
 
 ExperimentName = Literal["prefix", "search", "samples", "surprisal", "cache", "position", "recipe"]
@@ -153,6 +156,10 @@ def scene_of(
         raise error("force", "Each step in “force” must be below “run”, and be named once.")
     if scene.step is not None and scene.step >= max(scene.run, 1):
         raise error("step", "“step” must be below “run”: the first generated token is step 0.")
+    for wish in scene.experiments:
+        for size in wish.settings:
+            if size not in _SIZES[wish.name]:
+                raise error("experiments", f"The experiment {wish.name} has no “{size}”.")
     if scene.batch is not None:
         _require_batch(scene.batch, error)
     return scene
@@ -175,7 +182,7 @@ def _plain(
             )
     sampling = values.get("sampling")
     if isinstance(sampling, dict) and "greedy" not in sampling:
-        drawn = any(name in sampling for name in NO_NUMBERS)
+        drawn = any(name in sampling for name in _DRAWN)
         values["sampling"] = {**sampling, "greedy": not drawn}
     if isinstance(values.get("experiments"), list):
         named = [{"name": one} if isinstance(one, str) else one for one in values["experiments"]]

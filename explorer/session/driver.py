@@ -542,8 +542,9 @@ class Driver:
             )
 
     def _note_longer(self, job: Job, steps: int) -> None:
-        """Undo takes back a step by itself, and a run as a whole."""
-        if job.begun is None and not (job.endless and job.noted):
+        """Undo takes back a step by itself, a run or an act as a whole."""
+        whole = job.endless or job.act is not None
+        if job.begun is None and not (whole and job.noted):
             self._history.push_longer(_act(job), steps)
         job.begun, job.noted = None, True
 

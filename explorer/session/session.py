@@ -19,12 +19,12 @@ from explorer.session.connection.ports import Engine
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
 from explorer.session.saving.saved_sessions import Saving
-from explorer.session.state import State, model_key
+from explorer.session.state import SceneProgress, State, model_key
 from explorer.session.store import Store
 from explorer.session.undo_history import History
 from explorer.trace.card import SelfCheck
 from explorer.trace.experiments import Experiment
-from explorer.trace.request import Sampling, Stops
+from explorer.trace.request import RunRequest, Sampling, Stops
 
 
 class Session:
@@ -202,6 +202,20 @@ class Session:
         )
         self._driver.prompt.refresh()
         self._driver.advance(1, act)
+
+    def lay_out(self, request: RunRequest, sampling: Sampling, stops: Stops, steps: int) -> None:
+        """Settings and the first passes of a new run, as one act to undo; 0 steps: no run yet."""
+        self._driver.stop()
+        self.drop_plan()
+        changes = {"request": request, "sampling": sampling, "stops": stops}
+        act = self._edits.make("scene", {**changes, **transitions.view(None, self.state)})
+        self._driver.prompt.refresh()
+        if steps:
+            self._driver.advance(steps, act)
+
+    def show_scene(self, progress: SceneProgress) -> None:
+        """Say how far a scene is; see `scenes.ScenePlayer`."""
+        self._store.set(scene=progress)
 
     def pause(self) -> None:
         self._driver.pause()

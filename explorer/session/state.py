@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal
 
 import msgspec
 
+from explorer.lessons.scene import Scene
 from explorer.session.branches import Branch, Branches, same_root
 from explorer.session.selection import Selection, Shown, resolve
 from explorer.trace.batch import BatchResult
@@ -134,6 +135,18 @@ class CodeQuestion:
     refused: str  # the sentence to show if it may not
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneProgress:
+    """A scene that is being put in place, or the last one that was."""
+
+    scene: Scene
+    words: str = ""  # what is being done now
+    done: int = 0  # parts begun
+    of: int = 1  # parts at most
+    finished: bool = False  # it is in place: the view can be put back
+    problem: str = ""  # why it is not, as one sentence
+
+
 def reading(request: RunRequest) -> Reading:
     """What decides a prompt's tokens: model, text, chat, special tokens read as text."""
     return request.model, request.prompt, request.chat, request.special_as_text
@@ -179,6 +192,7 @@ class State:
     comparison: Comparison | None = None  # the other side of the last step compared
     # Results of experiments by their type, the last of each: see `measured_of`.
     measured: Mapping[type[Result], Measured[Any] | None] = field(default_factory=dict)
+    scene: SceneProgress | None = None  # the last one that was asked for
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
     plan: Plan | None = None  # a large run waits for the user's word: go_on or drop_plan
     self_check: SelfCheck = field(default_factory=SelfCheck)

@@ -70,7 +70,8 @@ class Background:
 
     def go_on(self) -> None:
         """What was put off, once the model is proven to be that of the run on screen."""
-        if self._recapture is not None or self._other_side_missing():
+        free = self._lease.job is None  # a listener may have begun something meanwhile
+        if free and (self._recapture is not None or self._other_side_missing()):
             self._proof.first(self._go_on, quiet=True)
 
     def _go_on(self) -> None:

@@ -52,20 +52,21 @@ class Experiments:
     def answered(self, event: m.Facts | m.PartFacts, job: Job) -> None:
         """The result is there, or what is known of it so far; one sentence if it is none."""
         assert job.experiment is not None
+        ended: dict[str, Any] = {}
         if isinstance(event, m.Facts):
             self._lease.job = None
-            self._store.set(status=Status(activity="idle"))
+            ended = {"status": Status(activity="idle")}
         try:
             result = read_result(event.facts, job.experiment.RESULT)
         except UnfitAnswer as error:
             _log.warning("%s %s", error, error.details)
-            self._store.set(error=str(error))
+            self._store.set(error=str(error), **ended)
             return
         trace = self._store.state.trace
         card = None if trace is None else trace.card
         found = Measured(job.request, job.chosen, job.sampling, result, card)
-        self._keep(job.experiment, found)
+        self._keep(job.experiment, found, **ended)
 
-    def _keep(self, kind: type[Experiment], found: Measured[Any] | None) -> None:
+    def _keep(self, kind: type[Experiment], found: Measured[Any] | None, **more: Any) -> None:
         others = self._store.state.measured
-        self._store.set(measured={**others, kind.RESULT: found})
+        self._store.set(measured={**others, kind.RESULT: found}, **more)

@@ -1,0 +1,147 @@
+"""Scenes are put in place by the session: on the real engine with the bundled model, no window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from explorer.lessons.scene import ExperimentWish, ForcedToken, Scene
+from explorer.session.lesson_facts import facts_of
+from explorer.session.scenes import CANCELLED
+from explorer.trace.batch import BatchRequest
+from explorer.trace.experiments import PrefixShift, PromptScores
+from explorer.trace.request import Sampling
+from tests.engine.local_engine import LocalEngine
+from tests.session.playing import Playing
+
+SCENE = Scene(model="copycat", prompt="red fish blue bird red fish", run=3, layer=1)
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Playing]:
+    playing = Playing(LocalEngine)
+    assert playing.play(SCENE).finished
+    yield playing
+    playing.session.close()
+
+
+@pytest.fixture
+def playing(opened: Playing) -> Playing:
+    opened.session.reset()
+    return opened
+
+
+def chosen(playing: Playing) -> list[str]:
+    assert playing.state.trace is not None
+    return [token.text for token in playing.state.trace.chosen]
+
+
+def test_a_scene_is_run_and_selected(playing: Playing) -> None:
+    progress = playing.play(SCENE)
+    assert (progress.finished, progress.problem) == (True, "")
+    assert chosen(playing) == [" blue", " bird", " red"]
+    assert playing.state.selection.layer == 1
+
+
+def test_undo_takes_a_scene_back_at_once(playing: Playing) -> None:
+    before = playing.state.request
+    playing.play(msgspec.structs.replace(SCENE, prompt="one two one two one"))
+    assert playing.state.undo_kind == "scene"
+    playing.session.undo()
+    assert (playing.state.request, playing.state.trace) == (before, None)
+
+
+def test_what_is_in_place_is_not_run_again(playing: Playing) -> None:
+    playing.play(SCENE)
+    trace = playing.state.trace
+    assert trace is not None
+    playing.play(msgspec.structs.replace(SCENE, head=2, step=0))
+    assert playing.state.trace is not None
+    assert playing.state.trace.steps is trace.steps
+    assert (playing.state.selection.head, playing.state.selection.step) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"run": 2}, {"causal_mask": False}, {"sampling": Sampling(greedy=False, seed=3)}],
+    ids=str,
+)
+def test_another_scene_is_run_anew(playing: Playing, changes: dict[str, object]) -> None:
+    playing.play(SCENE)
+    scene = msgspec.structs.replace(SCENE, **changes)
+    assert playing.play(scene).finished
+    trace = playing.state.trace
+    assert trace is not None
+    assert len(trace.steps) == scene.run
+    assert trace.request.causal_mask is scene.causal_mask
+    assert {step.sampling for step in trace.steps} == {scene.sampling}
+
+
+def test_tokens_are_forced_at_their_steps(playing: Playing) -> None:
+    forced = (ForcedToken(step=1, token=" red"), ForcedToken(step=2, token="fish"))
+    scene = msgspec.structs.replace(SCENE, run=4, force=forced, compare=True)
+    assert playing.play(scene).problem == ""
+    assert chosen(playing)[:3] == [" blue", " red", " fish"]
+    again = playing.state.trace
+    assert playing.play(scene).finished
+    assert again is not None
+    assert playing.state.trace is not None
+    assert playing.state.trace.steps is again.steps
+
+
+def test_a_run_that_is_compared_goes_on_after_a_forced_token(playing: Playing) -> None:
+    playing.play(msgspec.structs.replace(SCENE, compare=True))
+    forced = (ForcedToken(step=1, token=" red"),)
+    assert playing.play(msgspec.structs.replace(SCENE, run=4, force=forced)).problem == ""
+
+
+def test_comparison_experiments_and_batch(playing: Playing) -> None:
+    wishes = tuple(ExperimentWish(name=name) for name in ("prefix", "surprisal", "recipe"))
+    batch = BatchRequest(prompts=("red fish", "a b c"), padding="right")
+    scene = msgspec.structs.replace(SCENE, compare=True, experiments=wishes, batch=batch)
+    assert playing.play(scene).problem == ""
+    facts = facts_of(playing.state)
+    assert facts.comparison is not None
+    assert set(facts.results) >= {PrefixShift, PromptScores}
+    assert facts.batch is not None
+    assert facts.recipe is not None
+    measured = playing.state.measured
+    assert playing.play(scene).finished
+    assert playing.state.measured is measured  # known results are not measured again
+
+
+PROBLEMS = [
+    ({"model": "no-such-model"}, "There is no model called no-such-model"),
+    ({"layer": 9}, "layers 0 to 1"),
+    ({"prompt": ""}, "prompt is empty"),
+    ({"run": 2, "force": (ForcedToken(step=0, token="nosuchtoken"),)}, "not one token"),
+    ({"run": 2, "force": (ForcedToken(step=0, token=9999),)}, "9999"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), PROBLEMS, ids=[p[1] for p in PROBLEMS])
+def test_why_a_scene_is_not_in_place(
+    playing: Playing, changes: dict[str, object], words: str
+) -> None:
+    progress = playing.play(msgspec.structs.replace(SCENE, **changes))
+    assert not progress.finished
+    assert words in progress.problem
+
+
+def test_a_scene_can_be_cancelled(playing: Playing) -> None:
+    playing.player.play(msgspec.structs.replace(SCENE, run=200))
+    playing.player.cancel()
+    assert not playing.player.playing
+    assert playing.state.scene is not None
+    assert playing.state.scene.problem == CANCELLED
+    assert playing.play(SCENE).finished
+
+
+def test_what_the_user_does_meanwhile_ends_a_scene(playing: Playing) -> None:
+    playing.player.play(msgspec.structs.replace(SCENE, run=200))
+    playing.session.set_prompt("something else")
+    playing.until(lambda state: not playing.player.playing)
+    assert playing.state.scene is not None
+    assert "Show it again" in playing.state.scene.problem
