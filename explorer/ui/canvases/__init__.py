@@ -1,1 +1,1 @@
-"""Widgets that paint themselves: maps, tokens and charts. They know no session and no panel."""
+"""Widgets that paint themselves: maps, tokens and charts, all on `canvas`. They know no session."""

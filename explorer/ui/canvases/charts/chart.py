@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPaintEvent,
@@ -20,9 +19,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from explorer.ui.access import tips
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.charts.legend import Legend
 from explorer.ui.canvases.charts.marks import Figure
 from explorer.ui.canvases.opaque import cover, fill, painter_of
@@ -58,7 +57,7 @@ class ChartReading:
     cursor: int | None  # the place that is read
 
 
-class Chart(QWidget):
+class Chart(Canvas):
     """Shows figures.  Its plot is made when it is first seen: until then it only keeps them."""
 
     hovered = Signal(str)  # what the place under the cursor says; "" when it is left
@@ -432,12 +431,9 @@ class Chart(QWidget):
 
     # -- events
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            place = self._place_at(QPointF(event.pos()))
-            tips.show(event, "" if place is None else self._tip(place), self)
-            return True
-        return super().event(event)
+    def tip_at(self, point: QPoint) -> str:
+        place = self._place_at(QPointF(point))
+        return "" if place is None else self._tip(place)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -446,10 +442,7 @@ class Chart(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        try:
-            self.plot.update()
-        except Exception:  # within two of Qt's own calls it would end the process
-            sys.excepthook(*sys.exc_info())
+        self.plot.update()
 
     def render(self, *arguments: Any) -> None:
         """As on screen, also while another chart has its place there."""

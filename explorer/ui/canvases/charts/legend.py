@@ -8,6 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.charts.marks import LegendEntry, Paint
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.look.theme import Theme, unit
@@ -15,7 +16,7 @@ from explorer.ui.look.theme import Theme, unit
 _ROW, _SWATCH, _GAP = 16, 10, 12  # pixels at a zoom of 1
 
 
-class Legend(QWidget):
+class Legend(Canvas):
     """Set once or with other data; the words are also its accessible name."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

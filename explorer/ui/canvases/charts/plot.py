@@ -147,7 +147,7 @@ class Plot(pg.GraphicsView):
         return self._axes.shown
 
     def notes(self) -> list[str]:
-        """The words at points."""
+        """The words at points that are seen."""
         return self._notes.shown
 
     # -- layout
@@ -196,8 +196,12 @@ class Plot(pg.GraphicsView):
         self._fill_lines(figure, bounds)
         x = figure.x.place(np.array([note.x for note in figure.notes])).tolist()
         y = figure.y.place(np.array([note.y for note in figure.notes])).tolist()
-        points = [self._pixels(*at) for at in zip(x, y, strict=True)]
-        self._notes.lay_out(figure.notes, points, self.area(), self._theme)
+        placed = [
+            (note, self._pixels(*at))
+            for note, *at in zip(figure.notes, x, y, strict=True)
+            if note.left or left <= at[0] <= right  # those of a line stay at its end
+        ]
+        self._notes.lay_out(placed, self.area(), self._theme)
         self.show_cursor(self._over)
 
     def _add_band(self, figure: Figure, band: Band) -> None:
@@ -419,15 +423,13 @@ class _Notes(_Words):
         self._placed: list[tuple[QRectF, QColor]] = []
         self._ground = QColor()
 
-    def lay_out(
-        self, notes: Sequence[Note], points: Sequence[QPointF], area: QRectF, theme: Theme
-    ) -> None:
+    def lay_out(self, notes: Sequence[tuple[Note, QPointF]], area: QRectF, theme: Theme) -> None:
         """Beside their points, within the area, and not one on another."""
         self._ground = QColor(theme.card)
         self._ground.setAlpha(200)
-        self.shown = [note.words for note in notes]
+        self.shown = [note.words for note, _ in notes]
         self._placed = []
-        for note, point in zip(notes, points, strict=True):
+        for note, point in notes:
             box = self._beside(note, point, area)
             self._placed.append((box, QColor(getattr(theme, note.colour))))
         self.cover(area if notes else QRectF())

@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
     QFont,
     QFontMetricsF,
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -25,14 +24,14 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.drawing.colormaps import difference
 from explorer.figures.drawing.colour_scale import Scale
-from explorer.ui.access import tips
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.maps.atlas_labels import AtlasLabels
 from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
 from explorer.ui.canvases.maps.lut_image import colour_table
@@ -55,7 +54,7 @@ _MOVES = {
 }
 
 
-class AtlasView(QAbstractScrollArea):
+class AtlasView(ScrollCanvas):
     """Shows thumbnails; reports which head is hovered and which is picked."""
 
     hovered = Signal(object)  # (layer, head) or None
@@ -343,15 +342,12 @@ class AtlasView(QAbstractScrollArea):
             self.hovered.emit(cell)
             self.viewport().update()
 
-    def viewportEvent(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            cell = self._head_at(QPointF(event.pos()))
-            text = "" if cell is None else self._read(*cell)
-            tips.show(event, text, self)
-            return True
-        if event.type() == QEvent.Type.Leave:
-            self._set_over(None)
-        return super().viewportEvent(event)
+    def tip_at(self, point: QPoint) -> str:
+        cell = self._head_at(QPointF(point))
+        return "" if cell is None else self._read(*cell)
+
+    def pointer_left(self) -> None:
+        self._set_over(None)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._set_over(self._head_at(event.position()))

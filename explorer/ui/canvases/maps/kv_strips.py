@@ -12,6 +12,7 @@ from explorer.figures.cost import kv_strips as figures
 from explorer.figures.cost.kv_strips import Strips
 from explorer.figures.drawing.colormaps import difference
 from explorer.ui.access.accessible import describe, say
+from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.maps.lut_image import colour_table, picture
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.look.theme import Theme, unit
@@ -19,7 +20,7 @@ from explorer.ui.look.theme import Theme, unit
 _LINE = 15  # pixels at a zoom of 1
 
 
-class StripsView(QWidget):
+class StripsView(Canvas):
     """Rows of strips; negative and positive numbers by two hues, zero between them."""
 
     hovered = Signal(str)  # what is under the mouse; "" when it is left

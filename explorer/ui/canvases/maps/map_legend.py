@@ -11,6 +11,7 @@ from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPaint
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.drawing.colormaps import difference
+from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.maps.colour_key import ColourKey, swatches
 from explorer.ui.canvases.maps.lut_image import FIRST_LEVEL, colour_table, picture
 from explorer.ui.canvases.opaque import painter_of
@@ -19,7 +20,7 @@ from explorer.ui.look.theme import Theme, unit
 _BAR, _ROW = 80, 18  # pixels at a zoom of 1
 
 
-class MapLegend(QWidget):
+class MapLegend(Canvas):
     """0 to the top of the scale, -top to +top of the difference, and what has no weight."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

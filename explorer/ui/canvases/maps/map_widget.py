@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.figures.drawing.map_viewport import CellView
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.look.theme import unit
 
 _ZOOM_STEP = 1.25
@@ -24,7 +25,7 @@ _MOVES = {
 }
 
 
-class MapWidget(QWidget):
+class MapWidget(Canvas):
     """Rows and columns of cells behind a `CellView`; several widgets may share one view."""
 
     hovered = Signal(object)  # (query, key) or None

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -22,9 +21,9 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from explorer.figures.prediction.branches import BranchRow
 from explorer.figures.text import tokens
 from explorer.figures.text.characters import elide
-from explorer.ui.access import tips
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.opaque import painter_of
 from explorer.ui.look.theme import Theme, unit
 from explorer.wording import information
@@ -42,7 +41,7 @@ class TreeNode:
     step: int
 
 
-class BranchTree(QWidget):
+class BranchTree(Canvas):
     """Wide and high as it needs; lives in a scroll area.  A click picks a node."""
 
     picked = Signal(int, int)  # branch number, step
@@ -287,9 +286,6 @@ class BranchTree(QWidget):
         first = self._rows[row].fork
         return TreeNode(row, min(max(at.step, first), first + len(self._rows[row].tokens) - 1))
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            place = self._place(QPointF(event.pos()))
-            tips.show(event, "" if place is None else self.tip(place), self)
-            return True
-        return super().event(event)
+    def tip_at(self, point: QPoint) -> str:
+        place = self._place(QPointF(point))
+        return "" if place is None else self.tip(place)

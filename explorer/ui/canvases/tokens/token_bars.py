@@ -11,7 +11,6 @@ from PySide6.QtGui import (
     QFont,
     QFontMetrics,
     QFontMetricsF,
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -21,9 +20,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from explorer.ui.access import tips
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.look.theme import Ink, Theme, unit
 from explorer.wording import round_percent
@@ -51,7 +50,7 @@ class BarRow:
     tip: str = ""
 
 
-class TokenBars(QWidget):
+class TokenBars(Canvas):
     """Draws as many rows as fit; `rows_that_fit` says how many to bring."""
 
     clicked = Signal(int)  # key
@@ -328,13 +327,9 @@ class TokenBars(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            index = self._index_at(event.pos())
-            tip = "" if index is None else self._rows[index].tip
-            tips.show(event, tip, self)
-            return True
-        return super().event(event)
+    def tip_at(self, point: QPoint) -> str:
+        index = self._index_at(point)
+        return "" if index is None else self._rows[index].tip
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._check_capacity()

@@ -12,19 +12,18 @@ from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QFontMetricsF,
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from explorer.figures.batch.token_grid import Cell, GridBlock, GridLine
-from explorer.ui.access import tips
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import painter_of
 from explorer.ui.canvases.tokens.token_grid_paint import Brush, small_font
 from explorer.ui.look.theme import Theme, unit
@@ -47,7 +46,7 @@ class _Place:
     bottom: float
 
 
-class TokenGrid(QAbstractScrollArea):
+class TokenGrid(ScrollCanvas):
     """Shows blocks; the mouse or a key cursor reads a cell; a click picks its block."""
 
     picked = Signal(int)  # block
@@ -257,12 +256,6 @@ class TokenGrid(QAbstractScrollArea):
         return f"{block.title}. {block.lines[at[1]].name}: {text}"
 
     # -- mouse and keys
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            tips.show(event, self.tip_at(event.pos()), self)
-            return True
-        return super().viewportEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         point = event.position().toPoint()

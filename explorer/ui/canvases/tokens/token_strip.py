@@ -15,7 +15,6 @@ from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
     QGuiApplication,
-    QHelpEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -25,16 +24,16 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QWidget
 
 from explorer.figures.text import tokens as figures
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import Label
 from explorer.trace.chat import ChatParts, Part
 from explorer.trace.step import Token
-from explorer.ui.access import tips
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
+from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.canvases.tokens.row_pictures import RowPictures, blank, wipe
 from explorer.ui.canvases.tokens.strip_layout import Box, first_change, moved, span_of_row
@@ -45,7 +44,7 @@ _MOST_CHARACTERS = 40  # a longer token is cut in the middle; its tip shows it w
 _DRAWN_AFRESH = 12  # with more boxes in view than this, rows are kept as pictures
 
 
-class TokenStrip(QAbstractScrollArea):
+class TokenStrip(ScrollCanvas):
     """Shows tokens; reports which slot is hovered and which is picked."""
 
     hovered = Signal(object)  # slot or None
@@ -354,14 +353,12 @@ class TokenStrip(QAbstractScrollArea):
 
     # -- mouse and keys
 
-    def viewportEvent(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            slot = self._slot_at(event.pos())
-            tips.show(event, "" if slot is None else self.words(slot), self)
-            return True
-        if event.type() == QEvent.Type.Leave:
-            self._set_over(None)
-        return super().viewportEvent(event)
+    def tip_at(self, point: QPoint) -> str:
+        slot = self._slot_at(point)
+        return "" if slot is None else self.words(slot)
+
+    def pointer_left(self) -> None:
+        self._set_over(None)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._set_over(self._slot_at(event.position().toPoint()))

@@ -174,6 +174,8 @@ def test_a_column_beyond_the_axis_says_how_high_it_is() -> None:
     chart = column_chart(Columns(np.array([500.0, 9.0, 8.0, 9.0, 8.0]), ("decode",), cap=14.4))
     assert read(chart).notes == ("↑ 500 ms",)
     assert read(chart).ranges[1][1] < 16
+    chart.zoom(2, chart.point_of(4))  # the column is no longer seen
+    assert read(chart).notes == ()
 
 
 @EVERY
@@ -436,4 +438,4 @@ def test_a_fault_while_a_chart_is_shown_is_told_and_ends_nothing(
     chart = Chart(LIGHT, "place {}".format)
     chart.show_made(broken)
     show(chart)
-    assert told[0] == "no such figure"
+    assert "no such figure" in told[0]
