@@ -8,6 +8,8 @@ from setup_messages import SetupError, say
 
 SCREEN = "-screen 0 1600x1000x24"
 SPEED = ("tests/ui/window/test_speed.py", "tests/ui/window/test_attention_speed.py")
+# Go with the tests of the other rooms, so that both lanes take about as long.
+WITH_THE_OTHERS = ("canvases", "dialogs", "kit", "look", "offscreen", "threads")
 # A window manager gives windows their focus, as on a real screen.
 WITH_WINDOW_MANAGER = 'openbox & manager=$!; "$@"; code=$?; kill $manager; exit $code'
 
@@ -44,81 +46,104 @@ def prepare():
 
 def run_checks(python, arguments):
     """All of them, even after one failed; 1 if any did."""
-    import subprocess
-
     env = dict(os.environ)
     screen = virtual_screen(env)
-    failed = []
-    for name, command in checks(python):
-        say(f"== {name}")
-        if subprocess.call(command, cwd=setup_env.ROOT, env=env) != 0:
-            failed.append(name)
-    for group in tests(python, screen, arguments):
-        failed += run_beside(group, env)
+    failed = run_beside(lanes(python, screen, arguments), env)
+    if not arguments:
+        # What times the window comes last, with the machine to itself.
+        failed += run_beside(
+            [[("tests of the window's speed", [*screen, *pytest(python), *SPEED])]], env
+        )
     say(f"Failed: {', '.join(failed)}." if failed else "All checks passed.")
     return 1 if failed else 0
 
 
-def checks(python):
-    return [
+def lanes(python, screen, arguments):
+    """Lists of (name, command) to run at the same time, a core each."""
+    checks = [
         ("ruff check", [python, "-m", "ruff", "check"]),
         ("ruff format", [python, "-m", "ruff", "format", "--check"]),
         ("types", [python, "-m", "mypy"]),
         ("import rules", [python, "-c", LINT_IMPORTS]),
     ]
-
-
-def tests(python, screen, arguments):
-    """Groups of (name, command); what times the window comes last, with the machine to itself."""
-    pytest = [*screen, python, "-m", "pytest", "-q"]
+    run = [*screen, *pytest(python)]
     if arguments:
-        return [[("tests", [*pytest, *arguments])]]
+        return [[*checks, ("tests", [*run, *arguments])]]
+    others, window = shares()
     but_speed = [f"--ignore={path}" for path in SPEED]
     return [
-        [
-            ("tests but those of the window", [*pytest, "tests", "--ignore=tests/ui"]),
-            ("tests of the window", [*pytest, "tests/ui", *but_speed]),
-        ],
-        [("tests of the window's speed", [*pytest, *SPEED])],
+        [*checks, ("tests but those of the window", [*run, *others])],
+        [("tests of the window", [*run, *window, *but_speed])],
     ]
 
 
-def run_beside(commands, env):
-    """Runs all at the same time, a core each, and prints them one after the other.
+def pytest(python):
+    return [python, "-m", "pytest", "-q"]
+
+
+def shares():
+    """Files and folders of tests: those of the first lane, and those of the second."""
+    others = [path for path in listed("tests") if path != "tests/ui"]
+    ui = listed("tests/ui")
+    moved = [f"tests/ui/{name}" for name in WITH_THE_OTHERS]
+    return others + moved, [path for path in ui if path not in moved]
+
+
+def listed(folder):
+    """What holds tests in a folder, in order."""
+    names = sorted(os.listdir(os.path.join(setup_env.ROOT, folder)))
+    paths = [f"{folder}/{name}" for name in names]
+    return [
+        path
+        for path in paths
+        if os.path.basename(path).startswith("test_")
+        or (os.path.isdir(os.path.join(setup_env.ROOT, path)) and not path.endswith("__"))
+    ]
+
+
+def run_beside(lanes, env):
+    """Runs the lanes at the same time, and prints them one after the other.
 
     The names of those that failed.
     """
-    import subprocess
-    import tempfile
+    from concurrent.futures import ThreadPoolExecutor
 
-    running = []
-    try:
-        for number, (name, command) in enumerate(commands):
-            # The first is seen while it runs; what the others print waits in a file.
-            output = tempfile.TemporaryFile() if number else None  # noqa: SIM115 - closed below
-            process = subprocess.Popen(
-                command,
-                cwd=setup_env.ROOT,
-                env=env,
-                stdout=output,
-                stderr=subprocess.STDOUT if number else None,
-            )
-            running.append((name, process, output))
-        failed = []
-        for name, process, output in running:
+    with ThreadPoolExecutor() as pool:
+        # The first is seen while it runs; what the others print waits.
+        running = [pool.submit(run_lane, lane, env, i > 0) for i, lane in enumerate(lanes)]
+        try:
+            done = [lane.result() for lane in running]
+        finally:
+            for lane in lanes:
+                lane.clear()  # after Ctrl+C no other check begins
+    for _, printed in done[1:]:
+        say(printed)
+    return [name for failed, _ in done for name in failed]
+
+
+def run_lane(lane, env, hold):
+    """Names of those that failed, and what all of them printed where it is held back."""
+    import subprocess
+
+    failed, printed = [], ""
+    for name, command in lane:
+        if not hold:
             say(f"== {name}")
-            if process.wait() != 0:
-                failed.append(name)
-            if output is not None:
-                output.seek(0)
-                say(output.read().decode("utf-8", "replace"))
-        return failed
-    finally:
-        for _name, process, output in running:
-            if process.poll() is None:
-                process.terminate()
-            if output is not None:
-                output.close()
+        done = subprocess.run(
+            command,
+            cwd=setup_env.ROOT,
+            env=env,
+            stdout=subprocess.PIPE if hold else None,
+            stderr=subprocess.STDOUT if hold else None,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+        if done.returncode != 0:
+            failed.append(name)
+        if hold:
+            printed += f"== {name}\n{done.stdout}"
+    return failed, printed
 
 
 def has_virtual_screen():

@@ -173,7 +173,7 @@ class Window(PresentedWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         column.addWidget(self.sequence)
-        column.addWidget(Scrolled(self.docks, (480, 200)), 1)
+        column.addWidget(Scrolled(self.docks, (480, 200), parent=right), 1)
         rows.addWidget(self.status)  # last: the order of Tab is the order in which they come
 
     def _connect(self) -> None:

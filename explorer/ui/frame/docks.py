@@ -16,7 +16,7 @@ from explorer.ui.kit.wheel_guard import ignore_wheel
 from explorer.ui.look import themed
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel
-from explorer.ui.panels import PANELS, PanelEntry
+from explorer.ui.panels import PANELS
 from explorer.ui.settings.preferences import Preferences
 
 LAYOUT_VERSION = 1
@@ -60,8 +60,8 @@ class Docks(QMainWindow):
         assert isinstance(app, QApplication)
         app.focusChanged.connect(self._on_focus)
 
-    def _make(self, place: PanelEntry) -> Panel:
-        panel = place.load()(self._session, self._theme)
+    def _make(self, dock: PanelDock) -> Panel:
+        panel = dock.place.load()(self._session, self._theme, dock)
         panel.failed.connect(self.failed)
         panel.preferences = self._preferences
         panel.wanted.connect(self.open)

@@ -26,7 +26,7 @@ class PanelDock(QDockWidget):
     pressed = Signal()  # the mouse, on its header
 
     def __init__(
-        self, place: PanelEntry, make: Callable[[PanelEntry], Panel], parent: QWidget
+        self, place: PanelEntry, make: Callable[[PanelDock], Panel], parent: QWidget
     ) -> None:
         super().__init__(place.words, parent)
         self.setObjectName(place.id)
@@ -62,7 +62,7 @@ class PanelDock(QDockWidget):
         return self._panel or self._build()
 
     def _build(self) -> Panel:
-        self._panel = panel = self._make(self.place)
+        self._panel = panel = self._make(self)
         self.setWidget(panel)
         leave_focus(panel)
         label_lists(panel)

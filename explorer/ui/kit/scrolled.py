@@ -21,12 +21,13 @@ class Scrolled(QScrollArea):
         least: tuple[int | None, int | None],
         *,
         zoomed: bool = True,
+        parent: QWidget | None = None,
     ) -> None:
         """`least` pixels at a zoom of 1, width and height; None: as the content needs.
 
         Not `zoomed`: at any zoom.
         """
-        super().__init__()
+        super().__init__(parent)
         self._zoomed = zoomed
         self._least = least
         self._content = content
