@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -13,20 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """packaging/test.py; by its path, for Python has a `test` of its own."""
-    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
-    spec = importlib.util.spec_from_file_location("all_checks", ROOT / "packaging" / "test.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_every_file_of_tests_is_in_one_lane(checks: ModuleType) -> None:
-    paths = [ROOT / path for lane in checks.shares() for path in lane]
+def test_every_file_of_tests_is_in_one_lane(script: Callable[[str], ModuleType]) -> None:
+    paths = [ROOT / path for lane in script("test").shares() for path in lane]
     found = [
         file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))
     ]
@@ -34,7 +22,7 @@ def test_every_file_of_tests_is_in_one_lane(checks: ModuleType) -> None:
 
 
 def test_lanes_run_at_the_same_time_and_name_what_failed(
-    checks: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    script: Callable[[str], ModuleType], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Each waits for a file that the other makes."""
 
@@ -47,6 +35,6 @@ def test_lanes_run_at_the_same_time_and_name_what_failed(
         return [(mine, [sys.executable, "-c", script]), ("next", [sys.executable, "-c", ""])]
 
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
-    assert checks.run_beside([lane(a, b, 0), lane(b, a, 3)], dict(os.environ)) == [b]
+    assert script("test").run_beside([lane(a, b, 0), lane(b, a, 3)], dict(os.environ)) == [b]
     printed = capfd.readouterr().out
     assert printed.index(f"said by {a}") < printed.index(f"said by {b}")

@@ -12,7 +12,7 @@ from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.experiments import batch
 from explorer.trace.batch import BatchRequest
 from explorer.trace.request import Side
-from tests.engine.batches import (
+from tests.engine.experiments.batches import (
     KINDS,
     LENGTHS,
     PROMPTS,

@@ -10,7 +10,7 @@ import pytest
 from explorer.engine.experiments import batch
 from explorer.engine.experiments.batch_cache import ResultCache
 from explorer.trace.batch import BatchRequest, BatchResult
-from tests.engine.batches import (
+from tests.engine.experiments.batches import (
     PROMPTS,
     run,
     runner_of,

@@ -10,7 +10,7 @@ import torch
 
 from explorer.trace.batch import BatchRow
 from explorer.trace.request import Side
-from tests.engine.batches import (
+from tests.engine.experiments.batches import (
     KINDS,
     LENGTHS,
     PROMPTS,

@@ -10,7 +10,7 @@ from explorer.engine.loading import loading
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
 from explorer.trace.batch import BatchRequest
-from tests.engine.batches import SIDES
+from tests.engine.experiments.batches import SIDES
 
 pytestmark = [pytest.mark.slow, pytest.mark.smollm2, pytest.mark.timeout(900)]
 

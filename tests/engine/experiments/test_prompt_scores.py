@@ -14,7 +14,7 @@ from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.trace.experiments import PromptScores, ScorePrompt
 from explorer.trace.request import RunRequest, Sampling
-from tests.engine.batches import PROMPTS, alone, ids_of, runner_of
+from tests.engine.experiments.batches import PROMPTS, alone, ids_of, runner_of
 
 TEXT = PROMPTS[2]
 

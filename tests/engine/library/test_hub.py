@@ -13,7 +13,7 @@ from explorer.engine.callbacks import never
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.library import catalog, hub_process
 from tests.engine.folders import model, write_folder
-from tests.engine.hub_server import REVISION, Hub, folder_files
+from tests.engine.library.hub_server import REVISION, Hub, folder_files
 
 REPO = "someone/tiny-model"
 EXTRA = {"pytorch_model.bin": b"pickle", "README.md": b"#", "onnx/model.safetensors": b"no"}

@@ -15,9 +15,9 @@ from explorer.engine.library import catalog, recipe, stores
 from explorer.engine.loading.loading import load
 from explorer.trace.request import RunRequest
 from explorer.trace.wire import messages as m
-from tests.engine import own_code
 from tests.engine.folders import greedy, model
 from tests.engine.local_engine import LocalEngine
+from tests.engine.model_files import own_code
 
 FILES = ("configuration_own.py", "modeling_own.py", "extra.py")
 

@@ -14,7 +14,7 @@ from explorer.engine.loading.loading import load
 from explorer.engine.text import tiktoken_folder, token_bytes
 from explorer.engine.text.tokenizers import load_tokenizer
 from tests.engine.folders import byte_level, greedy, model
-from tests.engine.texts import TEXTS, raws, wild_texts
+from tests.engine.text.texts import TEXTS, raws, wild_texts
 
 
 def ranks() -> dict[bytes, int]:

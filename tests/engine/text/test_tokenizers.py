@@ -22,7 +22,7 @@ from explorer.engine.text import token_bytes
 from explorer.engine.text.tokenizer_backends import FastSplitter
 from explorer.engine.text.tokenizers import Tokenizer, load_tokenizer
 from tests.engine.folders import SPECIAL, byte_level, write_tokenizer
-from tests.engine.texts import TEXTS, raws, sentence_piece, wild_texts
+from tests.engine.text.texts import TEXTS, raws, sentence_piece, wild_texts
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from explorer.engine.errors import EngineError
 from tests.engine.architectures import NOT_BUILT, causal_types
-from tests.engine.examination import Row, examine
+from tests.engine.selftest.examination import Row, examine
 
 TABLE = Path(__file__).with_name("architectures.tsv")
 COLUMNS = ("capture", "maps", "proof", "prefix", "causal_off", "cache", "undo", "left", "right")

@@ -31,7 +31,7 @@ from explorer.engine.selftest import store
 from explorer.engine.text.tokenizers import Tokenizer, load_tokenizer
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.folders import byte_level, model, write_folder, write_gguf, write_tokenizer
-from tests.engine.mutants import mutant
+from tests.engine.loading.mutants import mutant
 from tests.engine.text.test_tiktoken_folder import write_ranks
 from tests.engine.text.test_tokenizers import write_sentence_piece
 
