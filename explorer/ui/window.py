@@ -183,7 +183,6 @@ class Window(PresentedWindow):
         self.files.recentChanged.connect(lambda: self.topbar.set_recent(self._memory.recent()))
         self.topbar.set_recent(self._memory.recent())
         self.status.cancel.connect(self.session.cancel)
-        self.docks.failed.connect(self.session.report)
         self.docks.saved.connect(self._confirm)
         for source in (self.docks, self.files):
             source.copied.connect(lambda: self.status.say(self.tr("Copied")))

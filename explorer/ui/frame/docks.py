@@ -26,7 +26,6 @@ _AT_ONCE = 2  # panels that show a step of a run at once; the others in a later 
 class Docks(QMainWindow):
     """The area of the panels inside the window."""
 
-    failed = Signal(str)
     saved = Signal(str)  # the name of a file
     copied = Signal()
 
@@ -62,9 +61,9 @@ class Docks(QMainWindow):
 
     def _make(self, dock: PanelDock) -> Panel:
         panel = dock.place.load()(self._session, self._theme, dock)
-        panel.failed.connect(self.failed)
+        panel.failed.connect(self._session.report)
         panel.preferences = self._preferences
-        panel.wanted.connect(self.open)
+        panel.wanted.connect(self.bring_up)
         panel.saving.saved.connect(self.saved)
         panel.saving.copied.connect(self.copied)
         return panel
@@ -243,10 +242,6 @@ class Docks(QMainWindow):
             if dock.place.id in in_front and not dock.isHidden():
                 dock.raise_()
         self.enlarge(next((dock for dock in self.docks if dock.place.id == enlarged), None))
-
-    def open(self, panel_id: str) -> None:
-        """Show a panel, its tab on top."""
-        self.bring_up(panel_id)
 
     def layout_state(self) -> QByteArray:
         """The panels in their places, also while one is enlarged or all are presented."""

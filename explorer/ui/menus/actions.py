@@ -284,7 +284,7 @@ ACTIONS: tuple[Action, ...] = (
             "and why",
         ),
         icon="padding",
-        act=lambda w: w.docks.open("padding"),
+        act=lambda w: w.docks.bring_up("padding"),
     ),
     Action(
         id="check",

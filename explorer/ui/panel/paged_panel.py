@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,9 @@ class Page(QWidget):
 
 
 class PagedPanel(Panel):
-    """A subclass hands its pages to `set_pages`; the first is seen at the start."""
+    """A subclass names its PAGES in the order of the chooser; the first is seen at the start."""
+
+    PAGES: tuple[Callable[[Session, Theme], Page], ...]
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
@@ -65,9 +67,9 @@ class PagedPanel(Panel):
         self._choices = QActionGroup(self)
         self.content.addWidget(self._stack, 1)
         self.header_row.insertWidget(self.header_row.count() - 1, self._chooser)
+        self._add_pages([make(session, theme) for make in self.PAGES])
 
-    def set_pages(self, *pages: Page) -> None:
-        """The pages, in the order of the chooser."""
+    def _add_pages(self, pages: Sequence[Page]) -> None:
         for page in pages:
             self._stack.addWidget(page)
             choice = self._menu.addAction(page.tr(page.TITLE), partial(self._turn, page))

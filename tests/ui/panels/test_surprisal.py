@@ -36,7 +36,7 @@ FACTS = {
 
 
 def opened(stage: WindowStage) -> SurprisalPanel:
-    stage.window.docks.open("surprisal")
+    stage.window.docks.bring_up("surprisal")
     stage.paint()
     (panel,) = (p for p in stage.window.docks.panels if isinstance(p, SurprisalPanel))
     return panel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout
 
 from explorer.figures.attention.map_request import DrawnMaps
 from explorer.figures.drawing.map_viewport import CellView
@@ -13,18 +13,19 @@ from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.maps.arcs import ArcView
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme
+from explorer.ui.panels.attention.joined_maps import JoinedMaps
 
 
-class ArcsPage(QWidget):
+class ArcsPage(JoinedMaps):
     """Hovering a token isolates it in every row."""
 
     moved = Signal(object)  # token or None
-    picked = Signal(int, int)
 
     def __init__(self, theme: Theme, read: Callable[[int], str]) -> None:
         super().__init__()
         view = CellView()
         self.rows = [ArcView(theme, lambda _, token: read(token), view) for _ in range(3)]
+        self.join(self.rows)
         names = (self.tr("with mask"), self.tr("without mask"), self.tr("difference"))
         self._titles = [ElidedLabel(name) for name in names]
         self._line = ElidedLabel(look="small")
@@ -35,10 +36,7 @@ class ArcsPage(QWidget):
             title.setProperty("look", "small")
             column.addWidget(title)
             column.addWidget(row, 1)
-            row.hovered.connect(lambda cell, this=row: self._follow(this, cell))
             row.moved.connect(self.moved)
-            row.picked.connect(self.picked)
-            row.viewMoved.connect(lambda this=row: self._on_moved(this))
         column.addWidget(self._line)
         self._count = 0
 
@@ -75,30 +73,5 @@ class ArcsPage(QWidget):
             ahead = f"{words}; {ahead}"
         self._line.setText(ahead[:1].upper() + ahead[1:])
 
-    def set_note(self, sentence: str) -> None:
-        for row in self.rows[: self._count]:
-            if not row.has_map:
-                row.set_note(sentence)
-
-    def set_marks(self, query: int | None, key: int | None) -> None:
-        for row in self.rows:
-            row.set_marks(query, key)
-
     def go_to(self, query: int, key: int) -> None:
-        self.rows[0].go_to(query, query)
-
-    def zoom(self, factor: float) -> None:
-        self.rows[0].zoom(factor)
-
-    def fit(self) -> None:
-        self.rows[0].fit()
-
-    def _follow(self, this: ArcView, cell: tuple[int, int] | None) -> None:
-        for row in self.rows:
-            if row is not this:
-                row.follow(cell)
-
-    def _on_moved(self, this: ArcView) -> None:
-        for row in self.rows:
-            if row is not this and row.isVisible():
-                row.redraw()
+        super().go_to(query, query)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer
 from PySide6.QtGui import QFontMetrics, QResizeEvent
-from PySide6.QtWidgets import QWidget
 
 from explorer.figures.attention.map_request import DrawnMap, DrawnMaps
 from explorer.figures.drawing.colour_scale import Scale
@@ -20,6 +19,7 @@ from explorer.ui.canvases.maps.map_legend import MapLegend
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panels.attention import scales
+from explorer.ui.panels.attention.joined_maps import JoinedMaps
 
 _BESIDE = 4  # pixels left of or above a map whose labels stand at another one
 _GAP = 3
@@ -73,17 +73,13 @@ def in_a_square(width: int, height: int, room: int, title: int) -> Arrangement:
     return Arrangement(maps, titles, corner, frames, side)
 
 
-class MapsPage(QWidget):
-    """The maps share zoom, position and cursor."""
-
-    hovered = Signal(object)  # (query, key) or None
-    picked = Signal(int, int)
+class MapsPage(JoinedMaps):
+    """Maps in a row or a square, and the key to their colours."""
 
     def __init__(self, theme: Theme, read: Callable[[int, int], str]) -> None:
         super().__init__()
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the maps' keys
         self.view = CellView()
-        self._count = 1
         self._colours = "viridis"
         self._moved = False  # it has another size, and the maps are still where they were
         self._later: deque[Callable[[], None]] = deque()  # a turn of the event loop for each
@@ -91,15 +87,13 @@ class MapsPage(QWidget):
         self._turn.setSingleShot(True)
         self._turn.timeout.connect(self._take_turn)
         self.maps = [Heatmap(theme, read, self, self.view) for _ in range(3)]
+        self.join(self.maps)
         names = (self.tr("with mask"), self.tr("without mask"), self.tr("without − with"))
         self._titles = [ElidedLabel(name, self) for name in names]
         self.key = MapLegend(theme, self)
-        for title, one in zip(self._titles, self.maps, strict=True):
+        for title in self._titles:
             title.setProperty("look", "small")
             title.setAlignment(Qt.AlignmentFlag.AlignLeft)
-            one.hovered.connect(lambda cell, this=one: self._on_hovered(this, cell))
-            one.picked.connect(self.picked)
-            one.viewMoved.connect(lambda this=one: self._on_moved(this))
         for one, name in zip(self.maps[1:], names[1:], strict=True):
             one.setAccessibleName(self.tr("Attention map, {0}").format(name))
         self._arrange()
@@ -164,31 +158,14 @@ class MapsPage(QWidget):
             self._turn.start(0)
 
     def set_note(self, sentence: str) -> None:
-        """Why maps of this comparison are missing."""
-        if self._later:
-            return  # they are on their way
-        for one in self.maps[: self._count]:
-            if not one.has_map:
-                one.set_note(sentence)
-
-    def set_marks(self, query: int | None, key: int | None) -> None:
-        for one in self.maps:
-            one.set_marks(query, key)
+        if not self._later:  # else they are on their way
+            super().set_note(sentence)
 
     def set_colours(self, name: str) -> None:
         self._colours = name
         for one in self.maps:
             one.set_colours(name)
         self.key.set_colours(name)
-
-    def go_to(self, query: int, key: int) -> None:
-        self.maps[0].go_to(query, key)
-
-    def zoom(self, factor: float) -> None:
-        self.maps[0].zoom(factor)
-
-    def fit(self) -> None:
-        self.maps[0].fit()
 
     def show_part(self, zoom: float, left: float, top: float) -> None:
         """As `CellView.show_part`."""
@@ -231,19 +208,6 @@ class MapsPage(QWidget):
         for label, place in zip(self._titles, best.titles, strict=True):
             label.setGeometry(place)
         self.key.setGeometry(best.key)
-
-    # -- together
-
-    def _on_hovered(self, this: Heatmap, cell: tuple[int, int] | None) -> None:
-        for one in self.maps:
-            if one is not this:
-                one.follow(cell)
-        self.hovered.emit(cell)
-
-    def _on_moved(self, this: Heatmap) -> None:
-        for one in self.maps:
-            if one is not this and one.isVisible():
-                one.redraw()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

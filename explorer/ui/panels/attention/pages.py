@@ -52,33 +52,21 @@ class Pages(OneOf):
 
     def set_note(self, sentence: str) -> None:
         """Say why one side of a comparison is missing."""
-        self.maps.set_note(sentence)
-        self.arcs.set_note(sentence)
+        for page in (self.maps, self.arcs):
+            page.set_note(sentence)
 
     def set_marks(self, query: int | None, key: int | None) -> None:
-        self.maps.set_marks(query, key)
-        self.arcs.set_marks(query, key)
-
-    def go_to(self, query: int, key: int) -> None:
-        """Bring a cell into view and put the cursor on it."""
-        self._walked.go_to(query, key)
+        for page in (self.maps, self.arcs):
+            page.set_marks(query, key)
 
     def take_focus(self) -> None:
         """The keys act on what is seen."""
         if self.currentWidget() is self.row:
             self.row.bars_shown.setFocus()
-        elif self.currentWidget() is self.arcs:
-            self.arcs.rows[0].setFocus()
         else:
-            self.maps.maps[0].setFocus()
-
-    def zoom(self, factor: float) -> None:
-        """Larger or smaller; 0 = everything in view."""
-        if factor:
-            self._walked.zoom(factor)
-        else:
-            self._walked.fit()
+            self.walked.take_focus()
 
     @property
-    def _walked(self) -> MapsPage | ArcsPage:
+    def walked(self) -> MapsPage | ArcsPage:
+        """Where zooming and going to a token take place."""
         return self.arcs if self.currentWidget() is self.arcs else self.maps

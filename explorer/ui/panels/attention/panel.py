@@ -114,7 +114,7 @@ class AttentionPanel(Panel):
         tools.compared.connect(self._on_compared)
         tools.coloured.connect(self._on_coloured)
         tools.goTo.connect(self.begin_go_to)
-        tools.zoomed.connect(self.pages.zoom)
+        tools.zoomed.connect(lambda factor: self.pages.walked.zoom(factor))
         self.compare_bar.changed.connect(self._on_choice)
         self.heads.changed.connect(self._on_choice)
         self.heads.ordered.connect(self._on_order)
@@ -366,11 +366,11 @@ class AttentionPanel(Panel):
             return
         self._on_picked(row, column)
         if key:
-            self.pages.go_to(row, column)
+            self.pages.walked.go_to(row, column)
             self.source.rank(look, row, column)
         else:
             self._end_go_to()
-            self.pages.go_to(row, column)
+            self.pages.walked.go_to(row, column)
 
     def _show_ranking(self, found: Ranking) -> None:
         self.heads.go_to.show_ranking(found, self._labels)
@@ -406,7 +406,7 @@ class AttentionPanel(Panel):
         self.tools.choose(colours=str(choices.get("colours")))
         part = [choices.get(name) for name in _PART]
         self._part = [one for one in part if isinstance(one, float)]
-        self.pages.zoom(0)
+        self.pages.walked.zoom(0)
 
     def _lists(self) -> dict[str, QComboBox]:
         return {

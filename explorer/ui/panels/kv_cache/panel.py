@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
-
-from explorer.session.session import Session
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
-from explorer.ui.look.theme import Theme
 from explorer.ui.panel.paged_panel import PagedPanel
 from explorer.ui.panels.kv_cache.estimate_page import EstimatePage
 from explorer.ui.panels.kv_cache.layers_page import LayersPage
@@ -25,9 +21,4 @@ class KvCachePanel(PagedPanel):
         "KvCachePanel",
         "Type a prompt and press Step (Space) to see the keys and values that the model stores.",
     )
-
-    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(session, theme, parent)
-        self.set_pages(
-            LayersPage(session, theme), EstimatePage(session, theme), PositionPage(session, theme)
-        )
+    PAGES = (LayersPage, EstimatePage, PositionPage)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
-
-from explorer.session.session import Session
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
-from explorer.ui.look.theme import Theme
 from explorer.ui.panel.paged_panel import PagedPanel
 from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.passes_page import PassesPage
@@ -21,7 +17,4 @@ class TimingsPanel(PagedPanel):
     EMPTY = QT_TRANSLATE_NOOP(
         "TimingsPanel", "Type a prompt and press Step (Space) to see the time of each pass."
     )
-
-    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(session, theme, parent)
-        self.set_pages(PassesPage(session, theme), CacheComparisonPage(session, theme))
+    PAGES = (PassesPage, CacheComparisonPage)
