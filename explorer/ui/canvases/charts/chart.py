@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,15 +233,16 @@ class Chart(Canvas):
 
     def point_of(self, place: int, y: float | None = None) -> QPointF:
         """Where a place lies in this widget, at a value of y, or halfway up."""
-        area, figure = self.plot.area(), self._figure
+        plot, figure = self.plot, self._figure
         assert figure is not None
-        left, right, bottom, top = self._view
-        x = float(figure.x.place(figure.places[place : place + 1])[0])
-        up = (bottom + top) / 2 if y is None else float(figure.y.place(np.array([y]))[0])
-        return QPointF(
-            area.left() + (x - left) / (right - left) * area.width(),
-            area.bottom() - (up - bottom) / (top - bottom) * area.height(),
-        )
+        if y is None:
+            return QPointF(plot.pixels(self._x_of(place), 0.0).x(), plot.area().center().y())
+        return plot.pixels(self._x_of(place), float(figure.y.place(np.array([y]))[0]))
+
+    def _x_of(self, place: int) -> float:
+        """Where it lies along the x axis."""
+        assert self._figure is not None
+        return float(self._figure.x.place(self._figure.places[place : place + 1])[0])
 
     @property
     def _count(self) -> int:
@@ -254,8 +256,7 @@ class Chart(Canvas):
         area = self._made.area()
         if not area.left() <= point.x() < area.right():
             return None
-        left, right = self._view[:2]
-        x = left + (point.x() - area.left()) / area.width() * (right - left)
+        x, _ = self._made.places(point)
         return int(np.abs(figure.x.place(figure.places) - x).argmin())
 
     def _set_over(self, place: int | None, aloud: bool = False) -> None:
@@ -266,10 +267,7 @@ class Chart(Canvas):
         say(self, words, aloud)
         self.hovered.emit(words)
         if self._made is not None and self._figure is not None:
-            at = None if place is None else float(
-                self._figure.x.place(self._figure.places[place : place + 1])[0]
-            )  # fmt: skip
-            self._made.show_cursor(at)
+            self._made.show_cursor(None if place is None else self._x_of(place))
 
     # -- zoom
 
@@ -288,11 +286,9 @@ class Chart(Canvas):
             return
         if at is None:
             at = self.point_of(self._over) if self._over is not None else self.plot.area().center()
-        area = self.plot.area()
         left, right, bottom, top = self._view
-        x = left + (at.x() - area.left()) / area.width() * (right - left)
-        y = bottom + (area.bottom() - at.y()) / area.height() * (top - bottom)
-        if at.x() >= area.left():
+        x, y = self.plot.places(at)
+        if at.x() >= self.plot.area().left():
             left, right = x - (x - left) / factor, x + (right - x) / factor
         else:
             bottom, top = y - (y - bottom) / factor, y + (top - y) / factor
@@ -423,7 +419,7 @@ class Chart(Canvas):
         if self._seen is None or self._figure is None:
             return
         left, right, bottom, top = self._seen
-        x = float(self._figure.x.place(self._figure.places[place : place + 1])[0])
+        x = self._x_of(place)
         slack = (right - left) * 0.05
         by = min(0.0, x - slack - left) + max(0.0, x + slack - right)
         if by:
@@ -480,8 +476,8 @@ class Chart(Canvas):
 
 def _all_of(figure: Figure) -> _View:
     """The whole figure, in places; a range that is no number, as of figures that are none, is 0."""
-    left, right = np.nan_to_num(figure.x.place(np.array(figure.x_range))).tolist()
-    bottom, top = np.nan_to_num(figure.y.place(np.array(figure.y_range))).tolist()
+    ends = (*figure.x.place(np.array(figure.x_range)), *figure.y.place(np.array(figure.y_range)))
+    left, right, bottom, top = (float(end) if isfinite(end) else 0.0 for end in ends)
     return left, right if right > left else left + 1, bottom, top if top > bottom else bottom + 1
 
 

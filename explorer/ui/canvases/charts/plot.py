@@ -68,6 +68,7 @@ class Plot(pg.GraphicsView):
         self._theme, self._chart = theme, parent  # whose font is there before this one's
         self._figure: Figure | None = None
         self._view: _View = (0.0, 1.0, 0.0, 1.0)
+        self._ranged: _View | None = None  # the view that the box has been given
         self._over: float | None = None
         self._held: list[tuple[str, Any]] = []  # lines that are read, and their items
         self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0)
@@ -110,12 +111,20 @@ class Plot(pg.GraphicsView):
         self._cursor.setVisible(place is not None and left <= place <= right)
         if place is not None:
             area = self.area()
-            x = round(self._pixels(place, 0.0).x())
+            x = round(self.pixels(place, 0.0).x())
             self._cursor.setLine(x, area.top(), x, area.bottom())
 
     def area(self) -> QRectF:
         """Where the data are, in pixels of the chart."""
         return self._axes.area
+
+    def places(self, point: QPointF) -> tuple[float, float]:
+        """The places of both axes at a point of the chart: the inverse of `pixels`."""
+        area, (left, right, low, high) = self.area(), self._view
+        return (
+            left + (point.x() - area.left()) / area.width() * (right - left),
+            low + (area.bottom() - point.y()) / area.height() * (high - low),
+        )
 
     # -- reading
 
@@ -170,12 +179,14 @@ class Plot(pg.GraphicsView):
         self._axes.lay_out(figure, view, QRectF(self.rect()))
         if self.area() != self._box.geometry():
             self._box.setGeometry(self.area())
-        self._box.setRange(xRange=view[:2], yRange=view[2:], padding=0, disableAutoRange=False)
+        if view != self._ranged:
+            self._ranged = view
+            self._box.setRange(xRange=view[:2], yRange=view[2:], padding=0, disableAutoRange=False)
         self._box.updateMatrix()  # now, not within the painting, which would begin another
         self._fill(figure)
 
-    def _pixels(self, x: float, y: float) -> QPointF:
-        """A place of the axes in pixels of the chart."""
+    def pixels(self, x: float, y: float) -> QPointF:
+        """The point of the chart at places of the axes."""
         area, (left, right, low, high) = self.area(), self._view
         return QPointF(
             area.left() + (x - left) / (right - left) * area.width(),
@@ -197,7 +208,7 @@ class Plot(pg.GraphicsView):
         x = figure.x.place(np.array([note.x for note in figure.notes])).tolist()
         y = figure.y.place(np.array([note.y for note in figure.notes])).tolist()
         placed = [
-            (note, self._pixels(*at))
+            (note, self.pixels(*at))
             for note, *at in zip(figure.notes, x, y, strict=True)
             if note.left or left <= at[0] <= right  # those of a line stay at its end
         ]
@@ -269,12 +280,23 @@ class _Words(QGraphicsItem):
         self.setZValue(height)
         self._bounds = QRectF()
         self._texts: dict[str, QStaticText] = {}
+        self._widths: dict[str, float] = {}
         self.font, self.metrics, self.u = QFont(), QFontMetricsF(QFont()), 1.0
 
     def dress(self, font: QFont, theme: Theme, u: float) -> None:
         """Another font, other colours, another zoom."""
         self.font, self.metrics, self.u = font, QFontMetricsF(font), u
         self._texts.clear()
+        self._widths.clear()
+
+    def wide(self, words: str) -> float:
+        """Pixels that words take."""
+        found = self._widths.get(words)
+        if found is None:
+            if len(self._widths) >= _KNOWN_TEXTS:
+                self._widths.clear()
+            found = self._widths[words] = self.metrics.horizontalAdvance(words)
+        return found
 
     def text(self, words: str) -> QStaticText:
         """Words that run from the left, whichever way the window does: "0 ms", never "ms 0"."""
@@ -325,7 +347,7 @@ class _Axes(_Words):
 
     def lay_out(self, figure: Figure, view: _View, whole: QRectF) -> None:
         """Find the room for the data, and what is written around it."""
-        u, line, wide = self.u, self.metrics.height(), self.metrics.horizontalAdvance
+        u, line, wide = self.u, self.metrics.height(), self.wide
         left, right, low, high = view
         roomy = whole.height() > 150 * u
         below = line + 4 * u + (line if roomy and figure.x.name else 0)
@@ -371,7 +393,7 @@ class _Axes(_Words):
         y = area.bottom() + 3 * u
         for place, words in ticks:
             x = area.left() + (place - low) * scale
-            wide = self.metrics.horizontalAdvance(words)
+            wide = self.wide(words)
             left = min(max(x - wide / 2, area.left() - 6 * u), area.right() + 6 * u - wide)
             if any(left < end + 5 * u and left + wide + 5 * u > start for start, end in taken):
                 continue
@@ -379,7 +401,7 @@ class _Axes(_Words):
             shown.append(words)
             self._lines.append(QLineF(x, area.bottom(), x, y))
             self._write(left, y, words)
-        wide = self.metrics.horizontalAdvance(name)
+        wide = self.wide(name)
         if name and roomy:
             self._write(area.center().x() - wide / 2, y + self.metrics.height(), name)
         elif name and min((start for start, _ in taken), default=area.left()) - 4 * u >= wide:
@@ -394,7 +416,7 @@ class _Axes(_Words):
         for place, words in ticks:
             y = round(area.bottom() - (place - low) * scale)
             self._grid.append(QLineF(area.left(), y, area.right(), y))
-            x = area.left() - 5 * u - self.metrics.horizontalAdvance(words)
+            x = area.left() - 5 * u - self.wide(words)
             self._write(x, y - self.metrics.height() / 2, words)
         if name:
             self._write(2 * u + 1, 0, name)
@@ -436,7 +458,7 @@ class _Notes(_Words):
 
     def _beside(self, note: Note, at: QPointF, area: QRectF) -> QRectF:
         gap = 4 * self.u
-        wide, high = self.metrics.horizontalAdvance(note.words), self.metrics.height()
+        wide, high = self.wide(note.words), self.metrics.height()
         x = at.x() - gap - wide if note.left else at.x() + gap
         x = min(max(x, area.left()), max(area.left(), area.right() - wide))
         sides = at.y() - high - 1, at.y() + 1
@@ -479,7 +501,10 @@ class _Bars(pg.GraphicsObject):
         rects = self._parts[self._used][2]
         left, right, base, top = corners
         rects.resize(len(left))
-        rects.ndarray()[:] = np.column_stack((left, base, right - left, top - base))
+        numbers = rects.ndarray()
+        numbers[:, 0], numbers[:, 1] = left, base
+        np.subtract(right, left, out=numbers[:, 2])
+        np.subtract(top, base, out=numbers[:, 3])
         self._parts[self._used] = pen, brush, rects
         self._used += 1
 
