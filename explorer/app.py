@@ -26,17 +26,22 @@ from explorer.ui.offscreen import display
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
 
+    from explorer.lessons.lesson import Lesson
     from explorer.session.session import Session
     from explorer.ui.window import Window
 
 _log = logging.getLogger("explorer")
 
 
-def main(target: str | None, prompt: str | None, engine_command: str | None) -> int:
+def main(
+    target: str | None, prompt: str | None, engine_command: str | None, lesson: Lesson | None = None
+) -> int:
     """Show the window until it is closed; 2 with one sentence on stderr if none can be shown."""
     problem = display.problem() or _bindings_problem()
     if problem:
         return _refuse(problem)
+    from explorer.session.scenes import ScenePlayer
+
     _start_log()
     app, window, session, close = compose(engine_command)
     _catch_surprises(window, session)
@@ -49,7 +54,10 @@ def main(target: str | None, prompt: str | None, engine_command: str | None) -> 
         session.start_engine()
         if prompt is not None:
             session.set_prompt(prompt)
-        window.files.open_first(target)
+        if lesson is None:
+            window.files.open_first(target)
+        else:
+            ScenePlayer(session).play(lesson.pages[0].scene)
         session.saving.find_kept(window.offer_kept)
 
     _after_first_paint(window, begin)

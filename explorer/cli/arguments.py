@@ -81,6 +81,7 @@ def desktop_parser() -> Parser:
         help="a model folder, a .gguf file, a name from `models`, or a saved session",
     )
     parser.add_argument("--prompt", metavar="TEXT", help="the prompt to begin with")
+    parser.add_argument("--lesson", metavar="NAME", help="open a lesson: its name or its file")
     _engine(parser)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     return parser
@@ -244,6 +245,24 @@ def _models(parser: argparse.ArgumentParser) -> None:
     _engine(parser)
 
 
+def _lesson(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "lesson",
+        nargs="?",
+        metavar="NAME | FILE",
+        help="a lesson of the program, a lesson folder or a lesson.toml",
+    )
+    parser.add_argument("--list", action="store_true", help="list the lessons of the program")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="show every scene without a window and measure every figure; exit 1 if one can't be "
+        "had",
+    )
+    _json(parser)
+    _engine(parser)
+
+
 def _nothing(parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -259,6 +278,7 @@ COMMANDS = {
         Command("inspect", "Architecture and parameter count, from the config alone.", _of_model),
         Command("models", "List local models: size, and whether they fit in memory.", _models),
         Command("bench", "Measure how much recording slows a model down.", _bench),
+        Command("lesson", "Open a lesson, list the lessons, or measure all its figures.", _lesson),
         Command("engine", "The engine's process; speaks frames over stdin/stdout.", _nothing),
     )
 }

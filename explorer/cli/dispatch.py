@@ -95,10 +95,12 @@ def _require_folder() -> None:
 
 def _desktop(arguments: argparse.Namespace) -> int:
     from explorer.cli.commands.engine import engine_command
+    from explorer.cli.commands.lesson import lesson_named
 
     try:
         from explorer.app import main as app_main
     except ImportError as error:
         raise CommandError(f"The window can't be opened: {error}.", BAD_USE) from error
     engine_command(arguments.engine)  # refused here, in one sentence, if it is no command line
-    return int(app_main(arguments.model, arguments.prompt, arguments.engine))
+    lesson = None if arguments.lesson is None else lesson_named(arguments.lesson)
+    return int(app_main(arguments.model, arguments.prompt, arguments.engine, lesson))
