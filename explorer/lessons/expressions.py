@@ -357,6 +357,7 @@ def _computed(sign: str, values: list[Quantity]) -> Value:
 def _unit(sign: str, left: Unit, right: Unit) -> Unit:
     if sign in "+-":
         return left if left == right or not right else right if not left else ""
+    plain = ("", "count")
     if sign == "*":
-        return left if not right else right if not left else ""
-    return left if not right else ""
+        return left if right in plain else right if left in plain else ""
+    return left if right in plain and left not in plain else ""

@@ -1,0 +1,90 @@
+"""`lesson`: the list, a check of every figure, and bad lessons; the engine in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from explorer.cli.commands import lesson as command_lesson
+from tests.cli.conftest import Done
+from tests.engine.local_engine import LocalEngine
+from tests.lessons.example import LESSON
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture(autouse=True)
+def local_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_lesson, "EngineProcess", lambda command: LocalEngine())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine" / "lesson.toml"
+    path.parent.mkdir()
+    path.write_text(LESSON, encoding="utf-8")
+    return path
+
+
+def test_the_list(command: Command) -> None:
+    done = command("lesson", "--list", "--json")
+    assert (done.code, done.err) == (0, "")
+    lessons = json.loads(done.out)["lessons"]
+    assert [one["name"] for one in lessons][:3] == ["tokens", "next-token", "attention"]
+    assert len(lessons) >= 8
+    assert all({"name", "title", "pages", "model"} <= one.keys() for one in lessons)
+    assert "next-token" in command("lesson", "--list").out
+
+
+def test_a_check_measures_every_figure_and_question(command: Command, file: Path) -> None:
+    done = command("lesson", file, "--check", "--json")
+    assert (done.code, done.err) == (0, ""), done.out
+    found = json.loads(done.out)
+    one, two = found["pages"]
+    assert (found["name"], found["passed"], found["model"]) == ("mine", True, "copycat")
+    assert [figure["expression"] for figure in one["figures"]] == ["p(' red')", "token_count"]
+    assert one["figures"][1]["value"] == 9
+    assert "{" not in one["text"]
+    assert two["question"]["right_choice"] in (1, 2)
+    assert two["question"]["choices"][0].startswith("It is ")
+
+
+def test_a_folder_is_a_lesson_too_and_words_are_for_people(command: Command, file: Path) -> None:
+    done = command("lesson", file.parent, "--check")
+    assert done.code == 0
+    assert "Every figure is known." in done.out
+    assert "What comes next?" in done.out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("{token_count}", "{greedy_p}", "has not been run"),
+        ("{token_count}", "{p('nosuchtoken')}", "not one token"),
+        ("when(rank(' blue') == 1, 1, 2)", "7", "none of the choices"),
+        ("layer = 1", "layer = 7", "layers 0 to 1"),
+        ('model = "copycat"', 'model = "no-such-model"', "no model called"),
+    ],
+)
+def test_a_figure_that_can_not_be_had_fails_the_check(
+    command: Command, file: Path, old: str, new: str, words: str
+) -> None:
+    file.write_text(LESSON.replace(old, new), encoding="utf-8")
+    done = command("lesson", file, "--check", "--json")
+    assert done.code == 1
+    assert not json.loads(done.out)["passed"]
+    assert words in done.out
+
+
+def test_bad_input_is_one_sentence_with_the_line(command: Command, file: Path) -> None:
+    file.write_text(LESSON.replace("token_count", "tokn_count"), encoding="utf-8")
+    done = command("lesson", file, "--check", "--json")
+    assert (done.code, done.out) == (2, "")
+    assert "line 9: There is no figure called “tokn_count”" in done.err
+    for words in (["no-such-lesson", "--check"], ["attention", "--json"], [""]):
+        done = command("lesson", *words)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.count("\n") == 1
