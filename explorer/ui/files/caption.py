@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QRect, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QWidget
 
 from explorer import __version__
 from explorer.figures.text.characters import printable
 from explorer.figures.text.sentences import name
-from explorer.ui.look.theme import unit
+from explorer.ui.look.theme import small_font, unit
 
 translate = QCoreApplication.translate
 
@@ -41,7 +41,7 @@ def height(widget: QWidget, caption: str) -> int:
     """Pixels that the caption takes under the widget; 0 for none."""
     if not caption:
         return 0
-    lines = QFontMetrics(_font(widget)).boundingRect(_room(widget), _WRAPPED, caption)
+    lines = QFontMetrics(small_font(widget)).boundingRect(_room(widget), _WRAPPED, caption)
     return lines.height() + round(_MARGIN * unit(widget))
 
 
@@ -49,15 +49,9 @@ def draw(painter: QPainter, widget: QWidget, caption: str) -> None:
     """Write it under the widget's own height, in the widget's colours."""
     if not caption:
         return
-    painter.setFont(_font(widget))
+    painter.setFont(small_font(widget))
     painter.setPen(widget.palette().windowText().color())
     painter.drawText(_room(widget).translated(0, widget.height()), _WRAPPED, caption)
-
-
-def _font(widget: QWidget) -> QFont:
-    font = QFont(widget.font())
-    font.setPixelSize(max(8, round(11 * unit(widget))))
-    return font
 
 
 def _room(widget: QWidget) -> QRect:

@@ -246,6 +246,13 @@ def unit(widget: QWidget) -> float:
     return (size if size > 0 else widget.fontInfo().pixelSize()) / BASE_FONT_PX
 
 
+def small_font(widget: QWidget, pixels: float = 11) -> QFont:
+    """A widget's font at a smaller size; `pixels` at a zoom of 1."""
+    font = QFont(widget.font())
+    font.setPixelSize(max(8, round(pixels * unit(widget))))
+    return font
+
+
 def palette(theme: Theme) -> QPalette:
     """The theme as Qt's roles, for what no stylesheet reaches."""
     role = QPalette.ColorRole

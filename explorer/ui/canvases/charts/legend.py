@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.charts.marks import LegendEntry, Paint
 from explorer.ui.canvases.opaque import cover, fill, painter_of
-from explorer.ui.look.theme import Theme, unit
+from explorer.ui.look.theme import Theme, small_font, unit
 
 _ROW, _SWATCH, _GAP = 16, 10, 12  # pixels at a zoom of 1
 
@@ -40,7 +40,7 @@ class Legend(Canvas):
         self.update()
 
     def sizeHint(self) -> QSize:
-        u, metrics = unit(self), QFontMetricsF(_small(self))
+        u, metrics = unit(self), QFontMetricsF(small_font(self))
         words = sum(metrics.horizontalAdvance(entry.words) for entry in self._entries)
         marks = len(self._entries) * (_SWATCH + 4 + _GAP) * u
         return QSize(round(words + marks + 4), round(_ROW * u))
@@ -51,7 +51,7 @@ class Legend(Canvas):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, u = painter_of(self), unit(self)
         fill(painter, self.rect(), self._theme)
-        painter.setFont(_small(self))
+        painter.setFont(small_font(self))
         x, high = 2.0, float(self.height())
         for entry in self._entries:
             wide = painter.fontMetrics().horizontalAdvance(entry.words)
@@ -91,9 +91,3 @@ class Legend(Canvas):
         elif look in ("round", "ring"):
             painter.drawEllipse(box.center(), size, size)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-
-
-def _small(widget: QWidget) -> QFont:
-    font = QFont(widget.font())
-    font.setPixelSize(max(8, round(11 * unit(widget))))
-    return font

@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsLineItem, QGraphicsWidget, QWidget
 
 from explorer.ui.canvases.charts.marks import Band, Bars, Figure, Note
-from explorer.ui.look.theme import Theme, unit
+from explorer.ui.look.theme import Theme, small_font, unit
 
 pg.setConfigOptions(
     antialias=False, useOpenGL=False, imageAxisOrder="row-major", exitCleanup=False,
@@ -92,10 +92,8 @@ class Plot(pg.GraphicsView):
         """Other colours, and the font of the chart as it is now."""
         self._theme = theme
         self.setBackground(QColor(theme.card))
-        font = QFont(self._chart.font())
-        font.setPixelSize(max(8, round(11 * unit(self._chart))))
         for words in (self._axes, self._notes):
-            words.dress(font, theme, unit(self._chart))
+            words.dress(small_font(self._chart), theme, unit(self._chart))
         self._cursor.setPen(QPen(QColor(theme.text), 1))
         self._redraw()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QImage, QMouseEvent, QPaintEvent
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.cost import kv_strips as figures
@@ -15,7 +15,7 @@ from explorer.ui.access.accessible import describe, say
 from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.maps.lut_image import colour_table, picture
 from explorer.ui.canvases.opaque import cover, fill, painter_of
-from explorer.ui.look.theme import Theme, unit
+from explorer.ui.look.theme import Theme, small_font, unit
 
 _LINE = 15  # pixels at a zoom of 1
 
@@ -70,9 +70,7 @@ class StripsView(Canvas):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_of(self)
         fill(painter, self.rect(), self._theme)
-        font = QFont(self.font())
-        font.setPixelSize(max(8, round(11 * unit(self))))
-        painter.setFont(font)
+        painter.setFont(small_font(self))
         painter.setPen(QColor(self._theme.muted))
         for (name, strips), image, area in zip(
             self._rows, self._images, self._areas(), strict=True

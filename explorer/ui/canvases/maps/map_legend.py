@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.drawing.colormaps import difference
@@ -15,7 +15,7 @@ from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.maps.colour_key import ColourKey, swatches
 from explorer.ui.canvases.maps.lut_image import FIRST_LEVEL, colour_table, picture
 from explorer.ui.canvases.opaque import painter_of
-from explorer.ui.look.theme import Theme, unit
+from explorer.ui.look.theme import Theme, small_font, unit
 
 _BAR, _ROW = 80, 18  # pixels at a zoom of 1
 
@@ -53,8 +53,7 @@ class MapLegend(Canvas):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_of(self)
-        small = QFont(self.font())
-        small.setPixelSize(max(8, round(11 * unit(self))))
+        small = small_font(self)
         painter.setFont(small)
         metrics = QFontMetricsF(small)
         plain, change = self._keys

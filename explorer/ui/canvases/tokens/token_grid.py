@@ -25,8 +25,8 @@ from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import painter_of
-from explorer.ui.canvases.tokens.token_grid_paint import Brush, small_font
-from explorer.ui.look.theme import Theme, unit
+from explorer.ui.canvases.tokens.token_grid_paint import SMALL, Brush
+from explorer.ui.look.theme import Theme, small_font, unit
 
 # Pixels at a zoom of 1
 _TITLE, _BOXES, _PLAIN, _BAR, _NOTE, _GAP = 18, 22, 14, 16, 16, 8
@@ -135,7 +135,7 @@ class TokenGrid(ScrollCanvas):
 
     def _lay_out(self) -> None:
         u = unit(self)
-        small = QFontMetricsF(small_font(self))
+        small = QFontMetricsF(small_font(self, SMALL))
         names = [line.name for block in self._blocks for line in block.lines]
         names += [name for block in self._blocks for name, _ in block.notes]
         widest = max(map(small.horizontalAdvance, names), default=0.0)
@@ -154,7 +154,7 @@ class TokenGrid(ScrollCanvas):
 
     def _columns(self) -> list[float]:
         """The width that each column's widest cell asks for."""
-        font, small = QFontMetricsF(self.font()), QFontMetricsF(small_font(self))
+        font, small = QFontMetricsF(self.font()), QFontMetricsF(small_font(self, SMALL))
         widths: list[float] = []
         for line in (line for block in self._blocks for line in block.lines):
             widths += [0.0] * (len(line.cells) - len(widths))

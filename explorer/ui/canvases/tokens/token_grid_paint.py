@@ -8,17 +8,11 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.figures.batch.token_grid import Cell, GridBlock, GridChart, Mood
 from explorer.ui.canvases.tokens.token_box import level_ink, paint_box
-from explorer.ui.look.theme import Ink, Theme, unit
+from explorer.ui.look.theme import Ink, Theme, small_font, unit
 
+SMALL = 11.5  # pixels of everything but tokens, at a zoom of 1
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-
-
-def small_font(widget: QWidget) -> QFont:
-    """For everything in a grid but tokens."""
-    font = QFont(widget.font())
-    font.setPixelSize(max(8, round(11.5 * unit(widget))))
-    return font
 
 
 class Brush:
@@ -29,7 +23,7 @@ class Brush:
         self._theme = theme
         self._u = unit(widget)
         self._font = QFont(widget.font())
-        self._small = small_font(widget)
+        self._small = small_font(widget, SMALL)
         self._bold = QFont(widget.font())
         self._bold.setWeight(QFont.Weight.DemiBold)
 
