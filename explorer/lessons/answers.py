@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from explorer.lessons.expressions import NotKnown, Quantity
 from explorer.lessons.figure_text import filled, in_words, joined
 from explorer.lessons.lesson import Question
+from explorer.lessons.quantities import NotKnown, Quantity
 from explorer.lessons.run_facts import RunFacts
 
 MOST_TYPED = 200

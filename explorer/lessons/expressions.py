@@ -8,12 +8,20 @@ what its table of names holds; nothing of it is ever run as code.
 
 from __future__ import annotations
 
-import math
-import operator
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
+
+from explorer.lessons.quantities import (
+    COMPARISONS,
+    NamedFigure,
+    NotKnown,
+    Quantity,
+    Value,
+    operated,
+)
 
 MOST_LETTERS = 400
 MOST_NODES = 60
@@ -25,49 +33,6 @@ _TOKEN = re.compile(
     r"|(?P<sign><=|>=|==|!=|[-+*/<>(),]))"
 )
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
-_SIGNS: dict[str, Callable[[float, float], float]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-}  # fmt: skip
-_COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
-
-Unit = Literal["", "share", "count", "bytes", "ms", "nats", "text", "truth"]
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A value and what it is a value of; its unit says how it is worded."""
-
-    value: float | str | bool
-    unit: Unit = ""
-
-    @property
-    def number(self) -> float | None:
-        """The value as a number; None for a text."""
-        return None if isinstance(self.value, str) else float(self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class NotKnown:
-    """A value that can't be had, and why, as one sentence."""
-
-    reason: str
-
-
-Value = Quantity | NotKnown
-
-
-@dataclass(frozen=True, slots=True)
-class NamedFigure:
-    """One name of the language: what it means, and the function that works it out.
-
-    `work(facts, *arguments)` gets numbers and texts; `least` to `most` of them.
-    """
-
-    name: str
-    words: str
-    least: int
-    most: int
-    work: Callable[..., Value]
 
 
 class ExpressionError(ValueError):
@@ -146,11 +111,11 @@ class _Parser:
             self._depth -= 1
             return node
         left = self._sum()
-        sign = self._take(*_COMPARISONS)
+        sign = self._take(*COMPARISONS)
         if not sign:
             return left
         node = self._made(Operation(sign, (left, self._sum())))
-        if self._peek() in _COMPARISONS:
+        if self._peek() in COMPARISONS:
             raise ExpressionError("Compare two values at a time; join comparisons with “and”.")
         return node
 
@@ -262,8 +227,6 @@ def _unescaped(text: str) -> str:
 
 
 def _unknown(name: str, names: Mapping[str, NamedFigure]) -> str:
-    import difflib
-
     close = difflib.get_close_matches(name, names, 1)
     hint = f"Did you mean “{close[0]}”?" if close else "The guide lists the names there are."
     return f"There is no figure called “{name[:60]}”. {hint}"
@@ -287,7 +250,7 @@ def _value(node: Node, facts: Any) -> Value:
         if node.sign in ("and", "or") and bool(value.value) is (node.sign == "or"):
             return Quantity(node.sign == "or", "truth")
         values.append(value)
-    return _operated(node.sign, values)
+    return operated(node.sign, values)
 
 
 def _called(node: FigureCall, facts: Any) -> Value:
@@ -303,61 +266,3 @@ def _called(node: FigureCall, facts: Any) -> Value:
             return value
         arguments.append(value)
     return node.figure.work(facts, *arguments)
-
-
-def _operated(sign: str, values: list[Quantity]) -> Value:
-    if sign in ("and", "or", "not"):
-        truth = bool(values[-1].value)
-        return Quantity(truth is not (sign == "not"), "truth")
-    texts = [isinstance(one.value, str) for one in values]
-    if sign in ("==", "!=") and any(texts):
-        same = all(texts) and _folded(values[0]) == _folded(values[1])
-        return Quantity(same is (sign == "=="), "truth")
-    if any(texts):
-        return NotKnown("A text can only be compared with == and !=.")
-    numbers = [float(one.value) for one in values]
-    if sign == "negative":
-        return Quantity(-values[0].value, values[0].unit)  # type: ignore[operator]
-    if sign in _COMPARISONS:
-        return Quantity(_compared(sign, *numbers), "truth")
-    return _computed(sign, values)
-
-
-def _folded(value: Quantity) -> str:
-    return str(value.value).strip().casefold()
-
-
-def _compared(sign: str, left: float, right: float) -> bool:
-    if math.isnan(left) or math.isnan(right):
-        return sign == "!="
-    close = math.isclose(left, right, rel_tol=1e-9)
-    if sign in ("==", "!="):
-        return close is (sign == "==")
-    if sign in ("<=", ">="):
-        return close or (left < right if sign == "<=" else left > right)
-    return not close and (left < right if sign == "<" else left > right)
-
-
-def _computed(sign: str, values: list[Quantity]) -> Value:
-    left, right = values
-    one, other = left.value, right.value
-    assert not isinstance(one, str)
-    assert not isinstance(other, str)
-    if sign == "/" and other == 0:
-        return NotKnown("This would divide by zero.")
-    try:
-        number = _SIGNS[sign](one, other)
-    except OverflowError:
-        return NotKnown("The number is too large.")
-    if abs(number) > 1e300:
-        return NotKnown("The number is too large.")
-    return Quantity(number, _unit(sign, left.unit, right.unit))
-
-
-def _unit(sign: str, left: Unit, right: Unit) -> Unit:
-    if sign in "+-":
-        return left if left == right or not right else right if not left else ""
-    plain = ("", "count")
-    if sign == "*":
-        return left if right in plain else right if left in plain else ""
-    return left if right in plain and left not in plain else ""

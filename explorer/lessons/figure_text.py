@@ -8,16 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from explorer.lessons.expressions import (
-    Expression,
-    ExpressionError,
-    NamedFigure,
-    NotKnown,
-    Quantity,
-    Unit,
-    Value,
-    parse,
-)
+from explorer.lessons.expressions import Expression, ExpressionError, parse
+from explorer.lessons.quantities import NamedFigure, NotKnown, Quantity, Unit, Value
 from explorer.wording import bytes_text, exact_percent, information, ms_text, percent, short_bytes
 
 MOST_FIGURES = 40  # of one text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from explorer.lessons import model_figures, prediction_figures
-from explorer.lessons.expressions import NamedFigure, NotKnown, Quantity, Value
+from explorer.lessons.quantities import NamedFigure, NotKnown, Quantity, Value
 
 _NO_DIGITS = Quantity(0)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from explorer.lessons.expressions import Quantity
 from explorer.lessons.prediction_figures import token_id
+from explorer.lessons.quantities import Quantity
 from explorer.lessons.run_facts import (
     CanNotTell,
     HeadKind,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from explorer.lessons.expressions import Quantity
+from explorer.lessons.quantities import Quantity
 from explorer.lessons.run_facts import CanNotTell, RunFacts, named, on_step, result, whole
 from explorer.sampling import Distribution, SamplingError, distribution, uniform
 from explorer.trace.experiments import Draws, PromptScores, SearchResult

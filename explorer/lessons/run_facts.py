@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
 
-from explorer.lessons.expressions import NamedFigure, NotKnown, Quantity, Unit, Value
+from explorer.lessons.quantities import NamedFigure, NotKnown, Quantity, Unit, Value
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard
 from explorer.trace.comparison import Comparison
@@ -103,7 +104,7 @@ def result(facts: RunFacts, kind: type[R]) -> R:
 def whole(value: Quantity, least: int, most: int, what: str) -> int:
     """A whole number from `least` to `most`; CanNotTell with what there is."""
     number = value.number
-    if number is None or number != int(number):
+    if number is None or not math.isfinite(number) or number != int(number):
         raise CanNotTell(f"{what} is counted in whole numbers.")
     if not least <= number <= most:
         there = f"from {least:,} to {most:,}" if most >= least else "none"

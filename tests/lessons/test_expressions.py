@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explorer.lessons.expressions import (
-    ExpressionError,
-    NamedFigure,
-    NotKnown,
-    Quantity,
-    Value,
-    parse,
-)
+from explorer.lessons.expressions import ExpressionError, parse
+from explorer.lessons.quantities import NamedFigure, NotKnown, Quantity, Value
 
 
 def half(facts: object, token: Quantity) -> Value:

@@ -7,11 +7,20 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from explorer.lessons.scene import ExperimentWish, ForcedToken, Scene
+from explorer.lessons.scene import (
+    ExperimentWish,
+    ForcedToken,
+    Scene,
+    SceneView,
+    read_scene,
+    write_scene,
+)
 from explorer.session.lesson_facts import facts_of
+from explorer.session.scene_capture import captured
 from explorer.session.scenes import CANCELLED
 from explorer.trace.batch import BatchRequest
 from explorer.trace.experiments import PrefixShift, PromptScores
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import Sampling
 from tests.engine.local_engine import LocalEngine
 from tests.session.playing import Playing
@@ -145,3 +154,33 @@ def test_what_the_user_does_meanwhile_ends_a_scene(playing: Playing) -> None:
     playing.until(lambda state: not playing.player.playing)
     assert playing.state.scene is not None
     assert "Show it again" in playing.state.scene.problem
+
+
+def test_what_is_on_screen_is_a_scene_again(playing: Playing) -> None:
+    scene = msgspec.structs.replace(
+        SCENE,
+        prompt=" one two three one two",
+        run=4,
+        step=1,
+        head=2,
+        query=3,
+        key=1,
+        compare=True,
+        force=(ForcedToken(step=1, token=465),),
+        sampling=Sampling(greedy=False, temperature=2.0, seed=5),
+        batch=BatchRequest(prompts=("red fish", "a b c"), padding="right"),
+        experiments=(
+            ExperimentWish(name="prefix"),
+            ExperimentWish(name="search", length=2, width=3),
+            ExperimentWish(name="samples", count=7, length=2),
+            ExperimentWish(name="cache", tokens=3),
+        ),
+    )
+    assert playing.play(scene).problem == ""
+    view = SavedView(shown=("attention",), theme="dark")
+    found = captured(playing.state, view, 1.5)
+    wanted = msgspec.structs.replace(
+        scene, view=SceneView(shown=("attention",), theme="dark", zoom=1.5)
+    )
+    assert found == wanted
+    assert read_scene(write_scene(found), "saved.toml") == found

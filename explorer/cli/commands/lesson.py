@@ -13,9 +13,9 @@ from explorer.cli.errors import BAD_USE, CHECK_FAILED, DONE, CommandError
 from explorer.figures.text.characters import printable
 from explorer.lessons import library
 from explorer.lessons.answers import choices_of, judge
-from explorer.lessons.expressions import NotKnown, Value
 from explorer.lessons.figure_text import FigureText, filled, joined
 from explorer.lessons.lesson import Lesson, LessonPage, Question
+from explorer.lessons.quantities import NotKnown, Value
 from explorer.lessons.run_facts import RunFacts
 from explorer.lessons.toml_lines import LessonFileError
 from explorer.session.connection.remote import EngineProcess

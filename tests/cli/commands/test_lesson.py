@@ -88,3 +88,21 @@ def test_bad_input_is_one_sentence_with_the_line(command: Command, file: Path) -
         done = command("lesson", *words)
         assert (done.code, done.out) == (2, "")
         assert done.err.count("\n") == 1
+
+
+def test_a_window_is_refused_a_lesson_that_is_none(command: Command, file: Path) -> None:
+    file.write_text("title = 3", encoding="utf-8")
+    for words in (["--lesson", file], ["lesson", file], ["--lesson", "no-such-lesson"]):
+        done = command(*words)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.count("\n") == 1
+
+
+def test_the_window_gets_the_lesson(
+    command: Command, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+    monkeypatch.setattr("explorer.app.main", lambda *values: given.append(values) or 0)
+    for words in (["--lesson", file], ["lesson", file], ["lesson", "attention"]):
+        assert command(*words).code == 0
+    assert [values[3].name for values in given] == ["mine", "mine", "attention"]

@@ -1,0 +1,85 @@
+"""The scene that brings back what is on screen, to be saved as a file."""
+
+from __future__ import annotations
+
+from explorer.lessons.scene import ExperimentWish, ForcedToken, Scene, SceneView
+from explorer.session.scenes import EXPERIMENTS
+from explorer.session.state import State
+from explorer.trace.files.saved_view import SavedView
+from explorer.trace.trace import Trace, bare_name
+
+
+def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> Scene:
+    """What is on screen as a scene; no figure, no result and no path of this computer is in it.
+
+    `view` is what the window shows, `zoom` of everything, 0 = as it is.
+    """
+    trace = state.trace
+    request = state.request if trace is None else trace.request
+    chosen = state.selection
+    padding = request.padding if request.pad and request.padding else "none"
+    return Scene(
+        model=bare_name(request.model) if trace is None else trace.model_name,
+        prompt=request.prompt,
+        chat=request.chat,
+        special_as_text=request.special_as_text,
+        causal_mask=request.causal_mask,
+        cache=request.cache,
+        padding=padding,
+        pad=request.pad if padding != "none" else 0,
+        sampling=state.sampling,
+        stops=state.stops,
+        run=0 if trace is None else len(trace.steps),
+        force=() if trace is None else _forced(trace),
+        step=None if chosen.step is None else state.step_index,
+        layer=chosen.layer,
+        head=chosen.head,
+        query=chosen.query,
+        key=chosen.key,
+        compare=state.comparing,
+        experiments=tuple(_experiments(state)),
+        batch=None if state.batch is None else state.batch.request,
+        view=_view(view, zoom),
+    )
+
+
+def _forced(trace: Trace) -> tuple[ForcedToken, ...]:
+    """By their numbers: two tokens may be spelled alike."""
+    return tuple(
+        ForcedToken(step=index, token=step.draw.token_id)
+        for index, step in enumerate(trace.steps)
+        if step.draw.how == "forced"
+    )
+
+
+def _experiments(state: State) -> list[ExperimentWish]:
+    """Those whose results are of what is on screen."""
+    found = []
+    for name, kind in EXPERIMENTS.items():
+        read = state.result_of_prompt if kind.OF_PROMPT else state.result
+        result = read(kind.RESULT)
+        if result is not None:
+            sizes = {"length": "length", "width": "width", "tokens": "tokens", "slot": "slot"}
+            own = set(kind.__struct_fields__)
+            values = {
+                size: getattr(result, field)
+                for size, field in sizes.items()
+                if size in own and hasattr(result, field)
+            }
+            if "count" in own:
+                values["count"] = result.asked if hasattr(result, "asked") else 0
+            found.append(ExperimentWish(name=name, **values))  # type: ignore[arg-type]
+    return found
+
+
+def _view(view: SavedView | None, zoom: float) -> SceneView:
+    if view is None:
+        return SceneView(zoom=zoom)
+    return SceneView(
+        shown=view.shown,
+        in_front=view.in_front,
+        enlarged=view.enlarged,
+        theme=view.theme,
+        zoom=zoom,
+        choices=view.choices,
+    )
