@@ -16,11 +16,24 @@ from msgspec import Meta
 from explorer.lessons.toml_lines import Document, Path, known_only, read
 from explorer.sampling import SamplingError, check
 from explorer.trace.batch import MOST_ROWS, BatchRequest
+from explorer.trace.experiments import (
+    CacheExperiment,
+    DrawMany,
+    Experiment,
+    PrefixExperiment,
+    ReadSlot,
+    ScorePrompt,
+    SearchSequences,
+)
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest, Sampling, Stops
 
 VERSION = 1
 _DRAWN = ("temperature", "top_k", "top_p", "min_p")  # set, they mean that tokens are drawn
+EXPERIMENTS: dict[str, type[Experiment]] = {
+    "prefix": PrefixExperiment, "search": SearchSequences, "samples": DrawMany,
+    "surprisal": ScorePrompt, "cache": CacheExperiment, "position": ReadSlot,
+}  # fmt: skip
 _SIZES: dict[str, tuple[str, ...]] = {
     "search": ("length", "width", "passes"), "samples": ("count", "length"), "cache": ("tokens",),
     "position": ("slot",), "prefix": (), "surprisal": (), "recipe": (),

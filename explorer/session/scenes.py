@@ -10,26 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from explorer.lessons.scene import ExperimentWish, ForcedToken, Scene
+from explorer.lessons.scene import EXPERIMENTS, ExperimentWish, ForcedToken, Scene
 from explorer.session.engine_lease import with_key
 from explorer.session.session import Session
 from explorer.session.state import Measured, SceneProgress, State
-from explorer.trace.experiments import (
-    CacheExperiment,
-    DrawMany,
-    Experiment,
-    PrefixExperiment,
-    ReadSlot,
-    ScorePrompt,
-    SearchSequences,
-)
+from explorer.trace.experiments import Experiment
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace, bare_name
 
-EXPERIMENTS: dict[str, type[Experiment]] = {
-    "prefix": PrefixExperiment, "search": SearchSequences, "samples": DrawMany,
-    "surprisal": ScorePrompt, "cache": CacheExperiment, "position": ReadSlot,
-}  # fmt: skip
 CANCELLED = "Cancelled: the scene is not complete."
 INTERRUPTED = "The scene is not complete: something else was done meanwhile. Show it again."
 

@@ -16,7 +16,7 @@ from explorer.lessons.scene import (
     write_scene,
 )
 from explorer.session.lesson_facts import facts_of
-from explorer.session.scene_capture import captured
+from explorer.session.saving.scene_capture import captured
 from explorer.session.scenes import CANCELLED
 from explorer.trace.batch import BatchRequest
 from explorer.trace.experiments import PrefixShift, PromptScores

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from explorer.lessons.scene import ExperimentWish, ForcedToken, Scene, SceneView
-from explorer.session.scenes import EXPERIMENTS
+from explorer.lessons.scene import EXPERIMENTS, ExperimentWish, ForcedToken, Scene, SceneView
 from explorer.session.state import State
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.trace import Trace, bare_name
