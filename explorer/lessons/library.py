@@ -13,11 +13,14 @@ ENGLISH = "en"
 
 
 def shipped(language: str = ENGLISH) -> tuple[Lesson, ...]:
-    """The lessons that come with the program, in the order they build on each other."""
+    """The lessons that come with the program, in the order they build on each other.
+
+    In English where there are none in the language.
+    """
     try:
         folder = places.asset("lessons", language)
     except FileNotFoundError:
-        return ()
+        folder = places.asset("lessons", ENGLISH)
     lessons = [load(one) for one in sorted(folder.iterdir()) if (one / FILE).is_file()]
     return tuple(sorted(lessons, key=lambda one: (_place(one.name), one.name)))
 

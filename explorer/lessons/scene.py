@@ -29,6 +29,8 @@ from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest, Sampling, Stops
 
 VERSION = 1
+MOST_TOKENS = 2_000  # that a scene may generate
+MOST_PADDING = 4_096
 _DRAWN = ("temperature", "top_k", "top_p", "min_p")  # set, they mean that tokens are drawn
 EXPERIMENTS: dict[str, type[Experiment]] = {
     "prefix": PrefixExperiment, "search": SearchSequences, "samples": DrawMany,
@@ -43,7 +45,7 @@ _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]*")
 ExperimentName = Literal["prefix", "search", "samples", "surprisal", "cache", "position", "recipe"]
 Side = Literal["none", "left", "right"]
 Place = Annotated[int, Meta(ge=0, le=1_000_000)]
-Few = Annotated[int, Meta(ge=0, le=2_000)]
+Few = Annotated[int, Meta(ge=0, le=MOST_TOKENS)]
 PanelId = Annotated[str, Meta(max_length=60)]
 
 
@@ -95,7 +97,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     causal_mask: bool = True
     cache: bool = True
     padding: Side = "none"
-    pad: Annotated[int, Meta(ge=0, le=4_096)] = 0
+    pad: Annotated[int, Meta(ge=0, le=MOST_PADDING)] = 0
     sampling: Sampling = Sampling()
     stops: Stops = Stops()
     run: Few = 1  # tokens to generate; 0 = nothing is run

@@ -118,6 +118,10 @@ def test_a_folder_and_a_file_are_lessons(tmp_path: Path) -> None:
     assert library.find(str(folder)).title == "A first lesson"
 
 
+def test_a_language_without_lessons_has_the_english_ones() -> None:
+    assert library.shipped("xx") == library.shipped()
+
+
 def test_what_is_no_lesson_is_told(tmp_path: Path) -> None:
     for name in (str(tmp_path), str(tmp_path / "none"), "nothing", "", "\0"):
         with pytest.raises(LessonFileError, match="no lesson"):

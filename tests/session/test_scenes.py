@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from explorer.lessons.scene import (
 from explorer.session.lesson_facts import facts_of
 from explorer.session.saving.scene_capture import captured
 from explorer.session.scenes import CANCELLED
+from explorer.session.state import Selection
 from explorer.trace.batch import BatchRequest
 from explorer.trace.experiments import PrefixShift, PromptScores
 from explorer.trace.files.saved_view import SavedView
@@ -184,3 +186,19 @@ def test_what_is_on_screen_is_a_scene_again(playing: Playing) -> None:
     )
     assert found == wanted
     assert read_scene(write_scene(found), "saved.toml") == found
+
+
+def test_a_scene_of_what_is_on_screen_can_always_be_read(playing: Playing) -> None:
+    playing.play(SCENE)
+    trace = playing.state.trace
+    assert trace is not None
+    long = replace(trace, steps=trace.steps * 1000, chosen=trace.chosen * 1000)
+    path = msgspec.structs.replace(trace.request, model="/home/somebody/model.gguf")
+    for odd in (
+        replace(playing.state, trace=long, selection=Selection(step=2500)),
+        replace(playing.state, trace=None, request=path),
+        replace(playing.state, trace=None, selection=Selection(step=3)),
+    ):
+        found = captured(odd)
+        assert "/" not in found.model
+        assert read_scene(write_scene(found), "saved.toml") == found

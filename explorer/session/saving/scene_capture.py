@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from explorer.lessons.scene import EXPERIMENTS, ExperimentWish, ForcedToken, Scene, SceneView
+from explorer.lessons.scene import (
+    EXPERIMENTS,
+    MOST_PADDING,
+    MOST_TOKENS,
+    ExperimentWish,
+    ForcedToken,
+    Scene,
+    SceneView,
+    is_model_name,
+)
 from explorer.session.state import State
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.trace import Trace, bare_name
@@ -11,26 +20,29 @@ from explorer.trace.trace import Trace, bare_name
 def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> Scene:
     """What is on screen as a scene; no figure, no result and no path of this computer is in it.
 
+    A model that has no name in the library is left out: the scene is for the open model then.
     `view` is what the window shows, `zoom` of everything, 0 = as it is.
     """
     trace = state.trace
     request = state.request if trace is None else trace.request
+    steps = 0 if trace is None else min(len(trace.steps), MOST_TOKENS)
+    model = bare_name(request.model) if trace is None else trace.model_name
     chosen = state.selection
     padding = request.padding if request.pad and request.padding else "none"
     return Scene(
-        model=bare_name(request.model) if trace is None else trace.model_name,
+        model=model if is_model_name(model) else "",
         prompt=request.prompt,
         chat=request.chat,
         special_as_text=request.special_as_text,
         causal_mask=request.causal_mask,
         cache=request.cache,
         padding=padding,
-        pad=request.pad if padding != "none" else 0,
+        pad=min(request.pad, MOST_PADDING) if padding != "none" else 0,
         sampling=state.sampling,
         stops=state.stops,
-        run=0 if trace is None else len(trace.steps),
-        force=() if trace is None else _forced(trace),
-        step=None if chosen.step is None else state.step_index,
+        run=steps,
+        force=() if trace is None else _forced(trace.truncated(steps)),
+        step=_step(state, steps),
         layer=chosen.layer,
         head=chosen.head,
         query=chosen.query,
@@ -40,6 +52,12 @@ def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> 
         batch=None if state.batch is None else state.batch.request,
         view=_view(view, zoom),
     )
+
+
+def _step(state: State, steps: int) -> int | None:
+    """The step looked at; None = the latest."""
+    index = None if state.selection.step is None else state.step_index
+    return None if index is None or index >= steps else index
 
 
 def _forced(trace: Trace) -> tuple[ForcedToken, ...]:
