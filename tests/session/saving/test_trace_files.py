@@ -109,7 +109,9 @@ def test_no_thread_is_left_over(tmp_path: Path) -> None:
     stage = Stage().loaded().ran(2)
     stage.session.saving.save(tmp_path / "a.dxt")
     stage.session.close()
-    assert set(threading.enumerate()) == before
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)  # one that was told to end may still be on its way
+    assert set(threading.enumerate()) <= before
 
 
 class Saves:

@@ -86,7 +86,7 @@ def turned(stage: WindowStage, folder: Path) -> None:
     timings.turn_to(type(timings._pages_in_order()[1]))  # type: ignore[attr-defined]
     stage.look.set_theme("dark")
     stage.until_settled()
-    panel.pages.zoom(4.0)
+    panel.pages.walked.zoom(4.0)
     panel.pages.maps.view.pan(-30.0, -20.0)
 
 
