@@ -40,8 +40,8 @@ from explorer.ui.frame import saved_view
 from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.notices import Notices
 from explorer.ui.frame.paint_watch import PaintWatch
-from explorer.ui.frame.presented_window import PresentedWindow
-from explorer.ui.frame.presenter import Presenter
+from explorer.ui.frame.presenting.presented_window import PresentedWindow
+from explorer.ui.frame.presenting.presenter import Presenter
 from explorer.ui.frame.recovery import Recovery
 from explorer.ui.frame.status import StatusBar
 from explorer.ui.frame.token_area import TokenArea
@@ -173,7 +173,7 @@ class Window(PresentedWindow):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         column.addWidget(self.sequence)
-        column.addWidget(Scrolled(self.docks, (480, 200), parent=right), 1)
+        column.addWidget(Scrolled(self.docks, (300, 180), parent=right), 1)
         rows.addWidget(self.status)  # last: the order of Tab is the order in which they come
 
     def _connect(self) -> None:
@@ -382,13 +382,13 @@ class Window(PresentedWindow):
         return done
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape that nothing inside needs leaves one panel alone, then presenter mode."""
+        """Escape that nothing inside needs leaves presenter mode, else one panel alone."""
         if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
-        elif self.docks.enlarged is not None:
-            self.docks.enlarge(None)
         elif self.look.presenting:
             self.presenter.toggle()
+        elif self.docks.enlarged is not None:
+            self.docks.enlarge(None)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():  # what can't be used is told why

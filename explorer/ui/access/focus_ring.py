@@ -73,10 +73,11 @@ class FocusRings(QObject):
         for widget in filter(isValid, self._watched):
             widget.removeEventFilter(self)
         for ring in self._shown():
-            if new is None or ring.parentWidget() is not new.window():
+            if new is None or new.isWindow() or ring.parentWidget() is not new.window():
                 ring.hide()
-        popup = new is not None and new.window().windowType() == Qt.WindowType.Popup
-        self._focus = None if popup else new
+        # Nor around a whole window, which has the keys while nothing in it needs them.
+        none = new is None or new.isWindow() or new.window().windowType() == Qt.WindowType.Popup
+        self._focus = None if none else new
         self._watched = [] if self._focus is None else _up_to_window(self._focus)
         for widget in self._watched:
             widget.installEventFilter(self)

@@ -44,6 +44,7 @@ class Help(Dialog):
         parts = [
             (self.tr("On screen"), [(p.tr(p.TITLE), p.explanation) for p in panels]),
             *self._menus(),
+            (self.tr("In presenter mode"), _presenting()),
             (self.tr("In a focused map or chart"), self._in_maps()),
         ]
         for name, rows in parts:
@@ -77,6 +78,12 @@ class Help(Dialog):
             (self.tr("Zoom, move"), self.tr("Mouse wheel, drag; double-click shows the whole map")),
             (self.tr("Copy picture and table"), keys_of(("Ctrl+C",))),
         ]
+
+
+def _presenting() -> Rows:
+    """The keys that are others in front of a class."""
+    rows = ((row.text, row.presenter_keys) for row in ACTIONS)
+    return [(translate("actions", text), keys_of(keys)) for text, keys in rows if keys]
 
 
 def keys_of(keys: Iterable[str]) -> str:

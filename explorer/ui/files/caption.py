@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QWidget
 from explorer import __version__
 from explorer.figures.text.characters import printable
 from explorer.figures.text.sentences import name
-from explorer.ui.look.theme import small_font, unit
+from explorer.ui.look.text_size import small_font
+from explorer.ui.look.theme import unit
 
 translate = QCoreApplication.translate
 

@@ -28,6 +28,7 @@ class Docks(QMainWindow):
 
     saved = Signal(str)  # the name of a file
     copied = Signal()
+    turned = Signal()  # another panel has the place of all, or none
 
     def __init__(
         self, session: Session, theme: Theme, preferences: Preferences, parent: QWidget
@@ -39,7 +40,9 @@ class Docks(QMainWindow):
         self._enlarged: PanelDock | None = None
         self._used: PanelDock | None = None  # had the focus last, or was asked for since
         self._before = QByteArray()  # the layout that comes back after it
+        self._open: list[PanelDock] = []  # those that were seen before it, in order
         self._spread = QByteArray()  # the layout that comes back after presenter mode
+        self._was_enlarged: PanelDock | None = None  # before presenter mode
         self._spread_size = QSize()
         self._shares: list[list[tuple[PanelDock, QSize]]] = []
         self._due: tuple[QSize, QByteArray] | None = None  # a layout, once the window has its size
@@ -130,21 +133,58 @@ class Docks(QMainWindow):
         self.setUpdatesEnabled(False)
         if was is not None:
             was.show_enlarged(False)
-            self.restoreState(self._before, LAYOUT_VERSION)
         if dock is not None and dock is not was:
-            self._before = self.saveState(LAYOUT_VERSION)
-            dock.setFloating(False)
-            for other in self.docks:
-                if other is not dock and not other.isFloating():
-                    other.hide()
-            dock.show()
-            dock.show_enlarged(True)
-            self._enlarged = dock
+            if was is None:
+                self._before = self.saveState(LAYOUT_VERSION)
+                self._open = [dock for dock in self.docks if not dock.isHidden()]
+            self._give_place(dock)
+        elif was is not None:
+            self.restoreState(self._before, LAYOUT_VERSION)
         self.setUpdatesEnabled(True)
+        self.turned.emit()
+
+    def _give_place(self, dock: PanelDock) -> None:
+        """All of it to one panel; the others are hidden, but those in windows of their own."""
+        dock.setFloating(False)
+        for other in self.docks:
+            if other is not dock and not other.isFloating():
+                other.hide()
+        dock.show()
+        dock.show_enlarged(True, presenting=self._presenting)
+        self._enlarged = dock
+
+    @property
+    def in_turn(self) -> list[PanelDock]:
+        """The panels that `turn` goes through: those that are open, or were beside this one."""
+        if self._enlarged is None:
+            return [dock for dock in self.docks if not dock.isHidden()]
+        return [dock for dock in self.docks if dock in self._open or dock is self._enlarged]
+
+    def turn(self, by: int) -> None:
+        """Go to the next panel (+1) or to the one before (-1), round and round."""
+        docks = self.in_turn
+        here = self._enlarged or self.at_hand()
+        if not docks:
+            return
+        place = docks.index(here) + by if here in docks else 0
+        dock = docks[place % len(docks)]
+        if dock is not self._enlarged:
+            self.bring_up(dock.place.id)
+        # The arrow keys go on turning: they are not for what has the focus behind.
+        self.window().setFocus()
+
+    @property
+    def _presenting(self) -> bool:
+        return not self._spread.isEmpty()
 
     def present(self, on: bool) -> None:
-        """Panels above one another become tabs, so that each is large; off: all as they were."""
-        enlarged = self._enlarged
+        """One panel has the place of all; off: all as they were.
+
+        When that one is restored, panels above one another are tabs, so that each is large.
+        """
+        shown = self._enlarged or self.at_hand()
+        if on:
+            self._was_enlarged = self._enlarged
         self.enlarge(None)
         if on:
             columns = list(self._columns().values())
@@ -155,12 +195,12 @@ class Docks(QMainWindow):
                 for above, dock in pairwise(column):
                     self.tabifyDockWidget(above, dock)
                 column[0].raise_()
-        elif not self._spread.isEmpty():
+        elif self._presenting:
             self.restoreState(self._spread, LAYOUT_VERSION)
             self._due = self._spread_size, self._spread
             self._spread = QByteArray()
             self._share_out()
-        self.enlarge(enlarged)
+        self.enlarge(shown if on else self._was_enlarged)
 
     def _share_out(self) -> None:
         """The shares of before, at whatever size the window has until it is back to its own."""
@@ -245,7 +285,7 @@ class Docks(QMainWindow):
 
     def layout_state(self) -> QByteArray:
         """The panels in their places, also while one is enlarged or all are presented."""
-        if not self._spread.isEmpty():
+        if self._presenting:
             return self._spread
         return self.saveState(LAYOUT_VERSION) if self._enlarged is None else self._before
 
@@ -306,7 +346,7 @@ class Docks(QMainWindow):
             self.restoreState(self._due[1], LAYOUT_VERSION)
             self._due = None
             return
-        if not self._spread.isEmpty() and self._enlarged is None:
+        if self._presenting and self._enlarged is None:
             self._share_width()
             return
         old, new = event.oldSize().height(), event.size().height()

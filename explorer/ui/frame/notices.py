@@ -25,11 +25,13 @@ from explorer.session.state import Drift, State
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import announce
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.forms import keep_place
 from explorer.ui.kit.sentence import SentenceLabel
+from explorer.ui.look.text_size import for_back_row
 from explorer.wording import percent, seconds_text, short_bytes
 
+_UNBOUNDED = 16777215  # Qt's largest height
 THINNED = 4  # the choice of a thinner record: every fourth layer
 
 
@@ -47,7 +49,7 @@ class Notice(QWidget):
         self._closed = ""  # the sentence that was closed by hand: it is not said again
         self.setProperty("look", look)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._label = ElidedLabel()
+        self._label = ResultLabel()
         self._label.cutChanged.connect(self._offer_rest)
         self._label.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         copy = QAction(self.tr("Copy text"), self._label)
@@ -210,10 +212,18 @@ class Notices(QWidget):
         notice.said.connect(lambda: self._on_said(notice))
 
     def _measure(self) -> None:
-        """Room for one line, whether or not there is one: nothing moves when a notice comes."""
+        """Room for one line, whether or not there is one: nothing moves when a notice comes.
+
+        A class sees as many lines as it has, and none without one.
+        """
         for bar in self._bars:
             bar.ensurePolished()
-        self.setFixedHeight(max(bar.sizeHint().height() for bar in self._bars))
+        self.setVisible(not for_back_row() or self._shown is not None)
+        if for_back_row():
+            self.setMinimumHeight(0)
+            self.setMaximumHeight(_UNBOUNDED)
+        else:
+            self.setFixedHeight(max(bar.sizeHint().height() for bar in self._bars))
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -259,6 +269,7 @@ class Notices(QWidget):
         self._shown = notice
         for bar in self._bars:
             bar.setVisible(bar is notice)
+        self.setVisible(notice is not None or not for_back_row())
         waiting = self.waiting
         if len(waiting) < 2 or notice is None:
             if self._next.hasFocus():

@@ -78,14 +78,17 @@ class PanelDock(QDockWidget):
         self.setTitleBarWidget(panel.header)
         return panel
 
-    def show_enlarged(self, on: bool) -> None:
-        """What the header offers while this panel has the place of all."""
-        if self._panel is None:
+    def show_enlarged(self, on: bool, presenting: bool = False) -> None:
+        """What the header offers while this panel has the place of all, perhaps for a class."""
+        if not (on or self.made):
             return
+        if not self.made:
+            self._build()
         tip = self.tr("Restore") if on else self.tr("Maximise")
         self._enlarge.setText("⤡" if on else "⤢")
         self._enlarge.setToolTip(tip)
         self._enlarge.setAccessibleName(f"{self.windowTitle()}: {tip}")
+        self._enlarge.setVisible(not presenting)
         for button in self._in_place_only:
             button.setVisible(not on)
 

@@ -23,7 +23,7 @@ from explorer.session.state import State
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.access.accessible import announce
 from explorer.ui.access.tips import tip
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ElidedLabel, ResultLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
 
@@ -137,7 +137,7 @@ class StatusBar(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._text = ElidedLabel()
+        self._text = ResultLabel()
         self._progress = QProgressBar()
         self._progress.setTextVisible(False)
         self._progress.setFixedWidth(140)

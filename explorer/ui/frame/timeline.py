@@ -11,6 +11,7 @@ from explorer.session.state import State
 from explorer.trace.step import Phase
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.wheel_guard import Slider
+from explorer.ui.look.text_size import for_back_row
 
 
 class Timeline(QWidget):
@@ -58,7 +59,7 @@ class Timeline(QWidget):
             "prefill": self.tr("Token {0} of {1} (reading the prompt)"),
             "decode": self.tr("Token {0} of {1}"),
             "recompute": self.tr("Token {0} of {1} (no cache)"),
-        }[phase]
+        }["decode" if for_back_row() else phase]  # short, so that the slider has room
         return words.format(index + 1, self._last + 1)
 
     def _fit(self) -> None:

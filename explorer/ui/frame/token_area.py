@@ -30,6 +30,7 @@ class TokenArea(QWidget):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
+        self._controls = True
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.strip = TokenStrip(theme)
@@ -41,7 +42,7 @@ class TokenArea(QWidget):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.timeline = Timeline(session)
         self.colours = TokenColours(session)
-        self.colours.changed.connect(lambda: self._show_colours(session.state))
+        self.colours.changed.connect(self._on_coloured)
         tokens = QWidget()
         tokens.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._pages = QStackedLayout(tokens)
@@ -51,11 +52,22 @@ class TokenArea(QWidget):
         column.setContentsMargins(10, 4, 10, 4)
         column.setSpacing(2)
         column.addWidget(tokens)
-        below = QHBoxLayout()
+        self._below = QWidget()
+        below = QHBoxLayout(self._below)
+        below.setContentsMargins(0, 0, 0, 0)
         below.addWidget(self.timeline, 1)
         below.addWidget(self.colours)
-        column.addLayout(below)
+        column.addWidget(self._below)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_controls(self, on: bool) -> None:
+        """The slider and the choice of colours, or only the tokens and what their colours mean."""
+        self._controls = on
+        self._below.setVisible(on or self.colours.by is not None)
+
+    def _on_coloured(self) -> None:
+        self.show_controls(self._controls)
+        self._show_colours(self._session.state)
 
     def show_state(self, old: State | None, new: State) -> None:
         self.timeline.show_state(old, new)

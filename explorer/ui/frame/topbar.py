@@ -33,6 +33,7 @@ from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import Theme, unit
 
 _LEAST = 620  # pixels at a zoom of 1, with icons only
+_LEAST_PRESENTING = 530
 _WORDED = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
 _ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 _SIDES: tuple[Side | None, ...] = (None, "left", "right")  # of padding, as in the list
@@ -55,7 +56,8 @@ class TopBar(QWidget):
         self._actions = actions
         self._theme = theme
         self._recent: list[str] = []
-        self._last_levels, self._model_level = (2, 2, 1, 0), 2  # where words are still shown
+        self._presenting = False
+        self._last_levels = (2, 2, 1, 0)  # where words are still shown
         self.setProperty("look", "bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._build_model()
@@ -65,9 +67,10 @@ class TopBar(QWidget):
         self._row.setContentsMargins(10, 5, 10, 5)
         self._row.setSpacing(6)
         self._row.addWidget(self._model)
-        self._line()
-        self._row.addWidget(self._button("reset"))
-        self._row.addWidget(self._button("back"))
+        self._model_line = self._line()
+        self._at_the_desk = [self._button("reset"), self._button("back")]
+        for button in self._at_the_desk:
+            self._row.addWidget(button)
         self._worded = [
             self._button("step", text=True, primary=True),
             self._button("run", text=True),
@@ -84,7 +87,10 @@ class TopBar(QWidget):
         for widget in self._padding[1:]:
             self._row.addWidget(widget)
         self._row.addStretch(1)
-        self._row.addWidget(self.panels)
+        self._turning = [self._button("previous-panel"), self.panels, self._button("next-panel")]
+        for button in self._turning:
+            button.hide()
+            self._row.addWidget(button)
         self._row.addWidget(self._worded[2])
         self.set_theme(theme)
 
@@ -126,11 +132,10 @@ class TopBar(QWidget):
         self.panels.setToolTip(self.tr("Show or hide a panel"))
         self.panels.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.panels.setMenu(QMenu(self.panels))
-        self.panels.hide()
 
     def _button(self, action: str, text: bool = False, primary: bool = False) -> QToolButton:
-        names = self._actions.names(action)
-        button = SteadyButton(names) if len(names) > 1 else QToolButton()
+        names = [] if action == "presenter" else self._actions.names(action)
+        button = SteadyButton(names) if len(names) != 1 else QToolButton()
         button.setDefaultAction(self._actions.by_id[action])
         if text:
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -188,7 +193,8 @@ class TopBar(QWidget):
         self._primary.setIcon(icon("step", self._theme, "on_accent"))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(round(_LEAST * unit(self)), super().minimumSizeHint().height())
+        least = _LEAST_PRESENTING if self._presenting else _LEAST
+        return QSize(round(least * unit(self)), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -213,7 +219,7 @@ class TopBar(QWidget):
             self._padding_label.setVisible(level < 1 and not self.side.isHidden())
             for button, last in zip(self._worded, self._last_levels, strict=True):
                 button.setToolButtonStyle(_WORDED if level <= last else _ICON_ONLY)
-            self._model.setToolButtonStyle(_WORDED if level <= self._model_level else _ICON_ONLY)
+            self._model.setToolButtonStyle(_WORDED if level <= 2 else _ICON_ONLY)
             self._row.invalidate()
             if self._row.minimumSize().width() <= self.width():
                 return
@@ -222,17 +228,24 @@ class TopBar(QWidget):
         self._recent = names
 
     def set_presenting(self, on: bool) -> None:
-        """Lock what could be hit by accident, and offer what the menus did."""
-        self._model.setEnabled(not on)
-        self.panels.setVisible(on)
-        # A class needs the way out in words more than the name of a model that is locked.
-        self._last_levels = (2, 2, 3, 0) if on else (2, 2, 1, 0)
-        self._model_level = 0 if on else 2
+        """Leave out what could be hit by accident, and offer what the menus did."""
+        for widget in (self._model, self._model_line, *self._at_the_desk):
+            widget.setVisible(not on)
+        for widget in self._turning:
+            widget.setVisible(on)
+        self._presenting = on
+        self._last_levels = (2, 2, 3, 0) if on else (2, 2, 1, 0)  # the way out stays in words
+
+    def show_place(self, place: int, of: int) -> None:
+        """Which of how many panels a class sees, from 1; 0 of any: several."""
+        words = self.tr("{0} of {1}").format(place, of) if place else self.tr("Panels")
+        self.panels.setText(words)
+        self._fit()
 
     def show_padding(self, on: bool) -> None:
         """Padding is a setting, though it stands up here."""
         for widget in self._padding:
-            widget.setVisible(on)
+            widget.setVisible(on and not (self._presenting and widget is self._worded[3]))
         self._fit()
 
     def show_state(self, old: State | None, new: State) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QAccessible, QHelpEvent, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from explorer.figures.text.sentences import fitting
 from explorer.ui.access import tips
 from explorer.ui.access.accessible import describe
+from explorer.ui.look.text_size import for_back_row
+
+_WRAP = int(Qt.TextFlag.TextWordWrap)
+_NARROW = 12  # characters; no sentence is wrapped in less
 
 
 class ElidedLabel(QLabel):
@@ -66,7 +70,7 @@ class ElidedLabel(QLabel):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.FontChange:
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self._follow()
 
     def setToolTip(self, tip: str) -> None:
@@ -97,8 +101,60 @@ class ElidedLabel(QLabel):
     def _follow(self) -> None:
         mode = Qt.TextElideMode.ElideRight
         width = self.contentsRect().width()
-        self._shown = self.fontMetrics().elidedText(self.text(), mode, width)
+        self._show_as(self.fontMetrics().elidedText(self.text(), mode, width))
+
+    def _show_as(self, shown: str) -> None:
+        self._shown = shown
         cut = self._shown != self.text()
         if cut != self._cut:
             self._cut = cut
             self.cutChanged.emit(cut)
+
+
+class ResultLabel(ElidedLabel):
+    """A result in words: one line at the desk, as many as it takes in front of a class.
+
+    It grows with its words and keeps that height, so that nothing below moves at every step.
+    """
+
+    _lines, _at = 1, 0  # as many, at this width
+
+    def minimumSizeHint(self) -> QSize:
+        hint = super().minimumSizeHint()
+        more = self._lines - 1 if for_back_row() else 0
+        return QSize(hint.width(), hint.height() + more * self.fontMetrics().lineSpacing())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not for_back_row():
+            super().paintEvent(event)
+            return
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        painter.drawText(self.contentsRect(), int(self.alignment()) | _WRAP, self.text())
+
+    def _follow(self) -> None:
+        if not for_back_row():
+            self._lines, self._at = 1, 0
+            super()._follow()
+            return
+        self._show_as(self.text())
+        width, metrics = self.contentsRect().width(), self.fontMetrics()
+        if not self.isVisible() or width < _NARROW * metrics.averageCharWidth():
+            return  # not laid out yet
+        room = QRect(0, 0, width, 100 * metrics.lineSpacing())
+        lines = metrics.boundingRect(room, _WRAP, self.text()).height() // metrics.lineSpacing()
+        least = self._lines if width == self._at else 1
+        if max(lines, least, 1) != self._lines or width != self._at:
+            self._lines, self._at = max(lines, least, 1), width
+            self.updateGeometry()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._follow()
+
+
+class Subtitle(ElidedLabel):
+    """Words beside a title: in front of a class whole, or not at all."""
+
+    def _show_as(self, shown: str) -> None:
+        super()._show_as("" if for_back_row() and shown != self.text() else shown)

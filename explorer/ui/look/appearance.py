@@ -8,15 +8,16 @@ from PySide6.QtCore import QLocale, QObject, QSize, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from explorer.ui.look import apply_theme
+from explorer.ui.look import apply_theme, text_size
 from explorer.ui.look.system_appearance import SystemLook
 from explorer.ui.look.theme import BASE_FONT_PX, MAX_SCALE, MIN_SCALE, THEMES, Theme
 from explorer.ui.settings.settings import Settings
 
 SYSTEM = "system"  # the choice of no theme: as the desktop asks
 ZOOM_STEP = 1.1
-PRESENTER_ZOOM = 1.3  # at the least
-PRESENTER_LINES = 34  # the text is as high as this part of the screen: what a back row can read
+BACK_ROW_PX = 24  # no text is smaller in presenter mode
+BACK_ROW_LINES = 30  # and on a large screen it is as high as this part of the screen
+MOST_FOR_A_CLASS = 1.5  # times that
 _ZOOMS = {False: "zoom", True: "presenter_zoom"}  # how they are remembered
 ROUNDING = 0.97  # fonts come in whole pixels, so that sizes do not grow quite evenly
 
@@ -45,7 +46,7 @@ class Appearance(QObject):
         self._dressed = dressed
         self._room = room
         self._applied = 1.0
-        self._shown = "", 1.0  # theme and zoom
+        self._shown = "", 1.0, 0  # theme, zoom and least text
         self.needs: Callable[[], QSize] | None = None  # least size of the window as it is now
         self._app = app
         QLocale.setDefault(_numbers())
@@ -74,20 +75,34 @@ class Appearance(QObject):
 
     @property
     def whole_scale(self) -> float:
-        """The zoom on screen: presenter mode included, and never so large that parts fall off."""
-        wanted, most = self.scale * self._base, min(self._largest(), MAX_SCALE)
+        """The zoom on screen: presenter mode included.
+
+        Never so large that parts fall off, and for a class never too small for the back row.
+        """
+        wanted, most = self.scale * self._base, min(self._largest(), self._most)
+        if self.presenting:
+            least = self._back_row_px / BASE_FONT_PX
+            wanted, most = max(wanted, least), max(most, least)
         # Fonts come in whole pixels: sizes between two of them would differ by nothing one sees.
-        return min(round(BASE_FONT_PX * wanted), int(BASE_FONT_PX * most)) / BASE_FONT_PX
+        return min(round(BASE_FONT_PX * wanted), int(BASE_FONT_PX * most + 1e-6)) / BASE_FONT_PX
 
     @property
     def _base(self) -> float:
         """What a zoom of 1 stands for."""
         text = self.system.text
-        return max(text, self._for_a_class()) if self.presenting else text
+        return max(text, self._back_row_px / BASE_FONT_PX) if self.presenting else text
 
-    def _for_a_class(self) -> float:
-        lines = 0 if self._room is None else self._room.height() / PRESENTER_LINES
-        return max(PRESENTER_ZOOM, lines / BASE_FONT_PX)
+    @property
+    def _back_row_px(self) -> int:
+        """The least text of presenter mode on this screen."""
+        high = 0 if self._room is None else self._room.height()
+        return max(BACK_ROW_PX, round(high / BACK_ROW_LINES))
+
+    @property
+    def _most(self) -> float:
+        """No zoom is larger."""
+        class_ = MOST_FOR_A_CLASS * self._back_row_px / BASE_FONT_PX
+        return max(MAX_SCALE, class_) if self.presenting else MAX_SCALE
 
     def dress(self) -> None:
         """Put the style sheet on, once everything is built that it is to reach."""
@@ -107,14 +122,15 @@ class Appearance(QObject):
         self._apply()
 
     def _follow_system(self) -> None:
-        if (self.theme.name, self.whole_scale) != self._shown:
+        if self._wanted(self.whole_scale) != self._shown:
             self._apply()
 
     def zoom(self, direction: int) -> None:
         """One notch larger (+1) or smaller (-1); 0 = normal size."""
         wanted = self.scale * ZOOM_STEP**direction if direction else 1.0
-        most = min(self._largest(), MAX_SCALE) / self._base
-        self.scale = max(min(round(wanted, 3), most), MIN_SCALE)
+        most = min(self._largest(), self._most) / self._base
+        least = self._back_row_px / BASE_FONT_PX / self._base if self.presenting else MIN_SCALE
+        self.scale = max(min(round(wanted, 3), most), least)
         self._memory.put(_ZOOMS[self.presenting], self.scale)
         self._apply()
 
@@ -142,13 +158,18 @@ class Appearance(QObject):
     def _apply(self) -> None:
         # What the window needs does not grow exactly with the zoom: measured again, it may be
         # that a little less fits.
-        most = MAX_SCALE + 1
-        while (scale := self.whole_scale) < most and (self.theme.name, scale) != self._shown:
+        text_size.set_least(*([self._back_row_px] if self.presenting else []))
+        most = self._most + 1
+        while (scale := self.whole_scale) < most and self._wanted(scale) != self._shown:
             most = scale
             apply_theme.apply(self._app, self.theme, scale, self._dressed)
             self._applied = scale
-            self._shown = self.theme.name, scale
+            self._shown = self._wanted(scale)
             self.changed.emit()
+
+    def _wanted(self, scale: float) -> tuple[str, float, int]:
+        """What is to be on screen: theme, zoom and least text."""
+        return self.theme.name, scale, text_size.least_px()
 
 
 def _numbers() -> QLocale:

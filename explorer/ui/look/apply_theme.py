@@ -5,12 +5,12 @@ from __future__ import annotations
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from explorer.ui.look.stylesheet import stylesheet
-from explorer.ui.look.theme import MAX_SCALE, MIN_SCALE, Theme, palette, ui_font
+from explorer.ui.look.theme import MIN_SCALE, WALL_SCALE, Theme, palette, ui_font
 
 
 def apply(app: QApplication, theme: Theme, scale: float = 1.0, dressed: bool = True) -> None:
     """Give the whole program one palette, one style and one font size; not `dressed`: no sheet."""
-    scale = min(max(scale, MIN_SCALE), MAX_SCALE)
+    scale = min(max(scale, MIN_SCALE), WALL_SCALE)
     if not app.styleSheet():  # under a stylesheet Qt hides the style's name
         app.setStyle(QStyleFactory.create("Fusion"))
     app.setPalette(palette(theme))
@@ -21,4 +21,4 @@ def apply(app: QApplication, theme: Theme, scale: float = 1.0, dressed: bool = T
 
 def dress(app: QApplication, theme: Theme, scale: float) -> None:
     """The style sheet alone; the rest must be there."""
-    app.setStyleSheet(stylesheet(theme, min(max(scale, MIN_SCALE), MAX_SCALE)))
+    app.setStyleSheet(stylesheet(theme, min(max(scale, MIN_SCALE), WALL_SCALE)))

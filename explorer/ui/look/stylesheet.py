@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from explorer.ui.look.icons import arrow_folder
+from explorer.ui.look.text_size import small_px
 from explorer.ui.look.theme import Theme
 
 
@@ -31,7 +32,7 @@ def stylesheet(theme: Theme, scale: float) -> str:
         "half_box": f"{(round(14 * scale) + 2 * line) // 2}px",
         "title_size": f"{round(14 * scale)}px",
         "heading_size": f"{round(17 * scale)}px",
-        "small_size": f"{max(8, round(12 * scale))}px",
+        "small_size": f"{small_px(scale, 12)}px",
         "arrows": arrows,
     }
     sheet = _SHEET

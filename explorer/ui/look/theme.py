@@ -13,7 +13,8 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 from PySide6.QtWidgets import QWidget
 
 BASE_FONT_PX = 13
-MIN_SCALE, MAX_SCALE = 0.75, 2.5
+MIN_SCALE, MAX_SCALE = 0.75, 2.5  # at the desk
+WALL_SCALE = 10.0  # on the largest screen of a class
 _FAMILIES = (
     *("Inter", "Segoe UI Variable Text", "Segoe UI", "SF Pro Text", "Ubuntu", "Cantarell"),
     *("Noto Sans", "Open Sans", "DejaVu Sans"),
@@ -244,13 +245,6 @@ def unit(widget: QWidget) -> float:
     # Asked for at every paint: what the font really is costs twenty times what it was set to.
     size = widget.font().pixelSize()
     return (size if size > 0 else widget.fontInfo().pixelSize()) / BASE_FONT_PX
-
-
-def small_font(widget: QWidget, pixels: float = 11) -> QFont:
-    """A widget's font at a smaller size; `pixels` at a zoom of 1."""
-    font = QFont(widget.font())
-    font.setPixelSize(max(8, round(pixels * unit(widget))))
-    return font
 
 
 def palette(theme: Theme) -> QPalette:

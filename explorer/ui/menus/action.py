@@ -24,6 +24,7 @@ class Action:
     tip: str
     act: Callable[[ActionWindow], object]
     keys: tuple[str, ...] = ()  # a key without Ctrl or Alt never acts while something takes text
+    presenter_keys: tuple[str, ...] | None = None  # in presenter mode, where they are others
     icon: str = ""
     enabled: Callable[[State], bool] = _always
     checked: Callable[[State], bool] | None = None

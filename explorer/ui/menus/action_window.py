@@ -7,7 +7,7 @@ from typing import Protocol
 from explorer.session.session import Session
 from explorer.ui.files.session_files import SessionFiles
 from explorer.ui.frame.docks import Docks
-from explorer.ui.frame.presenter import Presenter
+from explorer.ui.frame.presenting.presenter import Presenter
 from explorer.ui.look.appearance import Appearance
 from explorer.ui.settings.preferences import Preferences
 

@@ -51,7 +51,10 @@ class Actions(QObject):
     def keys(self, row: Action) -> list[str]:
         """The keys of a row that work now."""
         letters = self._preferences.on("letter_keys")
-        return [key for key in row.keys if letters or not (len(key) == 1 and key.isalnum())]
+        keys = row.keys
+        if self._presenting and row.presenter_keys is not None:
+            keys = row.presenter_keys
+        return [key for key in keys if letters or not (len(key) == 1 and key.isalnum())]
 
     def _follow_preferences(self) -> None:
         self._bind()
@@ -81,8 +84,9 @@ class Actions(QObject):
             self._dress(row)
 
     def set_presenting(self, on: bool) -> None:
-        """Lock what could be hit by accident."""
+        """Lock what could be hit by accident, and give the keys of a lectern."""
         self._presenting = on
+        self._bind()
         if self._state is not None:
             self.follow(self._state)
 

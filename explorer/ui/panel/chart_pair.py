@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMenu, QToolButton, QVBoxLayout, QWidget
 from explorer.ui.access import mnemonics
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.kit import boxes
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.look.theme import unit
 from explorer.ui.panel.paged_panel import Page
 
@@ -34,10 +34,10 @@ class ChartPair(QWidget):
         self.first, self.second = first, second
         self._names = names
         self._front = 0
-        self._headline = ElidedLabel(tip=tip)
-        self._line = ElidedLabel(look="small")
+        self._headline = ResultLabel(tip=tip)
+        self._line = ResultLabel(look="small")
         self._words = "", ""
-        self._more = (ElidedLabel(), ElidedLabel())
+        self._more = (ResultLabel(), ResultLabel())
         for part in self._more:
             part.setProperty("look", "small")
         self._list = self._build_list()

@@ -18,7 +18,7 @@ from explorer.ui.files import caption, export, save_dialog
 from explorer.ui.files.background_saving import BackgroundSaving
 from explorer.ui.files.export import Kind, View
 from explorer.ui.kit import boxes
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import Subtitle
 from explorer.ui.kit.scrolled import OneOf, Scrolled
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
@@ -172,7 +172,7 @@ class Panel(QWidget):
         """Title, explanation and ⋯; a dock takes it for its title bar."""
         title = QLabel(self.tr(self.TITLE))
         title.setProperty("look", "title")
-        self._explanation = ElidedLabel(self.tr(self.EXPLANATION), look="muted")
+        self._explanation = Subtitle(self.tr(self.EXPLANATION), look="muted")
         self._more = QToolButton()
         self._more.setText("⋯")
         self._more.setProperty("look", "title-button")

@@ -15,7 +15,7 @@ from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
@@ -45,7 +45,7 @@ class NextTokenPanel(Panel):
         self._bars.clicked.connect(self._force)
         self._bars.hovered.connect(lambda key: session.select(token_id=key))
         self._bars.capacityChanged.connect(self._redraw)
-        self._line = ElidedLabel(look="small")
+        self._line = ResultLabel(look="small")
         self.content.addWidget(self._bars, 1)
         self.content.addWidget(self._line)
 

@@ -21,7 +21,7 @@ from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.canvases.charts.marks import LegendEntry
 from explorer.ui.kit import boxes
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
@@ -49,7 +49,7 @@ class SurprisalPanel(Panel):
         super().__init__(session, theme, parent)
         self._trace: Trace | None = None
         self._known: tuple[Surprisal | None, ...] = ()
-        self._words = ElidedLabel()
+        self._words = ResultLabel()
         self._score = QPushButton(self.tr("Score the prompt"))
         self._score.clicked.connect(lambda: session.measure(ScorePrompt))
         self.chart = ColumnChart(

@@ -51,18 +51,18 @@ def test_f10_takes_the_panel_with_the_focus_not_the_one_under_the_mouse(
     assert stage.window.docks.enlarged is focused
 
 
-def test_escape_leaves_what_is_enlarged_then_presenter_mode(stage: WindowStage) -> None:
+def test_escape_leaves_presenter_mode_then_what_was_enlarged_before(stage: WindowStage) -> None:
     stage.ran(1)
-    stage.window.presenter.toggle()
     stage.window.docks.enlarge(stage.window.docks.docks[0])
+    stage.window.presenter.toggle()
     stage.paint()
     widget = stage.window.docks.docks[0].panel.pages.maps.maps[0]  # type: ignore[attr-defined]
     widget.setFocus()
     QTest.keyClick(widget, Qt.Key.Key_Escape)
-    assert stage.window.docks.enlarged is None
-    assert stage.window.look.presenting
-    QTest.keyClick(widget, Qt.Key.Key_Escape)
     assert not stage.window.look.presenting
+    assert stage.window.docks.enlarged is stage.window.docks.docks[0]
+    QTest.keyClick(widget, Qt.Key.Key_Escape)
+    assert stage.window.docks.enlarged is None
 
 
 def test_escape_belongs_to_the_innermost_first(stage: WindowStage) -> None:

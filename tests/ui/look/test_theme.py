@@ -99,7 +99,7 @@ def test_apply_reaches_palette_style_and_fonts(qapp: QApplication, theme: Theme)
 
 def test_the_zoom_is_bounded(qapp: QApplication) -> None:
     apply(qapp, themes.LIGHT, 99)
-    assert unit(QLabel()) == pytest.approx(themes.MAX_SCALE, abs=0.05)
+    assert unit(QLabel()) == pytest.approx(themes.WALL_SCALE, abs=0.05)
     apply(qapp, themes.LIGHT, 0)
     assert unit(QLabel()) == pytest.approx(themes.MIN_SCALE, abs=0.05)
 

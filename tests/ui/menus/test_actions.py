@@ -45,6 +45,33 @@ def test_ids_and_keys_are_unique() -> None:
     assert "" not in keys  # every key is one that Qt knows
 
 
+def test_keys_are_unique_in_presenter_mode_too() -> None:
+    keys: Counter[str] = Counter()
+    for row in ACTIONS:
+        here = row.keys if row.presenter_keys is None else row.presenter_keys
+        keys.update(QKeySequence(key).toString() for key in here)
+    assert max(keys.values()) == 1
+    assert "" not in keys
+
+
+def test_in_presenter_mode_arrows_and_a_clicker_turn_to_the_other_panels(
+    stage: WindowStage,
+) -> None:
+    by_id = stage.window.actions_table.by_id
+
+    def keys(name: str) -> list[str]:
+        return [key.toString() for key in by_id[name].shortcuts()]
+
+    before = {name: keys(name) for name in by_id}
+    stage.window.presenter.toggle()
+    assert keys("next-panel")[:2] == ["Right", "PgDown"]
+    assert keys("previous-panel")[:2] == ["Left", "PgUp"]
+    assert "Right" not in keys("step")
+    assert "Space" in keys("step")
+    stage.window.presenter.toggle()
+    assert {name: keys(name) for name in by_id} == before
+
+
 def test_the_keys_that_were_promised() -> None:
     keys = {row.id: row.keys for row in ACTIONS}
     assert keys["step"][:2] == ("Space", "Right")
@@ -409,6 +436,20 @@ def try_presenter(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path:
     trigger(stage, "presenter")
     assert not stage.window.isFullScreen()
     assert stage.window.actions_table.by_id["quit"].isEnabled()
+
+
+def try_next_panel(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    docks = stage.window.docks
+    docks.enlarge(docks.docks[0])
+    trigger(stage, "next-panel")
+    assert docks.enlarged is docks.docks[1]
+
+
+def try_previous_panel(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    docks = stage.window.docks
+    docks.enlarge(docks.docks[0])
+    trigger(stage, "previous-panel")
+    assert docks.enlarged is docks.docks[3]  # the last of those that are open
 
 
 def try_reset_layout(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

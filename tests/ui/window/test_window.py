@@ -27,7 +27,7 @@ from explorer.trace.files import dxt
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import messages as m
 from explorer.ui.files.session_files import SessionFiles
-from explorer.ui.frame import presenter
+from explorer.ui.frame.presenting import presenter
 from explorer.ui.frame.status import figures
 from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.look import apply_theme
@@ -345,7 +345,8 @@ def test_at_no_zoom_does_the_window_outgrow_its_screen(stage: WindowStage) -> No
 def test_a_narrow_top_bar_leaves_out_words_not_buttons(stage: WindowStage) -> None:
     stage.resize(1280, 720)
     wide = stage.window.topbar.findChildren(QAbstractButton)
-    assert [b for b in wide if not b.isVisible()] == [stage.window.topbar.panels]
+    hidden = [b.text() for b in wide if not b.isVisible()]
+    assert hidden == ["Previous panel", "Panels", "Next panel"]
     least = stage.window.minimumSizeHint()
     stage.resize(least.width(), least.height())
     bar = stage.window.topbar
@@ -379,11 +380,12 @@ def test_a_class_sees_large_panels_and_then_all_is_as_it_was(
     stage.paint()
     size, layout = window.size(), docks.layout_state()
     places = {dock.place.id: dock.geometry() for dock in docks.docks if dock.isVisible()}
-    screen = SimpleNamespace(size=lambda: QSize(1280, 720))
+    size_ = QSize(1280, 720)
+    screen = SimpleNamespace(size=lambda: size_, geometry=lambda: QRect(QPoint(), size_))
     monkeypatch.setattr(window, "screen", lambda: screen)
     window.presenter.toggle()
     stage.paint()
-    assert window.fontInfo().pixelSize() >= 19
+    assert window.fontInfo().pixelSize() >= 24
     assert window.minimumSizeHint().width() <= 1280
     assert window.minimumSizeHint().height() <= 720
     assert not window.prompt.isVisible()

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.charts.marks import LegendEntry, Paint
 from explorer.ui.canvases.opaque import cover, fill, painter_of
-from explorer.ui.look.theme import Theme, small_font, unit
+from explorer.ui.look.text_size import small_font
+from explorer.ui.look.theme import Theme, unit
 
 _ROW, _SWATCH, _GAP = 16, 10, 12  # pixels at a zoom of 1
 

@@ -29,7 +29,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsLineItem, QGraphicsWidget, QWidget
 
 from explorer.ui.canvases.charts.marks import Band, Bars, Figure, Note
-from explorer.ui.look.theme import Theme, small_font, unit
+from explorer.ui.look.text_size import small_font
+from explorer.ui.look.theme import Theme, unit
 
 pg.setConfigOptions(
     antialias=False, useOpenGL=False, imageAxisOrder="row-major", exitCleanup=False,

@@ -14,7 +14,6 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
-    QFont,
     QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
@@ -38,6 +37,7 @@ from explorer.ui.canvases.maps.lut_image import colour_table
 from explorer.ui.canvases.maps.svg_images import draw_picture
 from explorer.ui.canvases.maps.thumbnails import Sheet, SheetPlan
 from explorer.ui.canvases.opaque import cover, fill, painter_of
+from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.threads.worker import Worker
 
@@ -165,8 +165,7 @@ class AtlasView(ScrollCanvas):
         place = self._layout
         place.set_heads(layers, heads, self._order)
         u = unit(self)
-        self._small = QFont(self.font())
-        self._small.setPixelSize(max(8, round(10.5 * u)))
+        self._small = small_font(self, 10.5)
         metrics = QFontMetricsF(self._small)
         self._line = metrics.height()
         widest = "00" if self._order is None else str(len(self._order))

@@ -170,7 +170,8 @@ class Heatmap(MapWidget):
         metrics = self._names.set_font(self.font(), u)
         room = round(min(self._names.room(self.view), 0.3 * min(self.width(), self.height())))
         key = round(key_width(metrics, self._colour_key) + _KEY_GAP * u)
-        key = key if self.width() >= 3.6 * key else 0
+        spare = self.width() - self.height() >= key  # beside the square of a whole map
+        key = key if spare or self.width() >= 3.6 * key else 0
         frame = self._frame or Frame(room, room, key=True)
         self._key_room = key if frame.key else 0
         width = self.width() - frame.left - self._key_room - 4
@@ -178,6 +179,11 @@ class Heatmap(MapWidget):
         self._plot = QRectF(frame.left, frame.top, max(width, 1), max(height, 1))
         if self.parent() is None or not self.isHidden():  # the view is of those that are seen
             self.view.set_size(self._plot.width(), self._plot.height(), 56 * u)
+
+    def filled_width(self, height: int) -> int:
+        """The width at which the square of a whole map fills this height, key included."""
+        metrics = self._names.set_font(self.font(), unit(self))
+        return round(height + key_width(metrics, self._colour_key) + _KEY_GAP * unit(self)) + 4
 
     def cell_rect(self, query: int, key: int) -> QRectF:
         size = self.view.scale

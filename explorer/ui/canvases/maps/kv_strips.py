@@ -15,7 +15,8 @@ from explorer.ui.access.accessible import describe, say
 from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.maps.lut_image import colour_table, picture
 from explorer.ui.canvases.opaque import cover, fill, painter_of
-from explorer.ui.look.theme import Theme, small_font, unit
+from explorer.ui.look.text_size import small_font
+from explorer.ui.look.theme import Theme, unit
 
 _LINE = 15  # pixels at a zoom of 1
 

@@ -14,6 +14,7 @@ from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.opaque import painter_of
+from explorer.ui.look.text_size import small_px
 from explorer.ui.look.theme import Theme
 
 Axis = Literal["query", "key"]
@@ -48,7 +49,7 @@ class MapLabels:
     def set_font(self, font: QFont, unit: float) -> QFontMetricsF:
         """Use a small version of the widget's font; returns its metrics."""
         small = QFont(font)
-        small.setPixelSize(max(8, round(11 * unit)))
+        small.setPixelSize(small_px(unit))
         if small != self._font:
             self._font, self._unit, self._longest = small, unit, {}
             self._fits, self._pictures = _kept(small.key())

@@ -15,7 +15,8 @@ from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.maps.colour_key import ColourKey, swatches
 from explorer.ui.canvases.maps.lut_image import FIRST_LEVEL, colour_table, picture
 from explorer.ui.canvases.opaque import painter_of
-from explorer.ui.look.theme import Theme, small_font, unit
+from explorer.ui.look.text_size import small_font
+from explorer.ui.look.theme import Theme, unit
 
 _BAR, _ROW = 80, 18  # pixels at a zoom of 1
 

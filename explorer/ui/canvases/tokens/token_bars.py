@@ -24,6 +24,7 @@ from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.opaque import cover, fill, painter_of
+from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import Ink, Theme, unit
 from explorer.wording import round_percent
 
@@ -176,9 +177,7 @@ class TokenBars(Canvas):
     def _paint_axis(self, painter: QPainter, area: QRectF, first: float, second: float) -> None:
         theme = self._theme
         bottom = self._row_rect(min(len(self._rows), self._capacity)).top()
-        small = QFont(self.font())
-        small.setPixelSize(max(8, round(11 * self._unit)))
-        painter.setFont(small)
+        painter.setFont(small_font(self))
         head_width = QFontMetricsF(self.font()).horizontalAdvance(self._heads[0])
         free_to = first - head_width - 8 * self._unit  # the heads of the columns stand behind
         written_to = float("-inf")

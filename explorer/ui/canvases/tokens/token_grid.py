@@ -26,7 +26,8 @@ from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import painter_of
 from explorer.ui.canvases.tokens.token_grid_paint import SMALL, Brush
-from explorer.ui.look.theme import Theme, small_font, unit
+from explorer.ui.look.text_size import small_font
+from explorer.ui.look.theme import Theme, unit
 
 # Pixels at a zoom of 1
 _TITLE, _BOXES, _PLAIN, _BAR, _NOTE, _GAP = 18, 22, 14, 16, 16, 8

@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.figures.batch.token_grid import Cell, GridBlock, GridChart, Mood
 from explorer.ui.canvases.tokens.token_box import level_ink, paint_box
-from explorer.ui.look.theme import Ink, Theme, small_font, unit
+from explorer.ui.look.text_size import small_font
+from explorer.ui.look.theme import Ink, Theme, unit
 
 SMALL = 11.5  # pixels of everything but tokens, at a zoom of 1
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter

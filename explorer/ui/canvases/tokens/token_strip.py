@@ -38,6 +38,7 @@ from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.canvases.tokens.row_pictures import RowPictures, blank, wipe
 from explorer.ui.canvases.tokens.strip_layout import Box, first_change, moved, span_of_row
 from explorer.ui.canvases.tokens.token_box import in_words, paint_boundary, paint_box, paint_joint
+from explorer.ui.look.text_size import for_back_row
 from explorer.ui.look.theme import Theme, unit
 
 _MOST_CHARACTERS = 40  # a longer token is cut in the middle; its tip shows it whole
@@ -161,7 +162,10 @@ class TokenStrip(ScrollCanvas):
         return QRectF(box.left, top, box.width, self._box_height())
 
     def sizeHint(self) -> QSize:
-        return QSize(round(400 * unit(self)), self._height_of(2))
+        rows = 2
+        if for_back_row():  # what is under it is to fill the screen
+            rows = min(2, self._boxes[-1].row + 1 if self._boxes else 1)
+        return QSize(round(400 * unit(self)), self._height_of(rows))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(round(120 * unit(self)), self._height_of(1))
@@ -208,6 +212,8 @@ class TokenStrip(ScrollCanvas):
             x += width + self._space_after(slot, gap)
         self._boxes = boxes
         rows = row + 1 if boxes else 0
+        if for_back_row():
+            self.updateGeometry()
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, self._height_of(rows) - self.viewport().height()))
         bar.setPageStep(self.viewport().height())

@@ -11,7 +11,7 @@ from explorer.figures.attention.map_request import DrawnMaps
 from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.maps.arcs import ArcView
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ElidedLabel, ResultLabel
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention.joined_maps import JoinedMaps
 
@@ -28,7 +28,7 @@ class ArcsPage(JoinedMaps):
         self.join(self.rows)
         names = (self.tr("with mask"), self.tr("without mask"), self.tr("difference"))
         self._titles = [ElidedLabel(name) for name in names]
-        self._line = ElidedLabel(look="small")
+        self._line = ResultLabel(look="small")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(1)

@@ -21,7 +21,7 @@ from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Dots, Figure, Line, Note, Paint, legend_of
 from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
 from explorer.ui.kit import boxes
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.threads.worker import Worker
@@ -49,7 +49,7 @@ class NextTokenBox(QWidget):
             "The most likely next token of each run, and the total variation distance "
             "of the two distributions (0: identical, 1: disjoint)"
         )
-        self.line = ElidedLabel(tip=tip, look="small")  # stands in the strip above
+        self.line = ResultLabel(tip=tip, look="small")  # stands in the strip above
         self._steps: tuple[Step, Step] | None = None
         self._figure: NextTokens | None = None
         self._worker = Worker(self)
@@ -158,7 +158,7 @@ class PrefixBox(QWidget):
             self.tr("Runs the prefix with and without its last token, masked and unmasked")
         )
         self.button.clicked.connect(self.asked)
-        self.line = ElidedLabel(look="small")
+        self.line = ResultLabel(look="small")
         self.plot = Chart(theme, self._tip)
         self.plot.setAccessibleName(self.tr("Change when the last token is removed"))
         self._hint = QLabel(

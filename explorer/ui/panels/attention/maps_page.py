@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 
 from explorer.figures.attention.map_request import DrawnMap, DrawnMaps
@@ -37,17 +37,21 @@ class Arrangement:
     side: int  # of a plot
 
 
-def in_a_row(width: int, height: int, room: int, title: int, key: int) -> Arrangement:
-    """All three in one row, the key under them."""
+def in_a_row(
+    width: int, height: int, room: int, title: int, key: int, named: int = 0
+) -> Arrangement:
+    """All three in one row, the key under them; apart if their names need `named` pixels."""
     side = min((width - room - 2 * (_BESIDE + _GAP) - _EDGE) // 3, height - room - title - key)
     side = max(side, 20)
+    spare = (width - room - 3 * side - 2 * (_BESIDE + _GAP) - _EDGE) // 3
+    apart = max(0, min(named - side, spare))
     maps, titles = [], []
     x = 0
     for place in range(3):
         left = _BESIDE if place else room
         maps.append(QRect(x, title, left + side + _EDGE, room + side + 3))
-        titles.append(QRect(x + left, 0, side, title))
-        x += left + side + _GAP
+        titles.append(QRect(x + left, 0, side + apart, title))
+        x += left + side + apart + _GAP
     frames = (Frame(room, room), Frame(_BESIDE, room), Frame(_BESIDE, room))
     bottom = QRect(0, title + room + side + 5, width, key)
     return Arrangement(tuple(maps), tuple(titles), bottom, frames, side)
@@ -75,6 +79,8 @@ def in_a_square(width: int, height: int, room: int, title: int) -> Arrangement:
 
 class MapsPage(JoinedMaps):
     """Maps in a row or a square, and the key to their colours."""
+
+    counted = Signal()  # another number of maps is shown
 
     def __init__(self, theme: Theme, read: Callable[[int, int], str]) -> None:
         super().__init__()
@@ -109,6 +115,7 @@ class MapsPage(JoinedMaps):
         if come:
             self._count = len(drawn.maps)
             self._arrange()
+            self.counted.emit()
         shows = [
             partial(self._show_map, one, found, labels, padding, drawn.request.scale)
             for one, found in zip(self.maps, drawn.maps, strict=False)
@@ -176,6 +183,11 @@ class MapsPage(JoinedMaps):
     def minimumSizeHint(self) -> QSize:
         return QSize(round(120 * unit(self)), round(120 * unit(self)))
 
+    @property
+    def beside(self) -> bool:
+        """True while maps stand side by side."""
+        return self._count > 1
+
     # -- places
 
     def _arrange(self) -> None:
@@ -195,11 +207,13 @@ class MapsPage(JoinedMaps):
             self.maps[0].setGeometry(self.rect())
             return
         width, height = self.width(), self.height()
-        title = QFontMetrics(self._titles[0].font()).height() + 2
-        wanted = self.maps[0].label_room()
+        metrics = QFontMetrics(self._titles[0].font())
+        title = metrics.height() + 2
+        named = max(metrics.horizontalAdvance(label.text()) for label in self._titles) + 4
+        room = round(min(self.maps[0].label_room(), 0.15 * width))
         row, square = (
-            in_a_row(width, height, round(min(wanted, 0.15 * width)), title, self.key.row_height()),
-            in_a_square(width, height, round(min(wanted, 0.15 * width)), title),
+            in_a_row(width, height, room, title, self.key.row_height(), named),
+            in_a_square(width, height, room, title),
         )
         best = square if square.side > row.side else row
         for one, place, frame in zip(self.maps, best.maps, best.frames, strict=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 
 from explorer.ui.kit.scrolled import OneOf
 from explorer.ui.kit.sentence import SentenceLabel
@@ -16,6 +17,8 @@ from explorer.ui.panels.attention.row_page import RowPage
 
 class Pages(OneOf):
     """Map, arcs and row, or a sentence in their place; draws only what is seen."""
+
+    grew = Signal()  # it has another height
 
     def __init__(
         self,
@@ -58,6 +61,17 @@ class Pages(OneOf):
     def set_marks(self, query: int | None, key: int | None) -> None:
         for page in (self.maps, self.arcs):
             page.set_marks(query, key)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if event.size().height() != event.oldSize().height():
+            self.grew.emit()
+
+    def filled_width(self) -> int | None:
+        """The width that one map fills at this height; None where any width is filled."""
+        if self.currentWidget() is not self.maps or self.maps.beside:
+            return None
+        return self.maps.maps[0].filled_width(self.height())
 
     def take_focus(self) -> None:
         """The keys act on what is seen."""

@@ -20,9 +20,10 @@ from explorer.session.state import State
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from explorer.ui.canvases.maps.thumbnails import Sheet
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.look.text_size import for_back_row
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales, tables, words
@@ -91,7 +92,7 @@ class AttentionPanel(Panel):
         self._split.setSizes([150, 550])
         self._split.setChildrenCollapsible(False)
         self.caveat = SentenceLabel(look="small")
-        self.readout = ElidedLabel()
+        self.readout = ResultLabel()
         self.readout.setAccessibleDescription(self.tr("What is under the cursor"))
         self.content.setSpacing(4)
         for part in (self.tools, self.compare_bar, self.caveat):
@@ -105,6 +106,9 @@ class AttentionPanel(Panel):
     def _connect(self) -> None:
         source, tools = self.source, self.tools
         source.drawn.connect(self._show_drawn)
+        self.pages.grew.connect(self._share_out)
+        self.pages.currentChanged.connect(self._share_out)
+        self.pages.maps.counted.connect(self._share_out)
         source.failed.connect(self._show_reason)
         source.progress.connect(self._show_progress)
         source.ordering.connect(self._show_ordering)
@@ -131,6 +135,21 @@ class AttentionPanel(Panel):
         maps.picked.connect(self._on_picked)
         arcs.picked.connect(self._on_picked)
         row.picked.connect(lambda key: self.session.select(key=key))
+
+    # -- room
+
+    def _share_out(self) -> None:
+        """In front of a class the map fills its height, and the heads take the width it leaves."""
+        if for_back_row():
+            QTimer.singleShot(0, self, self._split_for_class)  # once the parts have their height
+
+    def _split_for_class(self) -> None:
+        if not for_back_row():
+            return
+        whole, filled = self._split.width(), self.pages.filled_width()
+        least = self.heads.minimumSizeHint().width()
+        heads = least if filled is None else max(least, min(whole - filled, whole // 2))
+        self._split.setSizes([heads, whole - heads])
 
     # -- state
 

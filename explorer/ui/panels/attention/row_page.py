@@ -52,13 +52,25 @@ class RowPage(QWidget):
             bars.hovered.connect(self.hovered)
             bars.capacityChanged.connect(self._redraw)
             column.addWidget(bars, 3)
+        self._arrange(beside=False)
 
     def show_drawn(
         self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int], query: int
     ) -> None:
         """Show the row of one query."""
         self._drawn, self._labels, self._query = drawn, labels, query
+        self._arrange(beside=len(drawn.maps) > 1)
         self._redraw()
+
+    def _arrange(self, beside: bool) -> None:
+        """Which parts are seen; never while a layout places them, which would miss it."""
+        for part, seen in (
+            (self.alone, not beside),
+            *((chart, beside) for chart in self.charts),
+            (self.bars, not beside),
+            (self.beside, beside),
+        ):
+            part.setVisible(seen)
 
     @property
     def bars_shown(self) -> TokenBars:
@@ -70,13 +82,6 @@ class RowPage(QWidget):
         if drawn is None:
             return
         beside = len(drawn.maps) > 1
-        for part, seen in (
-            (self.alone, not beside),
-            *((chart, beside) for chart in self.charts),
-            (self.bars, not beside),
-            (self.beside, beside),
-        ):
-            part.setVisible(seen)
         charts = self.charts if beside else [self.alone]
         for place, chart in enumerate(charts):
             read = words.row_of(drawn, place, self._query)

@@ -14,7 +14,7 @@ from explorer.trace.fingerprint import same_weights
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns, Part
 from explorer.ui.kit import boxes, forms
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look import themed
@@ -52,7 +52,7 @@ class EstimatePage(Page):
         row = forms.row(
             ("", self.dtype), (self.tr("batch"), self.batch), (self.tr("tokens"), self.length)
         )
-        self._words = ElidedLabel()
+        self._words = ResultLabel()
         along = Axis(self.tr("tokens"), whole=True)
         up = Axis(self.tr("cache, computed"), short_bytes, binary=True)
         self.chart = ColumnChart(theme, along, up, self._tip)

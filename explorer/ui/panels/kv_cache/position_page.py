@@ -15,7 +15,7 @@ from explorer.session.state import State
 from explorer.trace.experiments import PositionRead, ReadSlot
 from explorer.ui.canvases.maps.kv_strips import StripsView
 from explorer.ui.kit import boxes, forms
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.paged_panel import Page
@@ -39,7 +39,7 @@ class PositionPage(Page):
         self.slot.valueChanged.connect(self._show)
         self.read_button = QPushButton(self.tr("Read values"))
         self.read_button.clicked.connect(lambda: session.measure(ReadSlot, slot=self.slot.value()))
-        self._words = ElidedLabel()
+        self._words = ResultLabel()
         self.view = StripsView(theme, self._tip)
         self.view.setAccessibleName(self.tr("Keys and values of one position by layer and head"))
         self.view.hovered.connect(self._read_out)

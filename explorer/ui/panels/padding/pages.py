@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from explorer.ui.canvases.tokens.token_grid import TokenGrid
 from explorer.ui.kit import boxes
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.look.theme import Theme
 
@@ -25,7 +25,7 @@ class GridPage(QWidget):
         self.grid = TokenGrid(theme)
         self.grid.setAccessibleName(grid_name)
         self.grid.picked.connect(self.picked)
-        self.note = ElidedLabel(look="small")
+        self.note = ResultLabel(look="small")
         self.column = boxes.column(
             self, self.words, (self.grid, 1), self.note, edges=(4, 4, 4, 0), gap=3
         )

@@ -25,7 +25,7 @@ from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
 from explorer.ui.files import caption
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import SpinBox, TabWidget
@@ -134,7 +134,7 @@ class PaddingPanel(Panel):
 
     def _build_made(self) -> Flow:
         """What the results are of, how far the next ones are, and one of their rows in full."""
-        self.made = ElidedLabel()
+        self.made = ResultLabel()
         row = Flow(first_grows=True)
         for part in (self.made, self.progress, self.look_button):
             row.addWidget(part)

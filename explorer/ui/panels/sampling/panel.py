@@ -16,7 +16,7 @@ from explorer.session.selection import Shown
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.kit import boxes
-from explorer.ui.kit.elided import ElidedLabel
+from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import TabWidget
 from explorer.ui.look.theme import Theme
@@ -49,7 +49,7 @@ class SamplingPanel(Panel):
         self._chain: Chain | None = None
         self._orders: Orders | None = None
         self._as_picked = False  # else: with the settings of the controls
-        self._whose = ElidedLabel()
+        self._whose = ResultLabel()
         self._switch = QPushButton()
         self._switch.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._switch.clicked.connect(self._toggle)

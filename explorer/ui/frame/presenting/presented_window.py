@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 
 from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.status import StatusBar
+from explorer.ui.frame.token_area import TokenArea
 from explorer.ui.frame.topbar import TopBar
 from explorer.ui.look.appearance import Appearance
 
@@ -16,5 +17,6 @@ class PresentedWindow(QMainWindow):
     look: Appearance
     topbar: TopBar
     docks: Docks
+    sequence: TokenArea
     status: StatusBar
     parts: QWidget  # all of them, in one layout

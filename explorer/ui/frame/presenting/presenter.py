@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QSize, Qt, QTimer
-from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
+from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QRect, QSize, Qt, QTimer
+from PySide6.QtGui import QScreen
+from PySide6.QtWidgets import QSizePolicy, QSplitter, QToolButton, QWidget
+from shiboken6 import isValid
 
 from explorer.ui.frame.offered_actions import OfferedActions
-from explorer.ui.frame.presented_window import PresentedWindow
+from explorer.ui.frame.presenting import screens
+from explorer.ui.frame.presenting.notes import NotesWindow
+from explorer.ui.frame.presenting.presented_window import PresentedWindow
 
+_NOTES = QSize(560, 560)
 _SETTLE_MS = 200  # until a window manager has given up the full screen
 
 
 class Presenter(QObject):
-    """Full screen, with larger text and without what a class does not need.
+    """Full screen and one panel at a time, in text that the back row reads.
 
-    The column of settings is a strip then, which opens it; panels above one another are tabs; the
-    status line is there only while there is something to wait for.
+    The column of settings is a strip then, which opens it; the status line is there only while
+    there is something to wait for.  Leaving puts everything back as it was.
     """
 
     def __init__(self, window: PresentedWindow, actions: OfferedActions, settings: QWidget) -> None:
@@ -24,8 +29,13 @@ class Presenter(QObject):
         self._actions = actions
         self._settings = settings
         self.strip = self._build_strip()
-        self._was_maximized, self._size_before, self._place_before = False, QSize(), QPoint()
+        self._was_maximized, self._place_before = False, QRect()
         self._had_settings = True
+        self.notes: NotesWindow | None = None  # while a class looks at another screen
+        self._focus: QWidget | None = None  # had the keys before
+        self._splits: list[tuple[QSplitter, QByteArray]] = []  # as they were before
+        window.installEventFilter(self)
+        window.docks.turned.connect(self._tell_place)
 
     def _build_strip(self) -> QToolButton:
         """What is left of the settings while they are hidden."""
@@ -52,6 +62,7 @@ class Presenter(QObject):
         self.strip.setVisible(not on)
         if self._window.look.presenting:
             self._window.topbar.show_padding(on)
+            self._window.sequence.show_controls(on)
             self._window.look.fit()
             # Qt forgets of a window that was too large for a moment that it is a full screen.
             self._window.setWindowState(
@@ -68,22 +79,81 @@ class Presenter(QObject):
 
     def _begin(self) -> None:
         window = self._window
+        own = window.screen()
+        other = screens.for_class(own)
+        self._focus = window.focusWidget()
+        self._splits = [(split, split.saveState()) for split in window.findChildren(QSplitter)]
         self._had_settings = self.settings_shown
-        self._was_maximized, self._size_before = window.isMaximized(), window.size()
-        self._place_before = window.pos()
+        self._was_maximized, self._place_before = window.isMaximized(), window.geometry()
         window.docks.present(True)
         self._show_parts(True)
-        window.look.present(True, window.screen().size())
+        window.look.present(True, (other or own).size())
+        if other is not None:
+            screens.move_to(window, other)
         window.showFullScreen()
+        if other is not None:
+            self._show_notes(own)
+        window.setFocus()  # the arrow keys turn to the other panels
+
+    def _show_notes(self, screen: QScreen) -> None:
+        """On the screen that the class does not see."""
+        window = self._window
+        self.notes = NotesWindow(self._actions, window.actions(), window)
+        area = screen.availableGeometry()
+        self.notes.setGeometry(area.adjusted(area.width() // 8, area.height() // 8, 0, 0))
+        self.notes.resize(self.notes.sizeHint().expandedTo(_NOTES).boundedTo(area.size()))
+        self.notes.show()
+        self._tell_place()
+
+    def _close_notes(self) -> None:
+        if self.notes is not None:
+            self.notes.close()
+            self.notes.deleteLater()
+            self.notes = None
 
     def _leave(self) -> None:
         window = self._window
+        self._close_notes()
         # Small again before there is more to show: the window is not to outgrow the screen.
         window.look.present(False, window.screen().size())
         self._show_parts(False)
         window.docks.present(False)
         self._leave_full_screen()
         window.look.fit()  # a zoom chosen meanwhile may be too large for all of it
+        self._split_as_before()
+        if self._focus is not None and isValid(self._focus):
+            self._focus.setFocus()
+
+    def _split_as_before(self) -> None:
+        for split, state in self._splits:
+            if isValid(split):
+                split.restoreState(state)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Once the window has its size again, each part of it has its own."""
+        back = event.type() == QEvent.Type.Resize and not self._window.look.presenting
+        if back and self._splits and self._window.size() == self._place_before.size():
+            QTimer.singleShot(0, self, self._settle_splits)
+        return super().eventFilter(watched, event)
+
+    def _settle_splits(self) -> None:
+        if not self._window.look.presenting:
+            self._split_as_before()
+            self._splits = []
+
+    def _tell_place(self) -> None:
+        """Which panel a class sees."""
+        docks = self._window.docks
+        shown, turn = docks.enlarged, docks.in_turn
+        place = turn.index(shown) + 1 if shown in turn else 0
+        self._window.topbar.show_place(place, len(turn))
+        if self.notes is not None:
+            after = turn[place % len(turn)] if len(turn) > 1 and place else None
+            self.notes.say(
+                self.tr("all panels") if shown is None else shown.place.words,
+                "" if after is None else after.place.words,
+                self._window.sequence.timeline.label.text(),
+            )
 
     def _show_parts(self, presenting: bool) -> None:
         window = self._window
@@ -91,10 +161,12 @@ class Presenter(QObject):
         self._actions.set_presenting(presenting)
         window.topbar.set_presenting(presenting)
         window.topbar.show_padding(not presenting)
+        window.sequence.show_controls(not presenting)
         self.show_settings(not presenting and self._had_settings)
 
     def _leave_full_screen(self) -> None:
         if self._was_maximized:
+            self._window.setGeometry(self._place_before)  # to the screen that it was on
             self._window.showMaximized()
             return
         # Not the widget alone: it may have lost count, and would not tell the window manager.
@@ -106,11 +178,13 @@ class Presenter(QObject):
 
     def _back_to_size(self) -> None:
         if not self._window.isFullScreen() and not self._window.isMaximized():
-            self._window.resize(self._size_before)
-            self._window.move(self._place_before)
+            # Without its frame, which the window manager may not have drawn again yet.
+            self._window.setGeometry(self._place_before)
 
     def follow(self) -> None:
         """Show the status line to a class while there is something to wait for."""
+        if self.notes is not None:
+            self._tell_place()
         status = self._window.status
         status.setVisible(not self._window.look.presenting or status.waiting)
 
