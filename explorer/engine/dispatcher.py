@@ -122,8 +122,7 @@ class Dispatcher:
                 case messages.Bench():
                     self._bench(request)
                 case _ if isinstance(request, Question):
-                    watch = self._progress(run), self._stop(request)
-                    facts = self._aside.facts(request, *watch)
+                    facts = self._aside.facts(request, *self._watch(request))
                     self._say(messages.Facts(run=run, facts=facts))
             if reason is not None:
                 self._say(messages.Finished(run=run, reason=reason))
@@ -148,11 +147,7 @@ class Dispatcher:
             self._say(messages.Loaded(run=request.run, card=held.loaded.card))
             return
 
-        def progress(text: str, fraction: float | None = None) -> None:
-            self._say(messages.Progress(run=request.run, text=text, fraction=fraction))
-
-        def stop() -> bool:
-            return self._cancel_asked(request.run)
+        progress, stop = self._watch(request)
 
         def make_room() -> None:
             """Free the old model, which works, no sooner than the new one takes its memory."""
@@ -255,9 +250,8 @@ class Dispatcher:
 
         runner = self._loaded()
         self._refuse_unfit(runner, request.request)
-        watch = self._progress(request.run), self._stop(request)
         parts = {"part": part} if request.IN_PARTS else {}
-        result = WORKERS[type(request)](runner, request, *watch, **parts)
+        result = WORKERS[type(request)](runner, request, *self._watch(request), **parts)
         self._loaded()
         self._say(messages.Facts(run=request.run, facts=msgspec.structs.asdict(result)))
 
@@ -274,6 +268,10 @@ class Dispatcher:
 
     def _stop(self, request: Request) -> Stop:
         return lambda: self._cancel_asked(request.run)
+
+    def _watch(self, request: Request) -> tuple[Report, Stop]:
+        """How work tells how far it is, and how it learns that it is cancelled."""
+        return self._progress(request.run), self._stop(request)
 
     def _refuse_unfit(self, runner: Runner, asked: RunRequest) -> None:
         """BadInput where the self-test found that the model can't do what is asked."""
@@ -306,11 +304,7 @@ class Dispatcher:
     def _check(self, request: messages.CheckTrace) -> str:
         from explorer.engine.selftest import selfcheck
 
-        runner = self._loaded()
-
-        def stop() -> bool:
-            return self._cancel_asked(request.run)
-
+        runner, stop = self._loaded(), self._stop(request)
         for found in selfcheck.check(runner, request.request, request.chosen, stop):
             self._loaded()
             self._say(messages.Checked(run=request.run, check=found))
@@ -321,7 +315,7 @@ class Dispatcher:
     def _bench(self, request: messages.Bench) -> None:
         from explorer.engine.bench.bench import ModelBench
 
-        bench = ModelBench(self._loaded(), self._progress(request.run), self._stop(request))
+        bench = ModelBench(self._loaded(), *self._watch(request))
         self._say(messages.Facts(run=request.run, facts=bench.run()))
 
     def _batch(self, request: messages.RunBatch) -> None:
@@ -329,8 +323,7 @@ class Dispatcher:
         from explorer.engine.experiments.batch_cache import ResultCache
 
         self._batches = self._batches or ResultCache()
-        watch = self._progress(request.run), self._stop(request)
-        result = batch.run(self._loaded(), request.batch, *watch, self._batches)
+        result = batch.run(self._loaded(), request.batch, *self._watch(request), self._batches)
         self._loaded()
         self._say(messages.Batched(run=request.run, result=result))
 

@@ -17,11 +17,9 @@ from PySide6.QtGui import (
     QShowEvent,
 )
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QMenu,
     QMessageBox,
     QSplitter,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -49,6 +47,7 @@ from explorer.ui.frame.topbar import TopBar, open_name, title_of
 from explorer.ui.inputs.prompt import PromptBox
 from explorer.ui.inputs.sampling_controls import SamplingControls
 from explorer.ui.inputs.stop_rules import StopControls
+from explorer.ui.kit.boxes import column, line
 from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.kit.scrolled import Scrolled
 from explorer.ui.kit.wheel_guard import leave_focus
@@ -145,14 +144,9 @@ class Window(PresentedWindow):
         """From the outside in: a widget that gets a parent is styled again with all inside it."""
         self.parts = QWidget()
         self.setCentralWidget(Scrolled(self.parts, _LEAST, zoomed=False))
-        rows = QVBoxLayout(self.parts)
-        rows.setContentsMargins(0, 0, 0, 4)
-        rows.setSpacing(3)
-        rows.addWidget(self.topbar)
-        rows.addWidget(self.notices)
-        middle = QHBoxLayout()
-        middle.setContentsMargins(8, 0, 8, 0)
-        rows.addLayout(middle, 1)
+        middle = line(None, edges=(8, 0, 8, 0))
+        parts = (self.topbar, self.notices, (middle, 1))
+        rows = column(self.parts, *parts, gap=3, edges=(0, 0, 0, 4))
         self._split = QSplitter(Qt.Orientation.Horizontal)
         left = QSplitter(Qt.Orientation.Vertical)
         settings = Scrolled(left, (None, 120))
@@ -169,11 +163,8 @@ class Window(PresentedWindow):
         self._split.setStretchFactor(1, 1)
         self._split.setSizes([270, 1000])
         self._split.setChildrenCollapsible(False)
-        column = QVBoxLayout(right)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addWidget(self.sequence)
-        column.addWidget(Scrolled(self.docks, (300, 180), parent=right), 1)
+        upper = column(right, self.sequence, gap=6)
+        upper.addWidget(Scrolled(self.docks, (300, 180), parent=right), 1)
         rows.addWidget(self.status)  # last: the order of Tab is the order in which they come
 
     def _connect(self) -> None:

@@ -25,6 +25,12 @@ def painter_of(device: QPaintDevice) -> QPainter:
     return painter
 
 
+def write_note(painter: QPainter, area: QRect, theme: Theme, sentence: str) -> None:
+    """A sentence in the middle, in place of what there is to paint."""
+    painter.setPen(QColor(theme.muted))
+    painter.drawText(area, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, sentence)
+
+
 def fill(painter: QPainter, area: QRect, theme: Theme) -> None:
     """The surface of the card on which every canvas lies."""
     painter.fillRect(area, QColor(theme.card))

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QPushButton,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -25,6 +24,7 @@ from explorer.session.state import Drift, State
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import announce
+from explorer.ui.kit.boxes import column, line
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.forms import keep_place
 from explorer.ui.kit.sentence import SentenceLabel
@@ -55,9 +55,7 @@ class Notice(QWidget):
         copy = QAction(self.tr("Copy text"), self._label)
         copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(self.text))
         self._label.addAction(copy)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(10, 1, 4, 1)
-        self._row.addWidget(self._label, 1)
+        self._row = line(self, (self._label, 1), edges=(10, 1, 4, 1))
         close = self._flat("✕", self.tr("Dismiss"), self.dismissed) if closable else None
         self._rest = self._flat("…", self.tr("Show the whole notice"), self._show_rest)
         self._row.addWidget(self._rest)
@@ -138,11 +136,8 @@ class WholeText(QFrame):
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 6, 10, 6)
-        column.addWidget(label)
         self.setFixedWidth(width)
-        self.setFixedHeight(column.heightForWidth(width))
+        self.setFixedHeight(column(self, label, edges=(10, 6, 10, 6)).heightForWidth(width))
         label.setFocus()
 
 
@@ -188,10 +183,7 @@ class Notices(QWidget):
         self._next.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._next.clicked.connect(self._show_next)
         self._next.hide()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 8, 0)
-        row.setSpacing(4)
-        row.addWidget(self._next)
+        line(self, self._next, gap=4, edges=(8, 0, 8, 0))
         for notice in (
             self.lost, self.error, self.plan, self.drift, self.dropped, self.taken, self.model,
             self.unmasked, self.stale,

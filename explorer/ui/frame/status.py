@@ -9,7 +9,6 @@ from PySide6.QtCore import QCoreApplication, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
-    QHBoxLayout,
     QProgressBar,
     QPushButton,
     QWhatsThis,
@@ -23,7 +22,9 @@ from explorer.session.state import State
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.access.accessible import announce
 from explorer.ui.access.tips import tip
+from explorer.ui.kit.boxes import line
 from explorer.ui.kit.elided import ElidedLabel, ResultLabel
+from explorer.ui.kit.forms import keep_place
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
 
@@ -151,18 +152,11 @@ class StatusBar(QWidget):
         self._model.setProperty("look", "muted")
         self.light = CheckLight(theme)
         for widget in (self._progress, self._cancel):
-            policy = widget.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
-            widget.setSizePolicy(policy)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(10, 0, 8, 2)
-        row.setSpacing(10)
-        row.addWidget(self._text, 1)
-        row.addWidget(self._model, 1)
-        row.addWidget(self.light)
+            keep_place(widget)
         # Last, where nothing that changes its words can push them about.
-        row.addWidget(self._progress)
-        row.addWidget(self._cancel)
+        last = (self._progress, self._cancel)
+        parts = ((self._text, 1), (self._model, 1), self.light, *last)
+        line(self, *parts, gap=10, edges=(10, 0, 8, 2))
         self._said = ""
         self._until = QTimer(self)
         self._until.setSingleShot(True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.step import Phase
+from explorer.ui.kit.boxes import line
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.wheel_guard import Slider
 from explorer.ui.look.text_size import for_back_row
@@ -29,11 +30,7 @@ class Timeline(QWidget):
         self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         # A layout gives what may be ignored no room beside what stretches, whatever its minimum.
         self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(QLabel(self.tr("Tokens")))
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.label)
+        line(self, QLabel(self.tr("Tokens")), (self.slider, 1), self.label)
         self._last = 0
         self._fit()
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QSizePolicy,
     QStackedLayout,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -19,6 +17,7 @@ from explorer.trace.chat import ChatParts
 from explorer.ui.canvases.tokens.token_strip import TokenStrip
 from explorer.ui.frame.timeline import Timeline
 from explorer.ui.frame.token_colours import TokenColours
+from explorer.ui.kit.boxes import column, line
 from explorer.ui.look.theme import Theme
 
 _TOKENS_FROM = ("trace", "step_index", "prompt_tokens", "prompt_parts", "chat_parts", "request")
@@ -48,16 +47,9 @@ class TokenArea(QWidget):
         self._pages = QStackedLayout(tokens)
         self._pages.addWidget(self._empty)
         self._pages.addWidget(self.strip)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 4, 10, 4)
-        column.setSpacing(2)
-        column.addWidget(tokens)
         self._below = QWidget()
-        below = QHBoxLayout(self._below)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.addWidget(self.timeline, 1)
-        below.addWidget(self.colours)
-        column.addWidget(self._below)
+        line(self._below, (self.timeline, 1), self.colours)
+        column(self, tokens, self._below, gap=2, edges=(10, 4, 10, 4))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_controls(self, on: bool) -> None:

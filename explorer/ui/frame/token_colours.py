@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from explorer.figures.drawing.colormaps import lut
 from explorer.figures.prediction import surprisal as figures
@@ -15,6 +15,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.experiments import PromptScores, ScorePrompt
 from explorer.trace.request import RunRequest
+from explorer.ui.kit.boxes import line
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import unit
 from explorer.wording import exact_percent
@@ -49,11 +50,8 @@ class TokenColours(QWidget):
         label.setProperty("look", "muted")
         label.setBuddy(self.box)
         self._low, self._high, self._ramp = QLabel(), QLabel(), _Ramp()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 0, 0)
-        row.setSpacing(4)
-        for widget in (label, self.box, self._low, self._ramp, self._high):
-            row.addWidget(widget)
+        parts = (label, self.box, self._low, self._ramp, self._high)
+        line(self, *parts, gap=4, edges=(8, 0, 0, 0))
         for end in (self._low, self._high):
             end.setProperty("look", "small")
         self._show_key()

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import MOST_LETTERS
+from explorer.ui.kit.boxes import column
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import SpinBox
@@ -63,13 +63,8 @@ def words() -> QLabel:
 def page(row: QLayout, *parts: QWidget) -> QWidget:
     """A row of controls over what they give; labels as high as they need."""
     page = QWidget()
-    column = QVBoxLayout(page)
-    column.setContentsMargins(6, 4, 6, 2)
-    column.setSpacing(4)
-    column.addLayout(row)
-    for part in parts:
-        column.addWidget(part, 0 if isinstance(part, QLabel) else 1)
-    column.addStretch(0)
+    below = [(part, 0 if isinstance(part, QLabel) else 1) for part in parts]
+    column(page, row, *below, gap=4, edges=(6, 4, 6, 2)).addStretch(0)
     return page
 
 
@@ -93,5 +88,5 @@ def fill(table: QTableWidget, heads: Sequence[str], rows: Sequence[Sequence[str]
     table.setHorizontalHeaderLabels(list(heads))
     table.setRowCount(len(rows))
     for i, row in enumerate(rows):
-        for column, text in enumerate(row):
-            table.setItem(i, column, QTableWidgetItem(elide(text, MOST_LETTERS)))
+        for j, text in enumerate(row):
+            table.setItem(i, j, QTableWidgetItem(elide(text, MOST_LETTERS)))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QImage,
@@ -17,9 +17,8 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
-    QResizeEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.attention.arcs import Arcs, strongest
 from explorer.figures.attention.maps import Map
@@ -29,10 +28,10 @@ from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.maps.arc_raster import rasterise
 from explorer.ui.canvases.maps.lut_image import picture
-from explorer.ui.canvases.maps.map_labels import MapLabels, runs
+from explorer.ui.canvases.maps.map_labels import runs
 from explorer.ui.canvases.maps.map_widget import MapWidget
 from explorer.ui.canvases.maps.svg_images import draw_picture
-from explorer.ui.canvases.opaque import painter_of
+from explorer.ui.canvases.opaque import painter_of, write_note
 from explorer.ui.look.theme import Theme, unit
 
 _FEW = 400  # arcs up to which they are smoothed
@@ -51,17 +50,12 @@ class ArcView(MapWidget):
         view: CellView | None = None,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(read, view, parent)
+        super().__init__(theme, read, view, parent)
         self.setAccessibleName(self.tr("Attention as arcs"))
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self._theme = theme
         self._map: Map | None = None
         self._arcs: Arcs | None = None  # of the whole map
         self._top: float | np.ndarray = 1.0
         self._scale: Scale = "fixed"
-        self._signed = False
-        self._note = ""
-        self._names = MapLabels()
         self._images: tuple[QImage, QImage] | None = None
         self._stale = False  # a picture is there, but not the newest
         self._my_turn = True
@@ -97,10 +91,6 @@ class ArcView(MapWidget):
     def set_note(self, sentence: str) -> None:
         """Show a sentence in place of arcs."""
         self._map, self._arcs, self._images, self._note = None, None, None, sentence
-        self.redraw()
-
-    def set_theme(self, theme: Theme) -> None:
-        self._theme = theme
         self.redraw()
 
     @property
@@ -163,9 +153,7 @@ class ArcView(MapWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = painter_of(self)
         if self._arcs is None or self._map is None:
-            painter.setPen(QColor(self._theme.muted))
-            words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-            painter.drawText(self.rect(), words, self._note)
+            write_note(painter, self.rect(), self._theme, self._note)
             return
         top, room = self._strip()
         images = self._pictured(painter, top, room)
@@ -243,16 +231,6 @@ class ArcView(MapWidget):
             if slot is not None and slot < self.view.columns:
                 names.paint_one(painter, self.view, strip, self._theme, "key", slot, mark)
         painter.restore()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._place()
-        self.redraw()
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._place()
-            self.redraw()
 
 
 @lru_cache(maxsize=8)

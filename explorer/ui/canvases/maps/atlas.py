@@ -36,7 +36,7 @@ from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
 from explorer.ui.canvases.maps.lut_image import colour_table
 from explorer.ui.canvases.maps.svg_images import draw_picture
 from explorer.ui.canvases.maps.thumbnails import Sheet, SheetPlan
-from explorer.ui.canvases.opaque import cover, fill, painter_of
+from explorer.ui.canvases.opaque import cover, fill, painter_of, write_note
 from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.threads.worker import Worker
@@ -205,9 +205,8 @@ class AtlasView(ScrollCanvas):
         painter = painter_of(self.viewport())
         fill(painter, event.rect(), self._theme)
         if self._atlas is None or not all(self._layout.shape):
-            painter.setPen(QColor(self._theme.muted))
-            words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-            painter.drawText(self.viewport().rect().adjusted(4, 4, -4, -4), words, self._note)
+            area = self.viewport().rect().adjusted(4, 4, -4, -4)
+            write_note(painter, area, self._theme, self._note)
             return
         inside = QRectF(self.viewport().rect()).adjusted(self._layout.left, self._layout.top, 0, 0)
         painter.setClipRect(inside)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QPaintEngine,
@@ -19,9 +19,8 @@ from PySide6.QtGui import (
     QPen,
     QPixmap,
     QRegion,
-    QResizeEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.drawing.colormaps import difference
 from explorer.figures.drawing.map_viewport import CellView, Pooled
@@ -35,10 +34,10 @@ from explorer.ui.canvases.maps.lut_image import (
     padding_brush,
     picture,
 )
-from explorer.ui.canvases.maps.map_labels import Axis, MapLabels, runs
+from explorer.ui.canvases.maps.map_labels import Axis, runs
 from explorer.ui.canvases.maps.map_widget import MapWidget
 from explorer.ui.canvases.maps.svg_images import draw_picture
-from explorer.ui.canvases.opaque import cover, fill, painter_of
+from explorer.ui.canvases.opaque import cover, fill, painter_of, write_note
 from explorer.ui.look.theme import Theme, unit
 
 _GRID_FROM = 9  # pixels per cell from which cells are set apart
@@ -75,17 +74,12 @@ class Heatmap(MapWidget):
         view: CellView | None = None,
     ) -> None:
         """`read` puts one cell into words; maps that share a `view` zoom and move together."""
-        super().__init__(read, view, parent)
+        super().__init__(theme, read, view, parent)
         self.setAccessibleName(self.tr("Attention map"))
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         cover(self)
-        self._theme = theme
         self._levels = np.zeros((0, 0), np.uint8)
         self._pooled: Sequence[Pooled] = ()
-        self._signed = False
-        self._note = ""
         self._frame: Frame | None = None
-        self._names = MapLabels()
         self._padding: list[tuple[int, int]] = []
         self._colours = "viridis"
         self._still: QPixmap | None = None  # everything but the marks
@@ -152,10 +146,6 @@ class Heatmap(MapWidget):
         self._colours = name
         self.redraw()
 
-    def set_theme(self, theme: Theme) -> None:
-        self._theme = theme
-        self.redraw()
-
     # -- geometry
 
     def sizeHint(self) -> QSize:
@@ -205,7 +195,7 @@ class Heatmap(MapWidget):
         painter = painter_of(self)
         fill(painter, event.rect(), self._theme)
         if not self._levels.size:
-            self._paint_note(painter)
+            write_note(painter, self.rect().adjusted(6, 6, -6, -6), self._theme, self._note)
             return
         ratio = self.devicePixelRatioF()
         scale = painter.deviceTransform().m11()
@@ -222,12 +212,6 @@ class Heatmap(MapWidget):
                 inner.end()
             painter.drawPixmap(0, 0, self._still)
         self._paint_marks(painter, event.region())
-
-    def _paint_note(self, painter: QPainter) -> None:
-        if self._note:
-            painter.setPen(QColor(self._theme.muted))
-            words = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-            painter.drawText(self.rect().adjusted(6, 6, -6, -6), words, self._note)
 
     def _paint_still(self, painter: QPainter, ratio: float) -> None:
         theme, drawn = self._theme, self._drawn()
@@ -354,16 +338,3 @@ class Heatmap(MapWidget):
         painter.drawRect(frame)
         painter.setPen(QPen(QColor(self._theme.cursor), 1))
         painter.drawRect(frame)
-
-    # -- changes from outside
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._place()
-        self.redraw()
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._place()
-            self.redraw()
-            self.updateGeometry()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.drawing.map_viewport import CellView
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import Canvas
-from explorer.ui.look.theme import unit
+from explorer.ui.canvases.maps.map_labels import MapLabels
+from explorer.ui.look.theme import Theme, unit
 
 _ZOOM_STEP = 1.25
 _MOVES = {
@@ -34,6 +35,7 @@ class MapWidget(Canvas):
 
     def __init__(
         self,
+        theme: Theme,
         read: Callable[[int, int], str] | None = None,
         view: CellView | None = None,
         parent: QWidget | None = None,
@@ -44,6 +46,11 @@ class MapWidget(Canvas):
         self.setProperty(KEEPS_ARROWS, True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._theme = theme
+        self._signed = False
+        self._note = ""
+        self._names = MapLabels()
         self.view = view or CellView()
         self._read = read or (lambda query, key: f"{query} {key}")
         self._plot = QRectF()
@@ -94,9 +101,16 @@ class MapWidget(Canvas):
         """Paint other marks on the same map."""
         self.update()
 
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.redraw()
+
     def redraw(self) -> None:
         """Paint everything again."""
         self.update()
+
+    def _place(self) -> None:
+        """Work out where the plot is in a widget of this size and font."""
 
     def go_to(self, query: int, key: int) -> None:
         """Bring a cell into view and put the cursor on it."""
@@ -132,6 +146,19 @@ class MapWidget(Canvas):
 
     def _cell(self, point: QPointF) -> tuple[int, int] | None:
         return self.view.cell_at(point.x() - self._plot.left(), point.y() - self._plot.top())
+
+    # -- changes from outside
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._place()
+        self.redraw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._place()
+            self.redraw()
+            self.updateGeometry()
 
     # -- mouse
 
