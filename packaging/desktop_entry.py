@@ -17,13 +17,13 @@ OFFER = (
 )
 _HERE = os.path.join(ROOT, "packaging", "desktop")
 _ICON = os.path.join(ROOT, "assets", "decoder-explorer.svg")
-_ENTRY = "applications/decoder-explorer.desktop"
-_FILES = {
+ENTRY = "applications/decoder-explorer.desktop"
+FILES = {
     "icons/hicolor/scalable/apps/decoder-explorer.svg": _ICON,
     "icons/hicolor/scalable/mimetypes/application-x-decoder-explorer-session.svg": _ICON,
     "mime/packages/decoder-explorer.xml": os.path.join(_HERE, "decoder-explorer.xml"),
     "metainfo/decoder-explorer.metainfo.xml": os.path.join(_HERE, "decoder-explorer.metainfo.xml"),
-    _ENTRY: os.path.join(_HERE, "decoder-explorer.desktop"),
+    ENTRY: os.path.join(_HERE, "decoder-explorer.desktop"),
 }
 _UPDATES = (
     ("update-mime-database", "mime"),
@@ -41,10 +41,10 @@ def install(python):
     """Put the entry, which starts this checkout's program, and what belongs to it in place."""
     _need_linux()
     share = data_home()
-    for name, source in _FILES.items():
+    for name, source in FILES.items():
         with open(source, encoding="utf-8") as file:
             text = file.read()
-        if name == _ENTRY:
+        if name == ENTRY:
             text = entry(text, [python, "-P", "-m", "explorer"])
         _write(os.path.join(share, name), text)
     _update(share)
@@ -56,7 +56,7 @@ def remove():
     """Take away what `install` put in place."""
     _need_linux()
     share = data_home()
-    there = [name for name in _FILES if os.path.exists(os.path.join(share, name))]
+    there = [name for name in FILES if os.path.exists(os.path.join(share, name))]
     for name in there:
         try:
             os.remove(os.path.join(share, name))

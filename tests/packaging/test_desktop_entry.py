@@ -28,7 +28,7 @@ def files(folder):
 def test_it_installs_for_the_user_and_removes_all_of_it(desktop_entry, tmp_path, capsys):
     share = tmp_path / "share"
     desktop_entry.install("/opt/python")
-    assert files(share) == set(desktop_entry._FILES)
+    assert files(share) == set(desktop_entry.FILES)
     assert "--remove-desktop" in capsys.readouterr().out
     entry = (share / "applications/decoder-explorer.desktop").read_text()
     assert 'Exec="/opt/python" "-P" "-m" "explorer" %f\n' in entry
@@ -61,20 +61,20 @@ def test_any_path_can_be_in_the_entry(desktop_entry, path):
 def test_the_pieces_name_each_other(desktop_entry):
     entry = dict(
         line.split("=", 1)
-        for line in Path(desktop_entry._FILES[desktop_entry._ENTRY]).read_text().splitlines()
+        for line in Path(desktop_entry.FILES[desktop_entry.ENTRY]).read_text().splitlines()
         if "=" in line
     )
-    mime = ElementTree.parse(desktop_entry._FILES["mime/packages/decoder-explorer.xml"])
+    mime = ElementTree.parse(desktop_entry.FILES["mime/packages/decoder-explorer.xml"])
     ours = "{http://www.freedesktop.org/standards/shared-mime-info}"
     kind = mime.getroot().find(f"{ours}mime-type")
-    about = ElementTree.parse(desktop_entry._FILES["metainfo/decoder-explorer.metainfo.xml"])
+    about = ElementTree.parse(desktop_entry.FILES["metainfo/decoder-explorer.metainfo.xml"])
     assert entry["MimeType"] == kind.get("type") + ";"
     assert kind.find(f"{ours}glob").get("pattern") == "*.dxt"
     assert about.findtext("launchable") == "decoder-explorer.desktop"
     assert about.findtext("provides/mediatype") == kind.get("type")
-    assert f"icons/hicolor/scalable/apps/{entry['Icon']}.svg" in desktop_entry._FILES
+    assert f"icons/hicolor/scalable/apps/{entry['Icon']}.svg" in desktop_entry.FILES
     icon = kind.find(f"{ours}icon").get("name")
-    assert f"icons/hicolor/scalable/mimetypes/{icon}.svg" in desktop_entry._FILES
+    assert f"icons/hicolor/scalable/mimetypes/{icon}.svg" in desktop_entry.FILES
     ElementTree.parse(ROOT / "assets/decoder-explorer.svg")
 
 
@@ -103,6 +103,6 @@ def test_a_session_is_known_by_its_first_bytes(desktop_entry, tmp_path):
     dxt.save(made_trace(1), tmp_path / "run.dxt")
     magic = b'{"__metadata__":{"decoder_explorer"'
     assert (tmp_path / "run.dxt").read_bytes()[8:].startswith(magic)
-    text = Path(desktop_entry._FILES["mime/packages/decoder-explorer.xml"]).read_text()
+    text = Path(desktop_entry.FILES["mime/packages/decoder-explorer.xml"]).read_text()
     assert magic.decode().replace('"', "&quot;") in text
     assert os.path.exists(desktop_entry._ICON)

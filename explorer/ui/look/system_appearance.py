@@ -27,9 +27,9 @@ _PORTAL = (
     "/org/freedesktop/portal/desktop",
     "org.freedesktop.portal.Settings",
 )
-_SCHEME = ("org.freedesktop.appearance", "color-scheme")  # 1 dark, 2 light, 0 none
-_CONTRAST = ("org.freedesktop.appearance", "contrast")  # 1 more
-_TEXT = ("org.gnome.desktop.interface", "text-scaling-factor")  # 1.0 normal
+SCHEME = ("org.freedesktop.appearance", "color-scheme")  # 1 dark, 2 light, 0 none
+CONTRAST = ("org.freedesktop.appearance", "contrast")  # 1 more
+TEXT = ("org.gnome.desktop.interface", "text-scaling-factor")  # 1.0 normal
 _LEAST, _MOST = 0.5, 3.0  # times normal text; else it is no size that anyone asked for
 
 
@@ -74,10 +74,10 @@ class SystemLook(QObject):
         """Dark, high contrast, size of text."""
         scheme = self._hints.colorScheme()
         if scheme == Qt.ColorScheme.Unknown:
-            dark = self._told.get(_SCHEME) == 1
+            dark = self._told.get(SCHEME) == 1
         else:
             dark = scheme == Qt.ColorScheme.Dark
-        strong = self._told.get(_CONTRAST) == 1
+        strong = self._told.get(CONTRAST) == 1
         if self._access is not None:
             strong = (
                 strong or self._access.contrastPreference() == Qt.ContrastPreference.HighContrast
@@ -86,7 +86,7 @@ class SystemLook(QObject):
 
     def _text_size(self) -> float:
         font = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont)
-        factor = self._told.get(_TEXT, 1.0)
+        factor = self._told.get(TEXT, 1.0)
         factor = factor if isinstance(factor, float) and _LEAST <= factor <= _MOST else 1.0
         # A desktop's usual font is a little smaller or larger than this program's.
         return min(max(1.0, QFontInfo(font).pixelSize() / BASE_FONT_PX, factor), _MOST)
@@ -103,7 +103,7 @@ class SystemLook(QObject):
         slot = SLOT("_on_setting(QDBusMessage)")
         # The stubs ask for bytes, which PySide refuses.
         bus.connect(service, path, interface, "SettingChanged", self, slot)  # type: ignore[call-overload]
-        for which in (_SCHEME, _CONTRAST, _TEXT):
+        for which in (SCHEME, CONTRAST, TEXT):
             call = QDBusMessage.createMethodCall(service, path, interface, "Read")
             call.setArguments(list(which))
             read = QDBusPendingCallWatcher(bus.asyncCall(call), self)
@@ -113,15 +113,16 @@ class SystemLook(QObject):
     def _on_read(self, which: tuple[str, str], read: QDBusPendingCallWatcher) -> None:
         answer = read.reply()
         if answer.type() == QDBusMessage.MessageType.ReplyMessage and answer.arguments():
-            self._tell(which, answer.arguments()[0])
+            self.tell(which, answer.arguments()[0])
 
     @Slot("QDBusMessage")
     def _on_setting(self, message: QDBusMessage) -> None:
         space, name, value = (*message.arguments(), None, None, None)[:3]
-        if (space, name) in (_SCHEME, _CONTRAST, _TEXT):
-            self._tell((space, name), value)
+        if (space, name) in (SCHEME, CONTRAST, TEXT):
+            self.tell((space, name), value)
 
-    def _tell(self, which: tuple[str, str], value: object) -> None:
+    def tell(self, which: tuple[str, str], value: object) -> None:
+        """Take the value of one of the desktop's settings."""
         while hasattr(value, "variant"):  # one in another, from older portals
             value = value.variant()
         self._told[which] = value

@@ -113,8 +113,8 @@ def test_few_arcs_are_smoothed(qapp: QApplication) -> None:
     view.set_arcs(whole, strongest(whole), labelled(trace.tokens), (), 1.0)
     view.follow((12, 12))
     view.grab()
-    assert view._images is not None
-    image = view._images[0]
+    assert view.images is not None
+    image = view.images[0]
     colours = {image.pixel(x, y) for x in range(image.width()) for y in range(image.height())}
     assert len(colours) > 100, "smoothed edges have many shades"
 
@@ -128,8 +128,8 @@ def test_a_view_without_the_mask_has_room_below(qapp: QApplication) -> None:
         view.resize(400, 160)
         view.set_arcs(whole, strongest(whole), labelled(trace.tokens), (), 1.0)
         view.grab()
-        assert view._images is not None
-        assert view._images[1].isNull() is causal
+        assert view.images is not None
+        assert view.images[1].isNull() is causal
         top, room = view._strip()
         assert (top + room < 150) is not causal
 
@@ -159,9 +159,9 @@ def test_views_below_the_first_draw_in_turns_of_their_own(qapp: QApplication) ->
     page.show_drawn(drawn, labelled(trace.tokens), (), 0)
     between: list[list[bool]] = []
     tick = QTimer()
-    tick.timeout.connect(lambda: between.append([row._images is None for row in page.rows]))
+    tick.timeout.connect(lambda: between.append([row.images is None for row in page.rows]))
     tick.start(1)
-    while any(row._images is None or row._stale for row in page.rows):
+    while any(row.images is None or row._stale for row in page.rows):
         qapp.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
     assert [False, True, True] in between, "the mouse had its turn between them"
     page.deleteLater()

@@ -246,13 +246,13 @@ def test_a_large_picture_is_made_in_the_background_and_the_old_one_kept_till_the
     view.set_atlas(atlas)
     assert _colours(view, 5, 5) == {HOT}
     assert threading.main_thread() not in made_in
-    first = view._sheet
+    first = view.sheet
     for width in (900, 1000, 1100):
         view.resize(width, 800)
         view.grab()
-        assert view._sheet is first, "stretched"
+        assert view.sheet is first, "stretched"
     assert _colours(view, 6, 5) == {HOT}
-    assert view._sheet is not first
+    assert view.sheet is not first
     assert threading.main_thread() not in made_in
     view.set_atlas(_atlas(2, 2))
     view.grab()

@@ -111,7 +111,7 @@ def test_one_hot_cell_of_two_thousand_is_on_screen(heatmap: Heatmap) -> None:
     levels[1999, 1234] = 255
     heatmap.set_map(levels, _labels(2048))
     image = heatmap.grab().toImage()
-    drawn = heatmap._drawn().toRect()
+    drawn = heatmap.drawn_area().toRect()
     hot = _named(lut("viridis")[255])
     found = {
         image.pixelColor(x, y).name()
@@ -169,7 +169,7 @@ def test_the_cursor_is_kept_in_view_while_zoomed(heatmap: Heatmap) -> None:
     QTest.keyClick(heatmap, Qt.Key.Key_Home, Qt.KeyboardModifier.ControlModifier)
     heatmap.zoom(8.0)
     QTest.keyClick(heatmap, Qt.Key.Key_End, Qt.KeyboardModifier.ControlModifier)
-    assert heatmap._drawn().contains(heatmap.cell_rect(199, 199).center())
+    assert heatmap.drawn_area().contains(heatmap.cell_rect(199, 199).center())
 
 
 def test_return_picks_the_cell_under_the_cursor(heatmap: Heatmap) -> None:
@@ -218,10 +218,10 @@ def test_a_tiny_widget_is_no_crash(heatmap: Heatmap) -> None:
 
 def test_zooming_the_program_enlarges_the_labels(qapp: QApplication, heatmap: Heatmap) -> None:
     heatmap.set_map(_causal(10), _labels(10))
-    room = heatmap._plot.left()
+    room = heatmap.plot.left()
     apply(qapp, LIGHT, 1.5)
     settle()
-    assert heatmap._plot.left() > room * 1.3
+    assert heatmap.plot.left() > room * 1.3
 
 
 def test_a_saved_picture_shows_the_same_cells_in_twice_the_pixels(heatmap: Heatmap) -> None:
@@ -317,9 +317,9 @@ def test_marks_that_moved_look_as_freshly_painted_ones(
     settle()
     screen = heatmap.screen()
     for column in (5, 6, 7, 20):
-        heatmap._set_cursor((25, column))
+        heatmap.set_cursor((25, column))
         settle()
-    heatmap._set_cursor((12, 9))
+    heatmap.set_cursor((12, 9))
     heatmap.set_marks(31, 4)
     assert screen is not None
     fresh = heatmap.grab().toImage()
@@ -346,7 +346,7 @@ def test_the_room_for_labels_is_measured_once_for_what_is_in_view(qapp: QApplica
 
 def test_no_label_is_left_half_covered_by_a_marked_one(heatmap: Heatmap) -> None:
     heatmap.set_map(_causal(40), _labels(40))
-    names, view, plot = heatmap._names, heatmap.view, heatmap._plot
+    names, view, plot = heatmap._names, heatmap.view, heatmap.plot
     stride = view.stride(names._line * 0.86)
     assert stride == 2
 

@@ -57,7 +57,7 @@ def test_a_drawing_holds_each_map_as_it_is_on_screen(qapp: QApplication) -> None
         assert one.view.scale < 9, "no grid lines over the cells"
         saved = export.picture(one, 2)
         saved.setDevicePixelRatio(1)
-        area = QRectF(one._drawn().topLeft() * 2, image.size()).toRect()
+        area = QRectF(one.drawn_area().topLeft() * 2, image.size()).toRect()
         for y in range(9, image.height(), 14):
             for x in range(9, image.width(), 14):
                 seen = saved.pixelColor(area.left() + x, area.top() + y)

@@ -42,17 +42,17 @@ def test_without_a_choice_the_desktops_colours_and_text_are_taken(
     before = look.whole_scale
     seen: list[str] = []
     look.changed.connect(lambda: seen.append(look.theme.name))
-    desktop._tell(system_appearance._SCHEME, Boxed(Boxed(1)))
+    desktop.tell(system_appearance.SCHEME, Boxed(Boxed(1)))
     assert seen == ["dark"]
-    desktop._tell(system_appearance._CONTRAST, Boxed(1))
+    desktop.tell(system_appearance.CONTRAST, Boxed(1))
     assert look.theme.name == "high_contrast"
-    desktop._tell(system_appearance._CONTRAST, 0)
-    desktop._tell(system_appearance._SCHEME, 2)
+    desktop.tell(system_appearance.CONTRAST, 0)
+    desktop.tell(system_appearance.SCHEME, 2)
     assert look.theme.name == "light"
-    desktop._tell(system_appearance._TEXT, 1.5)
+    desktop.tell(system_appearance.TEXT, 1.5)
     assert look.whole_scale == pytest.approx(1.5 * before, abs=1 / 13)  # whole pixels
     for nonsense in ("large", 400.0, None, -1.0):
-        desktop._tell(system_appearance._TEXT, nonsense)
+        desktop.tell(system_appearance.TEXT, nonsense)
         assert look.whole_scale == before
     apply(qapp, LIGHT)
 
@@ -63,7 +63,7 @@ def test_a_choice_holds_against_the_desktop_and_can_be_given_back(
     memory = Settings(tmp_path / "settings.ini")
     look = Appearance(qapp, memory, system=desktop)
     look.set_theme("light")
-    desktop._tell(system_appearance._SCHEME, 1)
+    desktop.tell(system_appearance.SCHEME, 1)
     assert look.theme.name == "light"
     look.set_theme(SYSTEM)
     assert look.theme.name == "dark"

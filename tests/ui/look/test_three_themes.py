@@ -32,7 +32,7 @@ def areas(theme: Theme, colours: str, signed: bool) -> dict[str, np.ndarray]:
     chart.set_map(levels, [Label("a", False, False, 0, 0)] * 3, signed=signed)
     chart.view.fit()
     seen = pixels(chart)
-    drawn = chart._drawn()
+    drawn = chart.drawn_area()
     cell = int(drawn.width() / 3)
     top, left = int(drawn.top()) + 12, int(drawn.left())
     found = {

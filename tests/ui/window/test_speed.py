@@ -109,7 +109,7 @@ def test_the_mouse_over_a_map_repaints_its_marks_alone(stage: WindowStage) -> No
     spent = []
     for column in range(21, 51):
         began = time.thread_time()
-        heatmap._set_cursor((60, column))
+        heatmap.set_cursor((60, column))
         stage.paint()
         spent.append(1000 * (time.thread_time() - began))
     assert len(areas) == 30

@@ -56,7 +56,7 @@ class ArcView(MapWidget):
         self._arcs: Arcs | None = None  # of the whole map
         self._top: float | np.ndarray = 1.0
         self._scale: Scale = "fixed"
-        self._images: tuple[QImage, QImage] | None = None
+        self.images: tuple[QImage, QImage] | None = None
         self._stale = False  # a picture is there, but not the newest
         self._my_turn = True
         # Not `singleShot`: at 0 ms that would be run in the same turn.
@@ -85,12 +85,12 @@ class ArcView(MapWidget):
         self.view.set_cells(*whole.weights.shape)
         self._place()
         if self._cursor is not None and self._cursor[1] >= len(whole.weights):
-            self._set_cursor(None)
+            self.set_cursor(None)
         self.redraw()
 
     def set_note(self, sentence: str) -> None:
         """Show a sentence in place of arcs."""
-        self._map, self._arcs, self._images, self._note = None, None, None, sentence
+        self._map, self._arcs, self.images, self._note = None, None, None, sentence
         self.redraw()
 
     @property
@@ -123,7 +123,7 @@ class ArcView(MapWidget):
         u = unit(self)
         self._names.set_font(self.font(), u)
         width = max(self.width() - 2 * _SIDE, 1)
-        self._plot = QRectF(_SIDE, 0, width, max(self.height(), 1))
+        self.plot = QRectF(_SIDE, 0, width, max(self.height(), 1))
         # One row of cells high without an end: only the columns are ever zoomed or moved.
         self.view.set_size(width, 1e9, 40 * u)
 
@@ -137,16 +137,16 @@ class ArcView(MapWidget):
         return self._arcs is not None and bool((self._arcs.keys > self._arcs.queries).any())
 
     def _cell(self, point: QPointF) -> tuple[int, int] | None:
-        found = self.view.cell_at(point.x() - self._plot.left(), 0)
+        found = self.view.cell_at(point.x() - self.plot.left(), 0)
         return None if found is None else (found[1], found[1])
 
-    def _set_cursor(self, cell: tuple[int, int] | None, aloud: bool = False) -> None:
+    def set_cursor(self, cell: tuple[int, int] | None, aloud: bool = False) -> None:
         """The cursor is a token; keys that move it in either direction are all the same."""
         if cell is not None and cell[0] != cell[1]:
             before = self._cursor
             token = cell[1] if before is None or cell[1] != before[1] else cell[0]
             cell = (token, token)
-        super()._set_cursor(cell, aloud)
+        super().set_cursor(cell, aloud)
 
     # -- painting
 
@@ -170,7 +170,7 @@ class ArcView(MapWidget):
         screen, seen = self.devicePixelRatioF(), painter.deviceTransform().m11()
         ratio = max(screen, seen)
         token = None if self._cursor is None else self._cursor[1]
-        known = self._images
+        known = self.images
         if (
             known is not None
             and not self._stale
@@ -183,8 +183,8 @@ class ArcView(MapWidget):
             return known
         arcs = self._arcs if token is None else strongest(self._map, token)
         self._of, self._stale = token, False
-        self._images = self._draw(arcs, top, self.height() - top - room, ratio)
-        return self._images
+        self.images = self._draw(arcs, top, self.height() - top - room, ratio)
+        return self.images
 
     def _draw(self, arcs: Arcs, above: float, below: float, ratio: float) -> tuple[QImage, QImage]:
         """The arcs over and under the labels."""
@@ -198,7 +198,7 @@ class ArcView(MapWidget):
         fine = 2 if np.count_nonzero(which) <= _FEW else 1
         scale = ratio * fine
         x = (np.arange(self.view.columns) + 0.5 - self.view.left) * self.view.scale
-        x = (x + self._plot.left()) * scale
+        x = (x + self.plot.left()) * scale
         weights = arcs.weights[which]
         top = self._top if isinstance(self._top, float) else self._top[arcs.queries[which], 0]
         share = np.abs(scaled(weights, self._scale, top))
@@ -222,7 +222,7 @@ class ArcView(MapWidget):
             painter.drawLine(QPointF(_SIDE, y), QPointF(_SIDE + self.view.drawn_width, y))
         painter.save()
         painter.translate(0, top)
-        strip = QRectF(_SIDE, room, self._plot.width(), 1e9)
+        strip = QRectF(_SIDE, room, self.plot.width(), 1e9)
         names = self._names
         names.paint_keys(painter, self.view, strip, self._theme)
         marks = [(self._query, "accent")]

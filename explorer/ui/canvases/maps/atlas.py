@@ -84,7 +84,7 @@ class AtlasView(ScrollCanvas):
         self._order: Sequence[tuple[int, int]] | None = None
         self._selected: tuple[int, int] | None = None
         self._over: tuple[int, int] | None = None
-        self._sheet: Sheet | None = None  # the thumbnails as they are shown
+        self.sheet: Sheet | None = None  # the thumbnails as they are shown
         self._asked: tuple[SheetPlan, Atlas] | None = None  # of the one that is being made
         self._worker = Worker(self)
         self._numbers: tuple[object, QPixmap] | None = None
@@ -103,7 +103,7 @@ class AtlasView(ScrollCanvas):
         """Show other thumbnails; `sheet` is their picture by a `sheet_maker`, if there is one."""
         self._atlas, self._note = atlas, ""
         self._lay_out()
-        self._sheet = sheet
+        self.sheet = sheet
 
     def set_note(self, sentence: str) -> None:
         """Show a sentence in place of thumbnails."""
@@ -230,20 +230,20 @@ class AtlasView(ScrollCanvas):
 
     def _pictured(self, plan: SheetPlan, atlas: Atlas, document: bool) -> Sheet | None:
         """The newest picture; an older one, or none, while a large one is being made."""
-        if self._sheet is not None and self._sheet.plan == plan:
-            return self._sheet
+        if self.sheet is not None and self.sheet.plan == plan:
+            return self.sheet
         if atlas.levels.size <= _AT_ONCE or document or not self.isVisible():
-            self._sheet = plan.sheet(atlas)
+            self.sheet = plan.sheet(atlas)
         elif self._asked is None or self._asked[0] != plan or self._asked[1] is not atlas:
             self._asked = plan, atlas
             have = partial(self._have, atlas)
             self._worker.ask("sheet", partial(plan.sheet, atlas), have, urgent=True)
-        return self._sheet
+        return self.sheet
 
     def _have(self, atlas: Atlas, sheet: Sheet) -> None:
         self._asked = None
         if atlas is self._atlas:
-            self._sheet = sheet
+            self.sheet = sheet
             self.viewport().update()
 
     def sheet_maker(self) -> Callable[[Atlas], Sheet | None]:

@@ -112,7 +112,7 @@ class Heatmap(MapWidget):
         if self._cursor and not (
             self._cursor[0] < levels.shape[0] and self._cursor[1] < levels.shape[1]
         ):
-            self._set_cursor(None)
+            self.set_cursor(None)
         self.redraw()
 
     def set_note(self, sentence: str) -> None:
@@ -166,9 +166,9 @@ class Heatmap(MapWidget):
         self._key_room = key if frame.key else 0
         width = self.width() - frame.left - self._key_room - 4
         height = self.height() - frame.top - 3
-        self._plot = QRectF(frame.left, frame.top, max(width, 1), max(height, 1))
+        self.plot = QRectF(frame.left, frame.top, max(width, 1), max(height, 1))
         if self.parent() is None or not self.isHidden():  # the view is of those that are seen
-            self.view.set_size(self._plot.width(), self._plot.height(), 56 * u)
+            self.view.set_size(self.plot.width(), self.plot.height(), 56 * u)
 
     def filled_width(self, height: int) -> int:
         """The width at which the square of a whole map fills this height, key included."""
@@ -177,12 +177,13 @@ class Heatmap(MapWidget):
 
     def cell_rect(self, query: int, key: int) -> QRectF:
         size = self.view.scale
-        corner = self._plot.topLeft() + QPointF(self.view.x_of(key), self.view.y_of(query))
+        corner = self.plot.topLeft() + QPointF(self.view.x_of(key), self.view.y_of(query))
         return QRectF(corner, QPointF(corner.x() + size, corner.y() + size))
 
-    def _drawn(self) -> QRectF:
+    def drawn_area(self) -> QRectF:
+        """What the cells take of the plot."""
         return QRectF(
-            self._plot.left(), self._plot.top(), self.view.drawn_width, self.view.drawn_height
+            self.plot.left(), self.plot.top(), self.view.drawn_width, self.view.drawn_height
         )
 
     # -- painting
@@ -214,7 +215,7 @@ class Heatmap(MapWidget):
         self._paint_marks(painter, event.region())
 
     def _paint_still(self, painter: QPainter, ratio: float) -> None:
-        theme, drawn = self._theme, self._drawn()
+        theme, drawn = self._theme, self.drawn_area()
         hatched = masked_area(theme, ratio, drawn.size().toSize())
         colours = difference(theme.dark) if self._signed else self._colours
         table = colour_table(theme, colours, masked_clear=True)
@@ -234,12 +235,12 @@ class Heatmap(MapWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(drawn.adjusted(-0.5, -0.5, 0.5, 0.5))
         corner = self.tr("keys →\nqueries ↓") if self._frame is None else ""
-        self._names.paint(painter, self.view, self._plot, theme, corner)
+        self._names.paint(painter, self.view, self.plot, theme, corner)
         if self._key_room:
             left = drawn.right() + _KEY_GAP * unit(self)
             paint_key(
                 painter,
-                QRectF(left, drawn.top(), self._key_room, self._plot.height()),
+                QRectF(left, drawn.top(), self._key_room, self.plot.height()),
                 theme,
                 colours,
                 self._colour_key,
@@ -289,8 +290,8 @@ class Heatmap(MapWidget):
         found: list[_Mark] = []
         if query is not None and query < self.view.rows:
             band = self.cell_rect(query, 0)
-            band.setLeft(self._drawn().left())
-            band.setRight(self._drawn().right())
+            band.setLeft(self.drawn_area().left())
+            band.setRight(self.drawn_area().right())
             found += [self._framed(band), self._labelled("query", query, "accent")]
             if cursor is None and key is not None and key < self.view.columns:
                 found.append(self._framed(self.cell_rect(query, key)))
@@ -307,12 +308,12 @@ class Heatmap(MapWidget):
         least = 3.0
         wider, taller = max(0.0, least - cells.width()) / 2, max(0.0, least - cells.height()) / 2
         frame = cells.adjusted(-wider - 1.5, -taller - 1.5, wider + 1.5, taller + 1.5)
-        frame &= self._drawn().adjusted(-2, -2, 2, 2)
+        frame &= self.drawn_area().adjusted(-2, -2, 2, 2)
         return _Mark(frame.adjusted(-2, -2, 2, 2).toAlignedRect(), frame)
 
     def _labelled(self, axis: Axis, slot: int, mark: str) -> _Mark:
-        area = self._names.area(self.view, self._plot, axis, slot)
-        beside = self._names.half_covered(self.view, self._plot, axis, slot)
+        area = self._names.area(self.view, self.plot, axis, slot)
+        beside = self._names.half_covered(self.view, self.plot, axis, slot)
         return _Mark(reduce(QRect.united, beside, area), None, (axis, slot, mark))
 
     def _paint_marks(self, painter: QPainter, region: QRegion) -> None:
@@ -321,7 +322,7 @@ class Heatmap(MapWidget):
         for mark in self._marked:
             if mark.frame is None:
                 axis, slot, _ = mark.label
-                for area in self._names.half_covered(self.view, self._plot, axis, slot):
+                for area in self._names.half_covered(self.view, self.plot, axis, slot):
                     fill(painter, area, self._theme)
         for mark in self._marked:
             if not region.intersects(mark.area):
@@ -329,7 +330,7 @@ class Heatmap(MapWidget):
             if mark.frame is not None:
                 self._paint_frame(painter, mark.frame)
             else:
-                self._names.paint_one(painter, self.view, self._plot, self._theme, *mark.label)
+                self._names.paint_one(painter, self.view, self.plot, self._theme, *mark.label)
 
     def _paint_frame(self, painter: QPainter, frame: QRectF) -> None:
         """Two lines, light in dark, so that they show on any colour."""

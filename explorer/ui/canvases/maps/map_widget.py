@@ -53,7 +53,7 @@ class MapWidget(Canvas):
         self._names = MapLabels()
         self.view = view or CellView()
         self._read = read or (lambda query, key: f"{query} {key}")
-        self._plot = QRectF()
+        self.plot = QRectF()  # where the cells have room
         self._cursor: tuple[int, int] | None = None
         self._query: int | None = None
         self._key: int | None = None
@@ -115,7 +115,7 @@ class MapWidget(Canvas):
     def go_to(self, query: int, key: int) -> None:
         """Bring a cell into view and put the cursor on it."""
         self.view.reveal(query, key)
-        self._set_cursor((query, key), aloud=True)
+        self.set_cursor((query, key), aloud=True)
         self._view_moved()
 
     def fit(self) -> None:
@@ -125,7 +125,7 @@ class MapWidget(Canvas):
 
     def zoom(self, factor: float, at: QPointF | None = None) -> None:
         """Zoom about a point of the widget, or about the cursor or the middle."""
-        plot = self._plot
+        plot = self.plot
         if at is not None:
             x, y = at.x() - plot.left(), at.y() - plot.top()
         elif self._cursor is not None:
@@ -145,7 +145,7 @@ class MapWidget(Canvas):
         self.viewMoved.emit()
 
     def _cell(self, point: QPointF) -> tuple[int, int] | None:
-        return self.view.cell_at(point.x() - self._plot.left(), point.y() - self._plot.top())
+        return self.view.cell_at(point.x() - self.plot.left(), point.y() - self.plot.top())
 
     # -- changes from outside
 
@@ -171,7 +171,7 @@ class MapWidget(Canvas):
                 self._dragged = point
                 self._pan(move.x(), move.y())
             return
-        self._set_cursor(self._cell(point))
+        self.set_cursor(self._cell(point))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
@@ -200,11 +200,11 @@ class MapWidget(Canvas):
         else:
             event.ignore()  # Ctrl and wheel zoom the whole program
             return
-        self._set_cursor(self._cell(event.position()))
+        self.set_cursor(self._cell(event.position()))
         event.accept()
 
     def leaveEvent(self, event: QEvent) -> None:
-        self._set_cursor(None)
+        self.set_cursor(None)
 
     # -- keys
 
@@ -237,7 +237,8 @@ class MapWidget(Canvas):
             return
         self.go_to(min(max(row, 0), last[0]), min(max(column, 0), last[1]))
 
-    def _set_cursor(self, cell: tuple[int, int] | None, aloud: bool = False) -> None:
+    def set_cursor(self, cell: tuple[int, int] | None, aloud: bool = False) -> None:
+        """Look at a cell, as the mouse over it does; `aloud` also has it read."""
         if cell == self._cursor:
             return
         self._cursor = cell

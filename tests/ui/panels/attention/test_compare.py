@@ -104,7 +104,7 @@ def test_three_maps_of_two_real_runs(board: Board, compared: State) -> None:
     assert "second run" in board.panel.compare_bar.line
     maps = board.panel.pages.maps.maps
     assert all(one.isVisible() for one in maps)
-    assert len({(one._plot.width(), one._plot.height()) for one in maps}) == 1
+    assert len({(one.plot.width(), one.plot.height()) for one in maps}) == 1
 
 
 def test_the_same_scores_are_named_and_equal_in_the_first_layer_only(
@@ -136,7 +136,7 @@ def test_zoom_and_cursor_are_shared(board: Board, compared: State) -> None:
     assert "with the mask masked" in line
     assert ", without " in line
     assert "change +" in line
-    second._set_cursor(None)
+    second.set_cursor(None)
     assert first.current is None
 
 
