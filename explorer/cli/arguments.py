@@ -132,53 +132,46 @@ _REAL = _number(float, float("-inf"), "a number")
 
 
 def _trace(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     _model(parser)
     prompt = parser.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", metavar="TEXT", help="the prompt, as raw text")
     prompt.add_argument("--prompt-file", metavar="F", help="a UTF-8 file that is the prompt")
-    parser.add_argument(
+    add(
         "--steps",
         type=_COUNT,
         required=True,
         metavar="N",
         help="number of tokens (passes); the first pass is the prefill",
     )
-    parser.add_argument("--out", metavar="FILE.dxt", help="save the run")
+    add("--out", metavar="FILE.dxt", help="save the run")
     _json(parser)
-    parser.add_argument(
-        "--greedy", action="store_true", help="choose the most likely token (the default)"
-    )
-    parser.add_argument("--temperature", type=_REAL, metavar="T", help="0 = greedy")
-    parser.add_argument("--top-k", type=_INDEX, metavar="K", help="0 = off")
-    parser.add_argument("--top-p", type=_REAL, metavar="P", help="1 = off, 0 keeps one token")
-    parser.add_argument("--min-p", type=_REAL, metavar="P", help="0 = off")
-    parser.add_argument(
-        "--repetition-penalty", type=_REAL, metavar="R", help="1 = off; also works with --greedy"
-    )
-    parser.add_argument(
+    add("--greedy", action="store_true", help="choose the most likely token (the default)")
+    add("--temperature", type=_REAL, metavar="T", help="0 = greedy")
+    add("--top-k", type=_INDEX, metavar="K", help="0 = off")
+    add("--top-p", type=_REAL, metavar="P", help="1 = off, 0 keeps one token")
+    add("--min-p", type=_REAL, metavar="P", help="0 = off")
+    add("--repetition-penalty", type=_REAL, metavar="R", help="1 = off; also works with --greedy")
+    add(
         "--model-defaults",
         action="store_true",
         help="use the model's generation_config; other given settings override it",
     )
-    parser.add_argument("--seed", type=_INDEX, default=0, metavar="S", help="default 0")
-    parser.add_argument(
-        "--no-causal-mask", action="store_true", help="let tokens attend to later tokens"
-    )
-    parser.add_argument(
-        "--no-cache", action="store_true", help="recompute the whole text at every step"
-    )
-    parser.add_argument("--padding", choices=("left", "right"), help="pad on this side …")
-    parser.add_argument("--pad", type=_INDEX, metavar="N", help="… with this many padding tokens")
-    parser.add_argument("--chat", action="store_true", help="send the prompt in the chat template")
-    parser.add_argument(
+    add("--seed", type=_INDEX, default=0, metavar="S", help="default 0")
+    add("--no-causal-mask", action="store_true", help="let tokens attend to later tokens")
+    add("--no-cache", action="store_true", help="recompute the whole text at every step")
+    add("--padding", choices=("left", "right"), help="pad on this side …")
+    add("--pad", type=_INDEX, metavar="N", help="… with this many padding tokens")
+    add("--chat", action="store_true", help="send the prompt in the chat template")
+    add(
         "--capture-every",
         type=_COUNT,
         default=1,
         metavar="N",
         help="record the attention of every N-th layer only (default 1)",
     )
-    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
-    parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
+    add("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    add("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
     _engine(parser)
 
 
@@ -192,35 +185,37 @@ def _show(parser: argparse.ArgumentParser) -> None:
 
 
 def _attention(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     _file(parser)
-    parser.add_argument("--layer", type=_INDEX, required=True, metavar="L")
-    parser.add_argument("--head", type=_INDEX, required=True, metavar="H")
-    parser.add_argument("--step", type=_INDEX, default=0, metavar="S", help="default 0")
-    parser.add_argument("--out", required=True, metavar="FILE.npy|.csv|.png")
+    add("--layer", type=_INDEX, required=True, metavar="L")
+    add("--head", type=_INDEX, required=True, metavar="H")
+    add("--step", type=_INDEX, default=0, metavar="S", help="default 0")
+    add("--out", required=True, metavar="FILE.npy|.csv|.png")
 
 
 def _batch(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     _model(parser)
-    parser.add_argument(
+    add(
         "--prompts",
         required=True,
         metavar="FILE",
         help="UTF-8, one prompt per line, or a JSON list of strings; 1 to 16 prompts",
     )
-    parser.add_argument("--padding", choices=("left", "right"), required=True, help="the side")
-    parser.add_argument(
+    add("--padding", choices=("left", "right"), required=True, help="the side")
+    add(
         "--steps",
         type=_COUNT,
         default=1,
         metavar="N",
         help="number of passes (default 1, the prefill)",
     )
-    parser.add_argument(
+    add(
         "--wrong",
         choices=("positions", "mask", "readout"),
         help="a deliberate mistake: no position ids, no mask, or read the last position",
     )
-    parser.add_argument("--chat", action="store_true", help="send each prompt in the chat template")
+    add("--chat", action="store_true", help="send each prompt in the chat template")
     _json(parser)
     _engine(parser)
 
@@ -232,12 +227,11 @@ def _of_model(parser: argparse.ArgumentParser) -> None:
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     _of_model(parser)
-    parser.add_argument("--out", metavar="FILE", help="save the results, as JSON")
-    parser.add_argument("--against", metavar="FILE", help="compare with results saved earlier")
-    parser.add_argument(
-        "--no-window", action="store_true", help="skip the measurements of the window"
-    )
+    add("--out", metavar="FILE", help="save the results, as JSON")
+    add("--against", metavar="FILE", help="compare with results saved earlier")
+    add("--no-window", action="store_true", help="skip the measurements of the window")
 
 
 def _models(parser: argparse.ArgumentParser) -> None:

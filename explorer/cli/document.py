@@ -49,15 +49,7 @@ def self_check_document(self_check: SelfCheck) -> dict[str, Any]:
     """passed (null = has not run) and the checks with their figures."""
     return {
         "passed": self_check.passed,
-        "checks": [
-            {
-                "name": check.name,
-                "passed": check.passed,
-                "measured": check.measured,
-                "tolerance": check.tolerance,
-            }
-            for check in self_check.checks
-        ],
+        "checks": [_fields(check, "name passed measured tolerance") for check in self_check.checks],
     }
 
 
@@ -72,19 +64,17 @@ def _token(token: Token) -> dict[str, Any]:
 
 def _step(step: Step, chosen: Token) -> dict[str, Any]:
     return {
-        "index": step.index,
-        "phase": step.phase,
-        "positions_processed": step.positions_processed,
-        "forward_ms": step.forward_ms,
+        **_fields(step, "index phase positions_processed forward_ms"),
         "chosen_id": chosen.id,
         "chosen_text": chosen.text,
-        "probability": step.draw.probability,
-        "raw_probability": step.draw.raw_probability,
-        "rank": step.draw.rank,
-        "entropy_bits": step.draw.entropy_bits,
-        "cache_tokens": step.cache_tokens,
-        "cache_bytes": step.cache_bytes,
+        **_fields(step.draw, "probability raw_probability rank entropy_bits"),
+        **_fields(step, "cache_tokens cache_bytes"),
     }
+
+
+def _fields(one: object, names: str) -> dict[str, Any]:
+    """Some of its fields, under the names that they have there."""
+    return {name: getattr(one, name) for name in names.split()}
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -140,9 +130,7 @@ def print_trace(trace: Trace) -> None:
 
 
 def print_table(
-    heads: tuple[str, ...],
-    rows: Sequence[tuple[str, ...]],
-    left: Collection[int] = (),
+    heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], left: Collection[int] = ()
 ) -> None:
     """Columns as wide as their widest cell; numbers to the right, columns in `left` to the left."""
     rows = [tuple(name(cell, CELL) for cell in row) for row in rows]

@@ -64,10 +64,7 @@ class Trace:
         """With the last step's token replaced by the user's."""
         last = replace(self.steps[-1], draw=draw)
         return replace(
-            self,
-            steps=(*self.steps[:-1], last),
-            chosen=(*self.chosen[:-1], token),
-            stop_reason="",
+            self, steps=(*self.steps[:-1], last), chosen=(*self.chosen[:-1], token), stop_reason=""
         )
 
     def read_slots(self, step: int) -> int:

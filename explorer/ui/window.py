@@ -16,12 +16,7 @@ from PySide6.QtGui import (
     QKeyEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import (
-    QMenu,
-    QMessageBox,
-    QSplitter,
-    QWidget,
-)
+from PySide6.QtWidgets import QMenu, QMessageBox, QSplitter, QWidget
 
 from explorer import __version__, places, wording
 from explorer.figures.text import sentences

@@ -230,9 +230,7 @@ class _Lab:
     ) -> tuple[int, ...]:
         key = ("goes on", self.steps.row_alone(row), tuple(generated), self.request.steps)
         return self.memory.get(
-            key,
-            lambda: self.steps.continued_alone(row, generated, alone),
-            lambda ids: 8 * len(ids),
+            key, lambda: self.steps.continued_alone(row, generated, alone), lambda ids: 8 * len(ids)
         )
 
     # -- what was found of one row

@@ -20,10 +20,7 @@ MOST_TOKENS = 512
 
 
 def run(
-    runner: Runner,
-    asked: CacheExperiment,
-    progress: Report,
-    cancelled: Stop = never,
+    runner: Runner, asked: CacheExperiment, progress: Report, cancelled: Stop = never
 ) -> CacheComparison:
     """Both ways, step by step.  The run's own cache is left as it was.
 

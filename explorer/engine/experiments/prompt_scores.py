@@ -26,10 +26,7 @@ ALTERNATIVES = 3
 
 
 def score_prompt(
-    runner: Runner,
-    asked: ScorePrompt,
-    progress: Report,
-    cancelled: Stop = never,
+    runner: Runner, asked: ScorePrompt, progress: Report, cancelled: Stop = never
 ) -> PromptScores:
     """One entry a token but the first, padding left out; the model's own choices beside it.
 

@@ -15,10 +15,7 @@ STATE = "this layer keeps a state of fixed size, not single positions"
 
 
 def read(
-    runner: Runner,
-    asked: ReadSlot,
-    progress: Report,
-    cancelled: Stop = never,
+    runner: Runner, asked: ReadSlot, progress: Report, cancelled: Stop = never
 ) -> PositionRead:
     """What each layer keeps of the position.
 

@@ -29,11 +29,7 @@ class _Search:
     """The passes run so far, and what their tokens cost in nats."""
 
     def __init__(
-        self,
-        runner: Runner,
-        asked: SearchSequences,
-        progress: Report,
-        cancelled: Stop,
+        self, runner: Runner, asked: SearchSequences, progress: Report, cancelled: Stop
     ) -> None:
         self.runner, self.asked = runner, asked
         self._progress, self._cancelled = progress, cancelled
@@ -131,10 +127,7 @@ class _Search:
 
 
 def search(
-    runner: Runner,
-    asked: SearchSequences,
-    progress: Report,
-    cancelled: Stop = never,
+    runner: Runner, asked: SearchSequences, progress: Report, cancelled: Stop = never
 ) -> SearchResult:
     """The greedy sequence and the best one found, with both probabilities.
 

@@ -99,12 +99,7 @@ def _unmapped(header: Header) -> BadInput:
 
 
 def _write_weights(
-    header: Header,
-    config: Any,
-    model: Any,
-    folder: Path,
-    progress: Report,
-    cancelled: Stop,
+    header: Header, config: Any, model: Any, folder: Path, progress: Report, cancelled: Stop
 ) -> set[str]:
     """Dequantise tensor by tensor into one safetensors file; the names of the tensors used.
 

@@ -15,10 +15,7 @@ from explorer.engine.gguf.cache import Conversion
 
 
 def as_folder(
-    path: Path,
-    progress: Report,
-    cancelled: Stop,
-    check: Callable[[], None] = nothing,
+    path: Path, progress: Report, cancelled: Stop, check: Callable[[], None] = nothing
 ) -> tuple[Path, Conversion]:
     """(folder with config, tokenizer and float32 safetensors; what is to be said of it).
 

@@ -37,11 +37,7 @@ def config_of(header: Header) -> Any:
 
 
 def write_weights(
-    header: Header,
-    config: Any,
-    folder: Path,
-    progress: Report,
-    cancelled: Stop,
+    header: Header, config: Any, folder: Path, progress: Report, cancelled: Stop
 ) -> None:
     """Let transformers dequantise the whole model to float32, and save that."""
     kind, part = causal_class(config)

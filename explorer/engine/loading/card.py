@@ -94,10 +94,7 @@ def padding_token(model: Any, tokenizer: Tokenizer, width: int) -> tuple[int | N
     return (
         (0, "The model defines no padding token, so id 0 is used. The mask hides it.")
         if width
-        else (
-            None,
-            "",
-        )
+        else (None, "")
     )
 
 

@@ -41,11 +41,7 @@ from explorer.trace.fingerprint import Fingerprint
 from explorer.wording import short_bytes
 
 _LARGEST_TABLES = 1 << 30  # bytes, beside eight for each number of the weights
-_DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True, slots=True)

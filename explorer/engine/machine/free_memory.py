@@ -44,12 +44,7 @@ def estimate(parameters: int, shape: Shape, dtype: str) -> Estimate:
 
 
 def check_fits(
-    name: str,
-    parameters: int,
-    shape: Shape,
-    dtype: str,
-    device: str = "cpu",
-    room_bytes: int = 0,
+    name: str, parameters: int, shape: Shape, dtype: str, device: str = "cpu", room_bytes: int = 0
 ) -> None:
     """BadInput with the figures if the model cannot fit; nothing has been loaded yet.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import sys
 
+import psutil
+
 from explorer.engine.machine import free_memory
 
 _RESERVE = 256 << 20  # bytes left to the rest of the machine; a quarter where that is less
@@ -30,24 +32,15 @@ def set_here() -> None:
         return
     import resource
 
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, psutil.Error):
         free = free_memory.available_bytes()
         if free is None:
             return
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        most = _data_bytes() + free - min(_RESERVE, free // 4)
+        most = psutil.Process().memory_info().data + free - min(_RESERVE, free // 4)
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
-
-
-def _data_bytes() -> int:
-    """What this process holds by now, as RLIMIT_DATA counts it."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        for line in status:
-            if line.startswith("VmData:"):
-                return int(line.split()[1]) * 1024
-    raise ValueError("no VmData in /proc/self/status")
 
 
 def is_reached(error: BaseException) -> bool:

@@ -35,9 +35,7 @@ class Layout:
         """With one more slot, for the next token or for padding."""
         position = sum(self.attention_mask) if real else 0
         return Layout(
-            (*self.ids, token_id),
-            (*self.attention_mask, int(real)),
-            (*self.position_ids, position),
+            (*self.ids, token_id), (*self.attention_mask, int(real)), (*self.position_ids, position)
         )
 
     def followed_by(self, chosen: Sequence[int]) -> Layout:

@@ -259,8 +259,6 @@ def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = never) -
     )
     with torch.inference_mode(), _generating_with(model, bare):
         output = model.generate(
-            inputs,
-            attention_mask=torch.ones_like(inputs),
-            stopping_criteria=[told_to_stop],
+            inputs, attention_mask=torch.ones_like(inputs), stopping_criteria=[told_to_stop]
         )
     return [int(i) for i in output[0, len(real_ids) :]]

@@ -112,11 +112,7 @@ def nearest_first(layers: int, first: int) -> Sequence[int]:
 
 
 def _take_over(
-    levels: np.ndarray,
-    known: Atlas,
-    heads: tuple[int, ...],
-    passes: tuple[Step, ...],
-    stride: int,
+    levels: np.ndarray, known: Atlas, heads: tuple[int, ...], passes: tuple[Step, ...], stride: int
 ) -> int:
     """Copy what an earlier atlas has in common; returns the slot from which rows are missing."""
     if not known.complete or known.heads != heads or stride % known.stride:

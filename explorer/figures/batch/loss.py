@@ -16,10 +16,7 @@ from explorer.wording import exact_percent
 _LONGEST = 14
 NATS_PER_BIT = math.log(2)
 
-TITLES = {
-    "pads": "Count padding in the loss",
-    "shift": "Do not shift the labels",
-}
+TITLES = {"pads": "Count padding in the loss", "shift": "Do not shift the labels"}
 BREAKS = {
     "pads": "The average then includes predictions of padding and from padding. They say nothing "
     "about the text.",

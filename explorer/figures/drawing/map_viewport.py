@@ -151,11 +151,7 @@ class CellView:
         return (row - self.top) * self.scale
 
     def pixels(
-        self,
-        levels: np.ndarray,
-        ratio: float,
-        pooled: Sequence[Pooled] = (),
-        signed: bool = False,
+        self, levels: np.ndarray, ratio: float, pooled: Sequence[Pooled] = (), signed: bool = False
     ) -> np.ndarray:
         """(height, width) device pixels of a (rows, columns) array of levels.
 

@@ -7,13 +7,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QPoint, Qt, Signal, SignalInstance
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QPushButton,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
 from explorer.figures.text import tokens
 from explorer.figures.text.sentences import fitting
@@ -167,8 +161,7 @@ class Notices(QWidget):
         self.plan = Notice("warning-card")
         self.plan.add_button(self.tr("Run"), lambda: session.go_on(1), primary=True)
         self.plan.add_button(
-            self.tr("Record every {0}th layer").format(THINNED),
-            lambda: session.go_on(THINNED),
+            self.tr("Record every {0}th layer").format(THINNED), lambda: session.go_on(THINNED)
         )
         self.plan.add_button(self.tr("Cancel"), session.drop_plan)
         self.drift = Notice("warning-card")

@@ -7,13 +7,7 @@ from html import escape
 
 from PySide6.QtCore import QCoreApplication, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import (
-    QAbstractButton,
-    QProgressBar,
-    QPushButton,
-    QWhatsThis,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractButton, QProgressBar, QPushButton, QWhatsThis, QWidget
 
 from explorer.figures.text import sentences, tokens
 from explorer.figures.text.sentences import fitting
@@ -75,8 +69,7 @@ class CheckLight(QAbstractButton):
     def sizeHint(self) -> QSize:
         metrics, u = self.fontMetrics(), unit(self)
         return QSize(
-            round(metrics.horizontalAdvance(self.text()) + 30 * u),
-            round(metrics.height() + 4 * u),
+            round(metrics.horizontalAdvance(self.text()) + 30 * u), round(metrics.height() + 4 * u)
         )
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QLabel,
-    QSizePolicy,
-    QStackedLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session

@@ -10,14 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QColor,
-    QImage,
-    QPaintEngine,
-    QPainter,
-    QPaintEvent,
-    QPen,
-)
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from explorer.figures.attention.arcs import Arcs, strongest

@@ -11,15 +11,7 @@ from functools import reduce
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import (
-    QColor,
-    QPaintEngine,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QPixmap,
-    QRegion,
-)
+from PySide6.QtGui import QColor, QPaintEngine, QPainter, QPaintEvent, QPen, QPixmap, QRegion
 from PySide6.QtWidgets import QWidget
 
 from explorer.figures.drawing.colormaps import difference
