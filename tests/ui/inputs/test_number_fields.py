@@ -53,15 +53,15 @@ def test_both_signs_are_read_and_one_is_written(stage: WindowStage, text: str) -
     assert stage.state.sampling.top_p == pytest.approx(0.15)
 
 
-@pytest.mark.parametrize("text", ["abc", "-", "1.2.3", "1,2,3", "0.123", "25", "-1", "1e-1", ""])
-def test_what_cannot_be_read_never_becomes_another_number(stage: WindowStage, text: str) -> None:
+def test_what_cannot_be_read_never_becomes_another_number(stage: WindowStage) -> None:
     stage.session.set_sampling(Sampling(greedy=False, temperature=0.35))
     stage.paint()
     field = stage.window.sampling.temperature.spin
-    assert typed(field, text) == "0.35"
-    assert stage.state.sampling.temperature == 0.35
     wanted = "Type a number from 0 to 2 with at most 2 decimals."
-    assert QToolTip.text() == f"“{text}” is not valid. The value is still 0.35. {wanted}"
+    for text in ("abc", "-", "1.2.3", "1,2,3", "0.123", "25", "-1", "1e-1", ""):
+        assert typed(field, text) == "0.35"
+        assert stage.state.sampling.temperature == 0.35
+        assert QToolTip.text() == f"“{text}” is not valid. The value is still 0.35. {wanted}"
 
 
 def test_what_cannot_be_read_is_marked_as_it_is_typed(stage: WindowStage) -> None:
@@ -100,14 +100,9 @@ def test_no_field_of_the_window_takes_another_number_than_was_typed(
         assert field.text() == before, field.accessibleName()
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("8,193", "8,193"), ("10,000,000", "10,000,000"), ("1234", "1,234"), ("1,23", "1,000"),
-     ("1,2345", "1,000"), ("1234,567", "1,000"), ("0,123", "1,000"), ("10,000,001", "1,000")],
-)  # fmt: skip
-def test_a_whole_number_is_read_with_its_groups_of_three_digits(
-    stage: WindowStage, text: str, shown: str
-) -> None:
+def test_a_whole_number_is_read_with_its_groups_of_three_digits(stage: WindowStage) -> None:
+    read = {"8,193": "8,193", "10,000,000": "10,000,000", "1234": "1,234"}
+    refused = ("1,23", "1,2345", "1234,567", "0,123", "10,000,001")
     stage.loaded().ran(1)
     for dock in stage.window.docks.docks:
         stage.window.docks.bring_up(dock.place.id)
@@ -117,16 +112,17 @@ def test_a_whole_number_is_read_with_its_groups_of_three_digits(
         for field in stage.window.findChildren(QAbstractSpinBox)
         if field.accessibleName() == "Tokens of each sequence"
     )
-    typed(field, "1000")
-    field.selectAll()
-    marks = []
-    for letter in text:
-        QTest.keyClicks(field, letter)
-        marks.append(field.property("look") == "wrong")
-    QTest.keyClick(field, Qt.Key.Key_Return)
-    assert field.text() == shown
-    if shown == text:
-        assert not any(marks)
+    for text, shown in {**read, **dict.fromkeys(refused, "1,000")}.items():
+        typed(field, "1000")
+        field.selectAll()
+        marks = []
+        for letter in text:
+            QTest.keyClicks(field, letter)
+            marks.append(field.property("look") == "wrong")
+        QTest.keyClick(field, Qt.Key.Key_Return)
+        assert field.text() == shown, text
+        if shown == text:
+            assert not any(marks), text
     seed = stage.window.sampling.seed
     assert typed(seed, "12,345,678") == "12345678"
 
