@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QSplitter, QToolTip, QWidget
 
 import explorer.ui
+from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.look.appearance import BACK_ROW_PX
 from explorer.ui.panels.attention.panel import AttentionPanel
@@ -178,10 +179,22 @@ def test_a_map_fills_the_height_and_the_heads_take_the_rest(projector: WindowSta
     map_ = panel.pages.maps.maps[0]
     assert map_.height() > 0.55 * window.height()
     assert panel.heads.width() + map_.width() > 0.9 * window.width()
+    assert map_.width() >= map_.filled_width(map_.height())  # the key stands beside it
     assert panel.heads.width() > 0.3 * window.width()
     last = map_.cell_rect(len(projector.state.trace.tokens) - 2, 0)  # type: ignore[union-attr]
     first = map_.cell_rect(0, 0)
     assert last.bottom() - first.top() > 0.2 * window.height()
+
+
+def test_thumbnails_fill_the_width_for_a_class_though_they_scroll(qapp: QApplication) -> None:
+    layout = AtlasLayout()
+    layout.set_heads(30, 9, None)
+    layout.set_space(QSize(500, 300), 1.0, 1.0)
+    all_rows = layout.sheet
+    layout.set_space(QSize(500, 300), 1.0, 1.0, wide=True)
+    assert all_rows.height() <= 300 < layout.sheet.height()
+    assert all_rows.width() < 300
+    assert 480 < layout.sheet.width() <= 500
 
 
 def test_a_result_wraps_in_front_of_a_class_and_is_one_line_at_the_desk(

@@ -25,6 +25,7 @@ from explorer.ui.canvases.maps.map_labels import runs
 from explorer.ui.canvases.maps.map_widget import MapWidget
 from explorer.ui.canvases.maps.svg_images import draw_picture
 from explorer.ui.canvases.opaque import painter_of, write_note
+from explorer.ui.look.text_size import for_back_row
 from explorer.ui.look.theme import Theme, unit
 
 _FEW = 400  # arcs up to which they are smoothed
@@ -100,7 +101,8 @@ class ArcView(MapWidget):
         return QSize(round(460 * unit(self)), round(200 * unit(self)))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(round(160 * unit(self)), round(60 * unit(self)))
+        high = 30 if for_back_row() else 60  # three of them over one another leave no more
+        return QSize(round(160 * unit(self)), round(high * unit(self)))
 
     def redraw(self) -> None:
         self._stale, self._my_turn = True, not self.patient

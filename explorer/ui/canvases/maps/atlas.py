@@ -37,7 +37,7 @@ from explorer.ui.canvases.maps.lut_image import colour_table
 from explorer.ui.canvases.maps.svg_images import draw_picture
 from explorer.ui.canvases.maps.thumbnails import Sheet, SheetPlan
 from explorer.ui.canvases.opaque import cover, fill, painter_of, write_note
-from explorer.ui.look.text_size import small_font
+from explorer.ui.look.text_size import for_back_row, small_font
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.threads.worker import Worker
 
@@ -171,7 +171,7 @@ class AtlasView(ScrollCanvas):
         widest = "00" if self._order is None else str(len(self._order))
         place.left = round(metrics.horizontalAdvance(widest) + 8 * u)
         place.top = round(2 * self._line + 4 * u)
-        place.set_space(self.viewport().size(), u, self.devicePixelRatioF())
+        place.set_space(self.viewport().size(), u, self.devicePixelRatioF(), for_back_row())
         for bar, length, room in (
             (self.horizontalScrollBar(), place.whole.width(), self.viewport().width()),
             (self.verticalScrollBar(), place.whole.height(), self.viewport().height()),

@@ -36,8 +36,10 @@ class AtlasLayout:
         self.layers, self.heads, self.order = layers, heads, order
         self._columns = max(heads, 1)
 
-    def set_space(self, space: QSize, u: float, ratio: float) -> None:
+    def set_space(self, space: QSize, u: float, ratio: float, wide: bool = False) -> None:
         """Thumbnails as large as the space allows; `u` is the zoom, `ratio` pixels to a point.
+
+        `wide`: they fill the width, though fewer rows are seen at a time.
 
         Heads in an order of their own fill rows that fit, so that none has to be looked for aside.
         """
@@ -47,11 +49,13 @@ class AtlasLayout:
             self._places = {at: divmod(rank, self._columns) for rank, at in enumerate(self.order)}
         rows, columns = self.shape
         if rows and columns:
-            wide = (space.width() - self.left - 2) / columns
-            high = (space.height() - self.top - 2) / rows
-            high = min(max(min(wide, high), _LEAST * u), _MOST * u)
-            wide = min(max(wide, _LEAST * u), high * _STRETCH)
-            self.cell = QSizeF(int(wide * ratio) / ratio, int(high * ratio) / ratio)
+            across = (space.width() - self.left - 2) / columns
+            high = min(across, (space.height() - self.top - 2) / rows)
+            if wide:
+                high = max(high, across / _STRETCH)
+            high = min(max(high, _LEAST * u), _MOST * u)
+            across = min(max(across, _LEAST * u), high * _STRETCH)
+            self.cell = QSizeF(int(across * ratio) / ratio, int(high * ratio) / ratio)
         self.gap = 1 if self.cell.height() < 20 * u else 3
 
     @property

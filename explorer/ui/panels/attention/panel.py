@@ -146,7 +146,8 @@ class AttentionPanel(Panel):
     def _split_for_class(self) -> None:
         if not for_back_row():
             return
-        whole, filled = self._split.width(), self.pages.filled_width()
+        whole = self._split.width() - self._split.handleWidth()
+        filled = self.pages.filled_width()
         least = self.heads.minimumSizeHint().width()
         heads = least if filled is None else max(least, min(whole - filled, whole // 2))
         self._split.setSizes([heads, whole - heads])

@@ -48,7 +48,8 @@ class ChainView(QWidget):
         self._outcome = _small_label()
         self._why = _small_label()
         settings = self._build_settings()
-        parts = (self._table, settings, (self.curves, 1), self._outcome, self._why)
+        # What came of it stands under the stages: where the room is small, charts are cut first.
+        parts = (self._table, self._outcome, self._why, settings, (self.curves, 1))
         boxes.column(self, *parts, edges=(4, 4, 4, 2), gap=3)
 
     def _build_table(self) -> QTableWidget:
