@@ -16,6 +16,9 @@ MOST_CHARACTERS = 200_000
 MOST_DEPTH = 8
 _SHOWN = 60  # characters of what a file says, in a message
 _BARE = re.compile(r"[^,\]}\n#]*")
+_LONG_KEY = re.compile(
+    r"(?:(?<![A-Za-z0-9_-])(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+){30}"
+)
 _AT_LINE = re.compile(r" ?\(at (?:line (\d+), column \d+|end of document)\)$")
 _AT_PATH = re.compile(r" - at `([^`]*)`$")
 _WORDS = {
@@ -74,6 +77,8 @@ def read(text: str, file: str) -> Document:
     """The document in `text`; LessonFileError if it is too large, too deep or no TOML."""
     if len(text) > MOST_CHARACTERS:
         raise LessonFileError(file, 1, f"The file has more than {MOST_CHARACTERS:,} characters.")
+    if found := _LONG_KEY.search(text):  # the parser would take minutes over thousands of parts
+        raise LessonFileError(file, text.count("\n", 0, found.start()) + 1, "This key is too long.")
     try:
         values = tomllib.loads(text)
         require_shallow(values)
