@@ -14,6 +14,8 @@ def for_class(own: QScreen) -> QScreen | None:
 
 def move_to(window: QWidget, screen: QScreen) -> None:
     """Put a window on a screen; the window manager then knows which one it is to fill."""
+    if window.isMaximized():
+        window.showNormal()  # a window manager moves no window that fills its screen
     window.windowHandle().setScreen(screen)
     area = screen.availableGeometry()
     window.setGeometry(area.adjusted(area.width() // 8, area.height() // 8, -area.width() // 8, -1))
