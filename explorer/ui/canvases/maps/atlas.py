@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -33,6 +33,7 @@ from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.maps.atlas_labels import AtlasLabels
 from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
+from explorer.ui.canvases.maps.best_heads import Best, BestHeads
 from explorer.ui.canvases.maps.lut_image import colour_table
 from explorer.ui.canvases.maps.svg_images import draw_picture
 from explorer.ui.canvases.maps.thumbnails import Sheet, SheetPlan
@@ -89,6 +90,7 @@ class AtlasView(ScrollCanvas):
         self._worker = Worker(self)
         self._numbers: tuple[object, QPixmap] | None = None
         self._layout = AtlasLayout()
+        self._best = BestHeads()
         self._note, self._doing = "", ""
 
     def summary(self) -> str:
@@ -125,10 +127,14 @@ class AtlasView(ScrollCanvas):
         self._doing = words
         self.viewport().update()
 
-    def set_order(self, order: Sequence[tuple[int, int]] | None) -> None:
-        """Put heads in this order, row by row; None = layers down, heads across."""
+    def set_order(self, order: Sequence[tuple[int, int]] | None, best: Sequence[Best] = ()) -> None:
+        """Put heads in this order, row by row; None = layers down, heads across.
+
+        `best`: the first of them, which are shown larger and with their words.
+        """
         if order is not self._order:
             self._order, self._numbers = order, None
+            self._best.set_heads(best)
             self._lay_out()
 
     def to_top(self) -> None:
@@ -171,6 +177,10 @@ class AtlasView(ScrollCanvas):
         widest = "00" if self._order is None else str(len(self._order))
         place.left = round(metrics.horizontalAdvance(widest) + 8 * u)
         place.top = round(2 * self._line + 4 * u)
+        if self._order is not None:
+            space = QSizeF(self.viewport().size())
+            self._best.set_space(space, metrics, self._line + 4 * u, u)
+            place.top = round(self._line + self._best.height + 8 * u)
         place.set_space(self.viewport().size(), u, self.devicePixelRatioF(), for_back_row())
         for bar, length, room in (
             (self.horizontalScrollBar(), place.whole.width(), self.viewport().width()),
@@ -194,6 +204,8 @@ class AtlasView(ScrollCanvas):
         return self._layout.head_of(row, column)
 
     def _head_at(self, point: QPointF) -> tuple[int, int] | None:
+        if self._order is not None and point.y() < self._layout.top:
+            return self._best.head_at(point)
         return self._layout.head_at(point, self._offset())
 
     # -- painting
@@ -225,6 +237,9 @@ class AtlasView(ScrollCanvas):
             self._paint_labels(painter)
         else:
             painter.drawPixmap(0, 0, self._numbers_picture(ratio))
+        if self._order is not None:
+            painter.setFont(self._small)
+            self._best.paint(painter, self._atlas, plan, self._theme, self._selected)
         painter.setClipRect(inside.adjusted(-3, -3, 0, 0))
         self._paint_marks(painter)
 

@@ -3,19 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
 
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Kind
 from explorer.figures.attention.map_request import Which
+from explorer.ui.access import mnemonics
 from explorer.ui.canvases.maps.atlas import AtlasView
+from explorer.ui.canvases.maps.best_heads import Best
 from explorer.ui.canvases.maps.thumbnails import Sheet
 from explorer.ui.kit import boxes
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
+from explorer.ui.panels.attention import words
 from explorer.ui.panels.attention.go_to import GoTo
+
+
+class FindHeads(QToolButton):
+    """Induction, previous-token and first-token heads; `wanted` says which kind."""
+
+    wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setText(self.tr("Find heads"))
+        self.setAccessibleName(self.text())
+        self.setToolTip(self.tr("Select the head that does one thing most"))
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        for text, kind, tip in (
+            (
+                self.tr("Induction head"),
+                "induction",
+                self.tr("Attends to the token that followed the previous occurrence"),
+            ),
+            (
+                self.tr("Previous-token head"),
+                "previous",
+                self.tr("Attends to the token just before"),
+            ),
+            (self.tr("First-token head"), "first", self.tr("Attends to the first token")),
+        ):
+            act = menu.addAction(text, partial(self.wanted.emit, kind))
+            act.setToolTip(tip)
+            act.setStatusTip(tip)
+        mnemonics.follow(menu)
+        self.setMenu(menu)
 
 
 class HeadsSide(QWidget):
@@ -29,27 +68,30 @@ class HeadsSide(QWidget):
         self.atlas = AtlasView(theme, read)
         self.go_to = GoTo()
         self.shown: Atlas | None = None  # what the thumbnails are of
+        self.finder = FindHeads()
+        self.finder.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.order = ComboBox()
-        for place, (words, kind, tip) in enumerate(self._orders()):
-            self.order.addItem(words, kind)
+        for place, (text, kind, tip) in enumerate(self._orders()):
+            self.order.addItem(text, kind)
             self.order.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
         self.order.setAccessibleName(self.tr("Order of the heads"))
         self.order.setToolTip(self.tr("Order of the heads"))
         self.order.setMinimumContentsLength(8)
         self.order.currentIndexChanged.connect(self.ordered)
         self.side = ComboBox()
-        for words, which in (
+        for text, which in (
             (self.tr("Difference"), "difference"),
             (self.tr("With mask"), "masked"),
             (self.tr("Without mask"), "unmasked"),
         ):
-            self.side.addItem(words, which)
+            self.side.addItem(text, which)
         self.side.setAccessibleName(self.tr("What the heads show"))
         self.side.setToolTip(self.tr("What the heads show"))
         self.side.setMinimumContentsLength(8)
         self.side.currentIndexChanged.connect(self.changed)
         self.side.setVisible(False)
-        boxes.column(self, self.go_to, self.order, self.side, (self.atlas, 1), gap=3)
+        parts = (self.go_to, self.finder, self.order, self.side)
+        boxes.column(self, *parts, (self.atlas, 1), gap=3)
 
     def _orders(self) -> list[tuple[str, Kind | None, str]]:
         return [
@@ -102,5 +144,14 @@ class HeadsSide(QWidget):
         if atlas is None:
             self.atlas.set_note(self.tr("not computed yet"))
             return
-        self.atlas.set_order(None if scores is None else scores.order())
+        self.show_order(scores)
         self.atlas.set_atlas(atlas, sheet)
+
+    def show_order(self, scores: HeadScores | None) -> None:
+        """Put the heads in the order of their figures, the first with name and figure."""
+        order = None if scores is None else scores.order()
+        best: list[Best] = []
+        if scores is not None and scores.rows:
+            for layer, head in scores.order()[:3]:
+                best.append(Best((layer, head), *words.short_score(scores, layer, head)))
+        self.atlas.set_order(order, best)

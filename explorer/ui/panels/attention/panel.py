@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 
 from explorer.figures.attention.atlas import Atlas
-from explorer.figures.attention.head_scores import HeadScores
+from explorer.figures.attention.head_scores import HeadScores, Kind
 from explorer.figures.attention.map_request import DrawnMaps, MapRequest
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label, extended, find
@@ -64,6 +64,7 @@ class AttentionPanel(Panel):
         self._scores: HeadScores | None = None
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
         self._view = ""
+        self._best_wanted = False  # the best head is selected once it is known
         self._part: list[float] = []  # of the map, to be shown once it is there
         self._build()
         self._connect()
@@ -125,6 +126,8 @@ class AttentionPanel(Panel):
         self.heads.go_to.wanted.connect(self._go_to)
         self.heads.go_to.left.connect(self._end_go_to)
         source.ranked.connect(self._show_ranking)
+        for finder in (self.heads.finder, tools.finder):
+            finder.wanted.connect(self.find_head)
         for heads in (self.heads.go_to, self.heads.atlas):
             heads.picked.connect(lambda layer, head: self.session.select(layer=layer, head=head))
         self.heads.atlas.hovered.connect(self._on_head_hovered)
@@ -250,6 +253,8 @@ class AttentionPanel(Panel):
 
     def _show_caveat(self, progress: str = "") -> None:
         said = progress or words.caveat(self.tools.chosen_figure)
+        if not said and self._scores is not None:
+            said = words.strongest(self._scores)
         self.caveat.setVisible(bool(said))
         self.caveat.setText(said)
 
@@ -269,7 +274,12 @@ class AttentionPanel(Panel):
     def _show_scores(self, scores: HeadScores) -> None:
         self._scores = scores
         self.heads.atlas.set_doing("")
-        self.heads.atlas.set_order(scores.order())
+        self.heads.show_order(scores)
+        if self._best_wanted and scores.rows:
+            layer, head = scores.order()[0]
+            self.session.select(layer=layer, head=head)
+        self._best_wanted = False
+        self._show_caveat()
 
     def _show_reason(self, sentence: str) -> None:
         self._drawn = None
@@ -346,8 +356,19 @@ class AttentionPanel(Panel):
         self.pages.maps.set_colours(self.tools.colours)
         self.heads.atlas.set_colours(self.tools.colours, self.tools.chosen_scale)
 
+    def find_head(self, kind: Kind) -> None:
+        """Put the heads in the order of `kind`, and select the best."""
+        box = self.heads.order
+        place = box.findData(kind)
+        if box.currentIndex() == place:
+            self._on_order()
+        else:
+            box.setCurrentIndex(place)
+
     def _on_order(self) -> None:
         self._scores = None
+        self._best_wanted = self.heads.kind is not None
+        self._show_caveat()
         if self.heads.kind is None:
             self.heads.atlas.set_order(None)
         self.heads.atlas.set_doing("")
@@ -423,6 +444,7 @@ class AttentionPanel(Panel):
             values = [str(box.itemData(place)) for place in range(box.count())]
             if choices.get(name) in values:
                 box.setCurrentIndex(values.index(str(choices[name])))
+        self._best_wanted = False  # a file names its own head
         self.tools.choose(colours=str(choices.get("colours")))
         part = [choices.get(name) for name in _PART]
         self._part = [one for one in part if isinstance(one, float)]

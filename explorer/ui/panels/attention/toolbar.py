@@ -20,6 +20,7 @@ from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panels.attention import scales
+from explorer.ui.panels.attention.heads_side import FindHeads
 
 _WORDED = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
 _WORDS_ONLY = Qt.ToolButtonStyle.ToolButtonTextOnly
@@ -65,10 +66,13 @@ class Toolbar(QWidget):
         self.more.setAccessibleName(self.tr("Display"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setMenu(self._build_menu())
+        self.finder = FindHeads()  # in the simple layout, where the heads are not beside the map
+        self.finder.hide()
         self._room = (0, 0)  # the width, and what of it the others take
         self._row = Flow(self, first_grows=True)
         self._row.setSpacing(3)
-        for part in (self.name, self.compare, self.view, self.figure, self.scale, self.more):
+        self._choices = (self.compare, self.view, self.figure, self.scale, self.more)
+        for part in (self.name, self.finder, *self._choices):
             self._row.addWidget(part)
         self._tint()
 
@@ -172,6 +176,12 @@ class Toolbar(QWidget):
                 act.trigger()
 
     # -- look
+
+    def set_simple(self, on: bool) -> None:
+        """The name and the way to other heads alone, or every choice."""
+        self.finder.setVisible(on)
+        for part in self._choices:
+            part.setVisible(not on)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme

@@ -261,6 +261,12 @@ def _score(scores: HeadScores, layer: int, at: int) -> str:
         return translate("AttentionWords", "Layer {0}, head {1}: no token here qualifies").format(
             layer, at
         )
+    words = _of_kind(scores, mean)
+    return translate("AttentionWords", "Layer {0}, head {1}: {2}").format(layer, at, words)
+
+
+def _of_kind(scores: HeadScores, mean: float) -> str:
+    """What the figure of a head is of."""
     words = {
         "first": translate("AttentionWords", "{0} to the first token on average"),
         "previous": translate("AttentionWords", "{0} to the previous token on average"),
@@ -269,7 +275,38 @@ def _score(scores: HeadScores, layer: int, at: int) -> str:
         ),
         "entropy": translate("AttentionWords", "attention entropy {0} on average"),
     }[scores.kind]
-    figure = information(mean) if scores.kind == "entropy" else percent(mean)
-    return translate("AttentionWords", "Layer {0}, head {1}: {2}").format(
-        layer, at, words.format(figure)
+    return words.format(_figure(scores, mean))
+
+
+def _figure(scores: HeadScores, mean: float) -> str:
+    return information(mean) if scores.kind == "entropy" else percent(mean)
+
+
+def strongest(scores: HeadScores) -> str:
+    """Which head is first in the order, with its figure; or why none can be told from others."""
+    if not scores.rows:
+        if scores.kind == "induction":
+            return translate(
+                "AttentionWords",
+                "No token comes back in this text, so induction can't be seen. "
+                "Repeat some words in the prompt.",
+            )
+        return translate("AttentionWords", "This needs a text of two tokens or more.")
+    if not scores.order():
+        return ""
+    (layer, at), mean = scores.order()[0], scores.means
+    name = {
+        "first": translate("AttentionWords", "Strongest first-token head"),
+        "previous": translate("AttentionWords", "Strongest previous-token head"),
+        "induction": translate("AttentionWords", "Strongest induction head"),
+        "entropy": translate("AttentionWords", "Most focused head"),
+    }[scores.kind]
+    return translate("AttentionWords", "{0}: layer {1}, head {2}. {3}.").format(
+        name, layer, at, _of_kind(scores, float(mean[layer, at]))
     )
+
+
+def short_score(scores: HeadScores, layer: int, at: int) -> tuple[str, str]:
+    """A head's short name and its figure, for under a thumbnail."""
+    mean = float(scores.means[layer, at])
+    return f"L{layer} H{at}", "–" if np.isnan(mean) else _figure(scores, mean)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -106,3 +106,70 @@ def test_an_order_of_another_model_is_dropped(board: Board) -> None:
     board.settle()
     assert sorted(board.panel.heads.atlas._order or ()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     board.panel.grab()
+
+
+def test_choosing_an_order_selects_the_best_head_and_names_it(board: Board) -> None:
+    board.show(trace=_copying_run()[1])
+    board.settle()
+    panel = board.panel
+    panel.heads.order.setCurrentIndex(panel.heads.order.findData("previous"))
+    board.settle()
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+    assert panel.caveat.text() == (
+        "Strongest previous-token head: layer 1, head 2. 100 % to the previous token on average."
+    )
+    panel.heads.order.setCurrentIndex(0)
+    board.settle()
+    assert not panel.caveat.isVisible()
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+
+
+def test_the_best_heads_are_shown_larger_and_can_be_clicked(board: Board) -> None:
+    board.show(trace=_copying_run()[1])
+    board.settle()
+    atlas = board.panel.heads.atlas
+    board.panel.find_head("previous")
+    board.settle()
+    board.panel.session.select(layer=0, head=0)
+    first = atlas.cell_rect(0, 0)
+    assert first.top() > 60, "room for larger thumbnails with two lines under them"
+    point = QPoint(20, round(first.top() / 2))
+    assert atlas.tip_at(point) == "Layer 1, head 2: 100 % to the previous token on average"
+    QTest.mouseClick(atlas.viewport(), Qt.MouseButton.LeftButton, pos=point)
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+
+
+def test_a_kind_of_head_is_found_in_one_click(board: Board) -> None:
+    board.show(trace=_copying_run()[1])
+    board.settle()
+    menu = board.panel.heads.finder.menu()
+    assert [act.text().replace("&", "") for act in menu.actions()] == [
+        "Induction head",
+        "Previous-token head",
+        "First-token head",
+    ]
+    menu.actions()[1].trigger()
+    board.settle()
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+    board.panel.session.select(layer=0, head=0)
+    menu.actions()[1].trigger()  # the same again
+    board.settle()
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+
+
+def test_without_a_repeat_induction_is_said_not_to_be_seen(board: Board) -> None:
+    board.show(trace=_copying_run()[1])
+    board.settle()
+    before = board.state.selection
+    board.panel.find_head("induction")
+    board.settle()
+    assert "induction can't be seen" in board.panel.caveat.text()
+    assert board.state.selection == before
+
+
+def test_a_head_that_a_file_names_is_kept(board: Board) -> None:
+    board.show(trace=_copying_run()[1])
+    board.settle()
+    board.panel.choose({"order": "previous"})
+    board.settle()
+    assert (board.state.selection.layer, board.state.selection.head) != (1, 2)
