@@ -165,12 +165,17 @@ def data_folder():
 
 
 def places():
-    """explorer/places.py, which knows the data folder; it needs nothing but the library."""
+    """explorer/places.py, which knows the data folder."""
+    return part_of_program("places")
+
+
+def part_of_program(name):
+    """A module of explorer/ that needs nothing but the library."""
+    import importlib
+
     if ROOT not in sys.path:
         sys.path.insert(0, ROOT)
-    from explorer import places as module
-
-    return module
+    return importlib.import_module("explorer." + name)
 
 
 def _make_venv():

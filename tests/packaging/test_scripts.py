@@ -15,7 +15,8 @@ NAMES = (
     *("run", "test", "setup_env", "setup_messages", "system_parts", "debian_packages"),
     *("fetch_smollm2", "desktop_entry"),
 )
-SCRIPTS = [ROOT / "packaging" / f"{name}.py" for name in NAMES]
+SHARED = [ROOT / "explorer" / name for name in ("__init__.py", "places.py", "smollm2.py")]
+SCRIPTS = [*(ROOT / "packaging" / f"{name}.py" for name in NAMES), *SHARED]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from explorer import places
+from explorer import places, smollm2
 from explorer.engine.errors import BadInput
 from explorer.engine.library import file_summary, opened_models, stores, unfinished_downloads
 from explorer.engine.library.stores import Source
@@ -16,7 +16,6 @@ from explorer.engine.machine import free_memory
 from explorer.engine.model_files import unusable_files
 from explorer.trace.fingerprint import Fingerprint
 
-SMOLLM2_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}$")
 
 
@@ -178,13 +177,13 @@ def _copycat() -> Source:
 
 
 def _smollm2() -> Source:
-    path = places.models_folder() / "smollm2" / SMOLLM2_FILE
+    path = smollm2.path()
     if not path.is_file():
         raise BadInput(
-            "SmolLM2 has not been downloaded yet. Run `python3 packaging/run.py` once "
-            "with a network connection, or use copycat."
+            f"SmolLM2 has not been downloaded yet ({smollm2.DOWNLOAD_MB} MB). Download it in the "
+            "window's list of models (Ctrl+Shift+M), or run `python3 packaging/run.py` once."
         )
-    return Source("smollm2", path, "gguf", "bundled")
+    return Source(smollm2.NAME, path, "gguf", "bundled")
 
 
 def _exists(path: Path) -> bool:
@@ -224,4 +223,4 @@ def _starts_as_gguf(path: Path) -> bool:
         return False
 
 
-__all__ = ["SMOLLM2_FILE", "Source", "find", "resolve"]
+__all__ = ["Source", "find", "resolve"]

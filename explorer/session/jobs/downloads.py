@@ -1,4 +1,7 @@
-"""Downloads from the Hub: what one would fetch, and how far it is; beside whatever else runs."""
+"""Downloads from the Hub, and of SmolLM2: what would come, and how far it is.
+
+They go on beside whatever else runs.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from dataclasses import replace
 
 import msgspec
 
+from explorer import smollm2
 from explorer.session.engine_lease import EngineLease
 from explorer.session.state import DownloadState
 from explorer.trace.found_models import Offer
@@ -41,6 +45,15 @@ class Downloads:
         if now.offer is not None and not now.busy:
             fetching = replace(now, stage="fetching", text="", fraction=None, problem="")
             self._ask(m.Download(repo=now.repo, form=now.offer.form), fetching)
+
+    def fetch_smollm2(self) -> None:
+        """Download SmolLM2, or go on with it, beside whatever runs."""
+        now = self._now
+        if now.busy:
+            return
+        held = now.fraction if now.repo == smollm2.NAME else None
+        beginning = DownloadState(repo=smollm2.NAME, stage="fetching", fraction=held)
+        self._ask(m.Download(repo=smollm2.NAME), beginning)
 
     def cancel(self) -> None:
         """Stop; what has arrived is kept."""

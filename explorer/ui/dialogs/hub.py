@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer import smollm2
 from explorer.figures.text import sentences
 from explorer.figures.text.sentences import fitting
 from explorer.session.session import Session
@@ -182,6 +183,8 @@ class HubDialog(Dialog):
 
     def _offer_words(self, now: DownloadState) -> str:
         offer = now.offer
+        if now.stage == "done" and now.repo == smollm2.NAME:
+            return self.tr("SmolLM2 is now on this computer.")
         if now.stage == "done":
             return self.tr("{0} is now in the Hugging Face cache.").format(now.repo)
         if now.stage == "searching":
