@@ -5,18 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
-from PySide6.QtCore import QAbstractEventDispatcher, QCoreApplication, QEvent, QEventLoop, QSize
+from PySide6.QtCore import (
+    QAbstractEventDispatcher,
+    QCoreApplication,
+    QEvent,
+    QEventLoop,
+    QSize,
+    QTimer,
+)
 from PySide6.QtWidgets import QApplication, QWidget
 
+_LOOK_AGAIN_MS = 5
 _ROUNDS = 100  # a timer that fires at every turn would never let the loop come to rest
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Process events until the condition holds; it must within the time."""
+    """Process events until the condition holds; it must within the time.
+
+    Between events it rests, so that what is waited for has the processor.
+    """
     end = monotonic() + seconds
+    wake = QTimer()  # what a condition reads may change without an event
+    wake.start(_LOOK_AGAIN_MS)
     while not condition():
         assert monotonic() < end, "the condition never came true"
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 20)
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 def settle() -> None:
