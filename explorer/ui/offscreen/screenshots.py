@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QElapsedTimer, QEventLoop
 from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer import disk
 from explorer.session.session import Session
 from explorer.ui.files import export
+from explorer.ui.offscreen.event_loop import run_until
 from explorer.ui.window import Window
 
 SIZE = (1440, 900)
@@ -31,7 +30,9 @@ def take(
     window.resize(*SIZE)
     window.show()
     session.saving.open(str(file))
-    _until(app, lambda: session.state.trace is not None or bool(session.state.error))
+    run_until(
+        app, lambda: session.state.trace is not None or bool(session.state.error), PATIENCE_MS
+    )
     if session.state.trace is None:
         raise PictureError(session.state.error or f"{file} could not be opened in time.")
     window.reset_layout()  # the session may have been left with one panel in place of all
@@ -39,7 +40,7 @@ def take(
     folder.mkdir(parents=True, exist_ok=True)
     for theme in ("light", "dark"):
         window.look.set_theme(theme)
-        _settle(app)
+        run_until(app, lambda: False, QUIET_MS)  # maps that are worked out in the background
         names.append(_save(window, folder / f"window-{theme}.png"))
         for dock in (dock for dock in window.docks.docks if not dock.isHidden()):
             names.append(_save(dock, folder / f"{dock.place.id}-{theme}.png"))
@@ -53,18 +54,3 @@ def _save(widget: QWidget, path: Path) -> Path:
         words = f"The picture {path} could not be written: {disk.why(error)}."
         raise PictureError(words) from error
     return path
-
-
-def _until(app: QApplication, done: Callable[[], bool]) -> None:
-    clock = QElapsedTimer()
-    clock.start()
-    while not done() and clock.elapsed() < PATIENCE_MS:
-        app.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 50)
-
-
-def _settle(app: QApplication) -> None:
-    """Until the maps that are worked out in the background are painted."""
-    clock = QElapsedTimer()
-    clock.start()
-    while clock.elapsed() < QUIET_MS:
-        app.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 50)

@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QElapsedTimer, QEventLoop, QPointF, Qt, QTimer
+from PySide6.QtCore import QPointF, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.session.session import Session
 from explorer.trace.request import Stops
+from explorer.ui.offscreen.event_loop import run_until
 from explorer.ui.window import Window
 
 STEPS = 100
@@ -130,9 +131,6 @@ def _steps(session: Session) -> int:
 
 
 def _until(app: QApplication, done: Callable[[], bool], settle: bool = False) -> None:
-    clock = QElapsedTimer()
-    clock.start()
-    while not done() and clock.elapsed() < PATIENCE_MS:
-        app.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 20)
+    run_until(app, done, PATIENCE_MS)
     if settle:
         app.processEvents()

@@ -50,7 +50,7 @@ def _turns(app: QApplication, board: Board) -> list[float]:
     while busy:
         busy = board.panel.source.busy
         began = thread_time()
-        app.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, 20)
+        app.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
         found.append(1000 * (thread_time() - began))
     return found
 
