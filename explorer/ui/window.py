@@ -27,6 +27,7 @@ from explorer.session.state import CodeQuestion, State
 from explorer.trace.files.saved_view import SavedView
 from explorer.ui.access import mnemonics
 from explorer.ui.access.accessible import label_lists
+from explorer.ui.dialogs.help.help import Help
 from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.files.session_files import SessionFiles
 from explorer.ui.frame import saved_view
@@ -56,7 +57,6 @@ from explorer.ui.settings.preferences import Preferences
 from explorer.ui.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from explorer.ui.dialogs.help import Help
     from explorer.ui.dialogs.hub import HubDialog
     from explorer.ui.dialogs.model_picker import ModelPicker
 
@@ -78,7 +78,6 @@ class Window(PresentedWindow):
         self.preferences.changed.connect(self._on_preference)
         self._picker: ModelPicker | None = None  # made when it is first asked for
         self._hub: HubDialog | None = None
-        self._help: Help | None = None
         self._closing = False  # for good: the user was asked, or can't be
         self.files = SessionFiles(session, memory, self)
         self.setWindowTitle(self.tr("Decoder Explorer"))
@@ -160,6 +159,8 @@ class Window(PresentedWindow):
         self._split.setChildrenCollapsible(False)
         upper = column(right, self.sequence, gap=6)
         upper.addWidget(Scrolled(self.docks, (300, 180), parent=right), 1)
+        areas = {"settings": left, "tools": self.topbar, "tokens": self.sequence}
+        self.help = Help(self, self.actions_table, self.docks, areas, self.presenter.show_settings)
         rows.addWidget(self.status)  # last: the order of Tab is the order in which they come
 
     def _connect(self) -> None:
@@ -305,13 +306,9 @@ class Window(PresentedWindow):
         else:
             self.files.unsaved.before(self.session.reset)
 
-    def show_help(self) -> None:
-        """What is on screen, and the keys, beside the window."""
-        if self._help is None:
-            from explorer.ui.dialogs.help import Help
-
-            self._help = Help(self.actions_table, self)
-        self._help.show_for(dock.panel for dock in self.docks.docks if dock.in_front)
+    def explain(self, widget: QWidget, term: str) -> None:
+        """The card of a term beside the word over which the mouse rests."""
+        self.help.explain(widget, term)
 
     def compare_mask(self) -> None:
         self._attention().compare()
@@ -371,6 +368,8 @@ class Window(PresentedWindow):
         """Escape that nothing inside needs leaves presenter mode, else one panel alone."""
         if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
+        elif self.help.close_card():
+            return
         elif self.look.presenting:
             self.presenter.toggle()
         elif self.docks.enlarged is not None:
@@ -414,8 +413,9 @@ class Window(PresentedWindow):
         self._memory.put("split", self._split.saveState())
         self.files.keep_last()
         self._memory.sync()
-        for dialog in filter(None, (self._picker, self._hub, self._help)):
+        for dialog in filter(None, (self._picker, self._hub)):
             dialog.close()
+        self.help.close()
         self._unsubscribe()
         self.files.close()
         self.session.saving.look = SavedView

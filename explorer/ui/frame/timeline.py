@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.step import Phase
+from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit.boxes import line
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.wheel_guard import Slider
@@ -30,7 +31,7 @@ class Timeline(QWidget):
         self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         # A layout gives what may be ignored no room beside what stretches, whatever its minimum.
         self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
-        line(self, QLabel(self.tr("Tokens")), (self.slider, 1), self.label)
+        line(self, TermLabel(self.tr("Tokens"), term="token"), (self.slider, 1), self.label)
         self._last = 0
         self._fit()
 

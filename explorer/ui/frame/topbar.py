@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QT_TRANSLATE_NOOP, QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent, QStandardItemModel
-from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
 
 from explorer.figures.text import sentences
 from explorer.session.changes import changed
@@ -18,6 +18,7 @@ from explorer.ui.access import mnemonics
 from explorer.ui.access.tips import tip
 from explorer.ui.files.session_files import BUNDLED
 from explorer.ui.frame.offered_actions import OfferedActions
+from explorer.ui.glossary.labels import TermBox, TermLabel
 from explorer.ui.kit.names import literal
 from explorer.ui.kit.steady_button import SteadyButton
 from explorer.ui.kit.wheel_guard import ComboBox, SpinBox
@@ -97,9 +98,9 @@ class TopBar(QWidget):
         self._model.setMenu(self._menu)
 
     def _build_switches(self) -> None:
-        self.mask_switch = self._switch("mask")
-        self.cache_switch = self._switch("cache")
-        self._padding_label = QLabel(self.tr("Padding"))
+        self.mask_switch = self._switch("mask", term="causal-mask")
+        self.cache_switch = self._switch("cache", term="kv-cache")
+        self._padding_label = TermLabel(self.tr("Padding"), term="padding")
         self.side = ComboBox()
         self.side.addItems([self.tr("none"), self.tr("left"), self.tr("right")])
         self.side.setAccessibleName(self.tr("Padding side"))
@@ -138,10 +139,10 @@ class TopBar(QWidget):
             self._actions.by_id[action].changed.connect(self._tint_primary)
         return button
 
-    def _switch(self, action: str) -> QCheckBox:
+    def _switch(self, action: str, term: str) -> QCheckBox:
         """A check box that mirrors a checkable action; the action alone acts."""
         source = self._actions.by_id[action]
-        box = QCheckBox(source.text())
+        box = TermBox(source.text(), term)
         # The mouse must not leave the focus here: Space would then switch instead of stepping.
         box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextCursor, QTextLine
-from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
@@ -16,6 +16,7 @@ from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.ui.access.shortcut_guard import LEAVES_UNDO
 from explorer.ui.files.dropped_files import IgnoreFileDrops
+from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.inputs.control_token_choice import ControlChoice
 from explorer.ui.kit import boxes
 from explorer.ui.kit.scrolled import Wrapping
@@ -201,7 +202,7 @@ class PromptBox(Wrapping):
         self._session = session
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        title = QLabel(self.tr("Prompt"))
+        title = TermLabel(self.tr("Prompt"), term="prompt")
         title.setProperty("look", "title")
         self._mode = ComboBox()
         self._mode.addItems([self.tr("Raw text"), self.tr("Chat")])
@@ -210,6 +211,7 @@ class PromptBox(Wrapping):
         self._mode.activated.connect(lambda index: session.set_chat(index == 1))
         self.edit = TokenEdit(theme)
         self.edit.setAccessibleName(self.tr("Prompt"))
+        title.setBuddy(self.edit)
         self.edit.setPlaceholderText(self.tr("Type a prompt here, then press Step (Ctrl+Enter)"))
         self.edit.textChanged.connect(lambda: session.set_prompt(self.edit.text()))
         self.control = ControlChoice(session)

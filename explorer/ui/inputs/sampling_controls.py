@@ -6,12 +6,13 @@ import random
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from explorer.sampling import model_defaults
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui.glossary.labels import TermBox, TermLabel
 from explorer.ui.kit import boxes
 from explorer.ui.kit.longspin import LongSpinBox
 from explorer.ui.kit.scrolled import Wrapping
@@ -27,12 +28,12 @@ class SliderNumber(QObject):
     moved = Signal(float)
 
     def __init__(
-        self, name: str, tip: str, *, most: float, slider_most: float, decimals: int
+        self, name: str, tip: str, *, term: str, most: float, slider_most: float, decimals: int
     ) -> None:
         super().__init__()
         self._ticks = 10**decimals
         self._most = most
-        self.label = QLabel(name)
+        self.label = TermLabel(name, term=term)
         self.slider = Slider()
         self.slider.setRange(0, round(slider_most * self._ticks))
         self.slider.setMinimumWidth(40)
@@ -86,15 +87,16 @@ class SamplingControls(Wrapping):
         self._session = session
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        title = QLabel(self.tr("Sampling"))
+        title = TermLabel(self.tr("Sampling"), term="sampling")
         title.setProperty("look", "title")
-        self._greedy = QCheckBox(self.tr("Greedy"))
+        self._greedy = TermBox(self.tr("Greedy"), term="greedy")
         self._greedy.setToolTip(self.tr("Always choose the most likely token. Nothing is sampled."))
         self._greedy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._greedy.clicked.connect(lambda on: self._request(greedy=on))
         self.temperature = SliderNumber(
             self.tr("Temperature"),
             self.tr("Below 1: more predictable. Above 1: more varied. 0: greedy."),
+            term="temperature",
             most=2.0,
             slider_most=2.0,
             decimals=2,
@@ -103,6 +105,7 @@ class SamplingControls(Wrapping):
         self._top_k = SliderNumber(
             self.tr("Top-k"),
             self.tr("Keep only the k most likely tokens. 0: off."),
+            term="top-k",
             most=_MOST_QT,
             slider_most=100,
             decimals=0,
@@ -112,6 +115,7 @@ class SamplingControls(Wrapping):
         self.top_p = SliderNumber(
             self.tr("Top-p"),
             self.tr("Keep the fewest tokens that together reach this probability. 1: off."),
+            term="top-p",
             most=1.0,
             slider_most=1.0,
             decimals=2,
@@ -127,7 +131,7 @@ class SamplingControls(Wrapping):
         self.seed.setAccessibleName(self.tr("Seed"))
         self.seed.setToolTip(self.tr("The same seed gives the same tokens"))
         self.seed.changed.connect(lambda value: self._request(seed=value))
-        self._seed_label = QLabel(self.tr("Seed"))
+        self._seed_label = TermLabel(self.tr("Seed"), term="seed")
         self._seed_label.setBuddy(self.seed)
         self._shuffle = QPushButton(self.tr("Shuffle"))
         self._shuffle.setToolTip(self.tr("Choose a new random seed"))

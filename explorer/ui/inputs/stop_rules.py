@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QGridLayout, QLineEdit, QWidget
 
 from explorer.figures.text import tokens
 from explorer.session.changes import changed
@@ -12,6 +12,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.request import Stops
 from explorer.ui.files.dropped_files import IgnoreFileDrops
+from explorer.ui.glossary.labels import TermBox, TermLabel
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.typed_numbers import TakeFirst
 from explorer.ui.kit.wheel_guard import SpinBox
@@ -27,9 +28,9 @@ class StopControls(Wrapping):
         self._session = session
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        title = QLabel(self.tr("Stop"))
+        title = TermLabel(self.tr("Stop"), term="stop-rule")
         title.setProperty("look", "title")
-        self.ends = QCheckBox(self.tr("End tokens"))
+        self.ends = TermBox(self.tr("End tokens"), term="end-token")
         self.ends.setToolTip(self.tr("Stop when the model generates an end token"))
         self.ends.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.ends.clicked.connect(lambda on: self._request(end_tokens=on))

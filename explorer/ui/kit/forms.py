@@ -33,13 +33,13 @@ def spin(name: str, least: int, most: int, value: int) -> QSpinBox:
     return spin
 
 
-def row(*parts: tuple[str, QWidget | None]) -> QLayout:
+def row(*parts: tuple[str | QLabel, QWidget | None]) -> QLayout:
     """Controls in a line, each after its label; in several lines where one is too short."""
     row = Flow()
     row.setSpacing(5)
     for text, widget in parts:
         if text:
-            label = QLabel(text)
+            label = QLabel(text) if isinstance(text, str) else text
             row.addWidget(label)
             if widget is not None:
                 label.setBuddy(widget)

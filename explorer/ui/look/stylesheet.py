@@ -76,6 +76,10 @@ QLabel[look="pill"] {
 *[look="warning-card"] {
     background: @card@; color: @text@; border: 1px solid @warning@; border-radius: @px6@;
 }
+*[look="term-card"] {
+    background: @raised@; color: @text@; border: @line@ solid @strong_border@;
+    border-radius: @px8@;
+}
 QFrame[look="line"] { color: @border@; }
 
 QPushButton, QToolButton {

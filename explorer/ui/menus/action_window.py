@@ -12,6 +12,18 @@ from explorer.ui.look.appearance import Appearance
 from explorer.ui.settings.preferences import Preferences
 
 
+class HelpPages(Protocol):
+    """What explains the program and its terms."""
+
+    def explain_focus(self) -> None: ...
+
+    def show_glossary(self) -> None: ...
+
+    def show_keys(self) -> None: ...
+
+    def show_guide(self) -> None: ...
+
+
 class ActionWindow(Protocol):
     """Its parts, and what it does by itself."""
 
@@ -21,6 +33,9 @@ class ActionWindow(Protocol):
     presenter: Presenter
     look: Appearance
     preferences: Preferences
+
+    @property
+    def help(self) -> HelpPages: ...
 
     def choose_model(self) -> None: ...
 
@@ -39,8 +54,6 @@ class ActionWindow(Protocol):
     def close(self) -> bool: ...
 
     def reset_layout(self) -> None: ...
-
-    def show_help(self) -> None: ...
 
     def open_log(self) -> None: ...
 

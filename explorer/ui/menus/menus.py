@@ -54,7 +54,7 @@ class Actions(QObject):
         keys = row.keys
         if self._presenting and row.presenter_keys is not None:
             keys = row.presenter_keys
-        return [key for key in keys if letters or not (len(key) == 1 and key.isalnum())]
+        return [key for key in keys if letters or len(key) > 1]
 
     def _follow_preferences(self) -> None:
         self._bind()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QStandardPaths, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.state import State
@@ -17,6 +17,7 @@ from explorer.ui.access import mnemonics
 from explorer.ui.files import caption, export, save_dialog
 from explorer.ui.files.background_saving import BackgroundSaving
 from explorer.ui.files.export import Kind, View
+from explorer.ui.glossary.labels import TermLabel, stand_for
 from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import Subtitle
 from explorer.ui.kit.scrolled import OneOf, Scrolled
@@ -44,6 +45,7 @@ class Panel(QWidget):
     ID = ""  # short and stable: names the dock in the saved layout
     TITLE = ""
     EXPLANATION = ""  # one plain line: what is drawn
+    TERM = ""  # ID of the glossary's term that the title is, if it is one
     BESIDE = ""  # ID of the panel whose place it shares as a tab, once the View menu opens it
     EMPTY = QT_TRANSLATE_NOOP("Panel", "Type a prompt and press Step (Space).")
 
@@ -61,6 +63,8 @@ class Panel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr(self.TITLE))
         self.setAccessibleDescription(self.tr(self.EXPLANATION))
+        if self.TERM:
+            stand_for(self, self.TERM)
 
         self.header = self._build_header()
         self._why = self._activity = ""
@@ -170,7 +174,7 @@ class Panel(QWidget):
 
     def _build_header(self) -> QWidget:
         """Title, explanation and ⋯; a dock takes it for its title bar."""
-        title = QLabel(self.tr(self.TITLE))
+        title = TermLabel(self.tr(self.TITLE), term=self.TERM)
         title.setProperty("look", "title")
         self._explanation = Subtitle(self.tr(self.EXPLANATION), look="muted")
         self._more = QToolButton()

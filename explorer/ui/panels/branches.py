@@ -46,6 +46,7 @@ class BranchesPanel(Panel):
     ID = "branches"
     BESIDE = "attention"
     TITLE = QT_TRANSLATE_NOOP("BranchesPanel", "Branches")
+    TERM = "branch"
     EXPLANATION = QT_TRANSLATE_NOOP("BranchesPanel", "All continuations tried from this prompt")
     EMPTY = QT_TRANSLATE_NOOP(
         "BranchesPanel",

@@ -28,6 +28,7 @@ class NextTokenPanel(Panel):
 
     ID = "next-token"
     TITLE = QT_TRANSLATE_NOOP("NextTokenPanel", "Next token")
+    TERM = "next-token"
     EXPLANATION = QT_TRANSLATE_NOOP("NextTokenPanel", "What may come next")
     EMPTY = QT_TRANSLATE_NOOP(
         "NextTokenPanel",

@@ -11,6 +11,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.experiments import DrawMany, Draws, SearchResult, SearchSequences
 from explorer.ui.canvases.tokens.token_bars import BarRow, TokenBars
+from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit import forms
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import TabWidget
@@ -27,6 +28,7 @@ class DrawsPanel(Panel):
     ID = "draws"
     BESIDE = "attention"
     TITLE = QT_TRANSLATE_NOOP("DrawsPanel", "Samples")
+    TERM = "sampling"
     EXPLANATION = QT_TRANSLATE_NOOP(
         "DrawsPanel",
         "Many samples from the same text, and a search for a more likely sequence than greedy",
@@ -77,8 +79,9 @@ class DrawsPanel(Panel):
         )
         self.search_button.clicked.connect(self._begin_search)
         self._stop_search = self._stop_button()
+        beam = TermLabel(self.tr("beam"), term="beam-search")
         row = forms.row(
-            (self.tr("Tokens"), self._depth), (self.tr("beam"), self._width),
+            (self.tr("Tokens"), self._depth), (beam, self._width),
             (self.tr("passes"), self._passes), ("", self.search_button), ("", self._stop_search),
         )  # fmt: skip
         return forms.page(row, self._found_words, self.found_table)

@@ -38,6 +38,7 @@ class SurprisalPanel(Panel):
 
     ID = "surprisal"
     TITLE = QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal")
+    TERM = "surprisal"
     BESIDE = "attention"
     EXPLANATION = QT_TRANSLATE_NOOP("SurprisalPanel", "How unexpected each token was to the model")
     EMPTY = QT_TRANSLATE_NOOP(

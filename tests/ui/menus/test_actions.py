@@ -14,13 +14,14 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QMenu,
     QMessageBox,
-    QTreeWidget,
 )
 
 from explorer import wording
 from explorer.trace.card import Capability
 from explorer.trace.wire import messages as m
-from explorer.ui.dialogs.help import keys_of
+from explorer.ui.dialogs.help.glossary_page import GlossaryPage
+from explorer.ui.dialogs.help.guide import Guide
+from explorer.ui.dialogs.help.keys_page import KeysPage, keys_of
 from explorer.ui.dialogs.hub import HubDialog
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus.actions import ACTIONS, MENUS
@@ -351,6 +352,7 @@ def try_letter_keys(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not by_id["letter-keys"].isChecked()
     assert "Space" in by_id["step"].toolTip(), "no letter"
     assert "R" not in keys_in_help(stage)
+    assert keys_of(("Ctrl+F1",)) in keys_in_help(stage), "without the question mark"
     trigger(stage, "letter-keys")
     assert "R" in keys_in_help(stage)
     QTest.keyClick(stage.window, Qt.Key.Key_R)
@@ -360,12 +362,11 @@ def try_letter_keys(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 def keys_in_help(stage: WindowStage) -> set[str]:
     """What the help says are the keys of the program."""
-    stage.window.show_help()
-    assert stage.window._help is not None
-    stage.window._help.close()
-    tree = stage.window._help.tree
-    parts = [tree.topLevelItem(place) for place in range(tree.topLevelItemCount())]
-    return {part.child(row).text(1) for part in parts for row in range(part.childCount())}
+    stage.window.help.show_keys()
+    (page,) = stage.window.help.pages
+    assert isinstance(page, KeysPage)
+    page.close()
+    return {keys for _, keys in page.rows()}
 
 
 def try_nats(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -376,19 +377,36 @@ def try_nats(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert wording.unit() == "nats"
 
 
-def try_help(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    trigger(stage, "help")
-    tree = stage.window.findChild(QTreeWidget)
-    assert tree is not None
-    texts = [
-        (part.child(row).text(0), part.child(row).text(1))
-        for part in map(tree.topLevelItem, range(tree.topLevelItemCount()))
-        for row in range(part.childCount())
-    ]
-    assert ("Next token", stage.window.docks.bring_up("next-token").explanation) in texts
-    assert ("Step", "Space, Right, Ctrl+Return") in texts
-    told = {text for _, text in texts}
+def try_explain(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.window.prompt.edit.setFocus()
+    trigger(stage, "explain")
+    assert stage.window.help.card.term == "prompt"
+    trigger(stage, "explain")
+    assert [type(page) for page in stage.window.help.pages] == [Guide]
+
+
+def try_guide(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "guide")
+    (page,) = stage.window.help.pages
+    assert isinstance(page, Guide)
+    explained = stage.window.docks.bring_up("next-token").explanation
+    assert ("Next token", explained) in page.list.rows()
+
+
+def try_keys(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "keys")
+    (page,) = stage.window.help.pages
+    assert isinstance(page, KeysPage)
+    assert ("Step", "Space, Right, Ctrl+Return") in page.rows()
+    told = {keys for _, keys in page.rows()}
     assert all(keys_of(row.keys) in told for row in ACTIONS if row.keys)
+
+
+def try_glossary(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "glossary")
+    (page,) = stage.window.help.pages
+    assert isinstance(page, GlossaryPage)
+    assert page.isVisible()
 
 
 def try_zoom_in(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -187,8 +187,10 @@ def test_every_dialog_fits_a_small_screen_with_its_buttons(
     window = stage.window
     window.choose_model()
     window.download_model()
-    window.show_help()
-    dialogs = [window._picker, window._hub, window._help]
+    window.help.show_guide()
+    window.help.show_keys()
+    window.help.show_glossary()
+    dialogs = [window._picker, window._hub, *window.help.pages]
     for dialog in dialogs:
         assert dialog is not None
         show(dialog)

@@ -21,7 +21,7 @@ SHOWN = {
     "setSuffix", "setPrefix", "setSpecialValueText", "setTabText", "addAction", "addTab",
     "addMenu", "addItem", "addItems", "add_button", "setHorizontalHeaderLabels", "QLabel",
     "QPushButton", "QCheckBox", "QRadioButton", "QGroupBox", "QToolButton", "ElidedLabel",
-    "SentenceLabel",
+    "SentenceLabel", "TermLabel", "TermBox",
 }  # fmt: skip
 
 

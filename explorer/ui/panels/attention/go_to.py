@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label
+from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit import boxes
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.look.theme import unit
@@ -63,8 +64,12 @@ class GoTo(QWidget):
         top = boxes.line(None, (title, 1), close)
         fields = QFormLayout()
         fields.setSpacing(3)
-        fields.addRow(self.tr("Query"), self.query)
-        fields.addRow(self.tr("Key"), self.key)
+        for label, field in (
+            (TermLabel(self.tr("Query"), term="query"), self.query),
+            (TermLabel(self.tr("Key"), term="key"), self.key),
+        ):
+            label.setBuddy(field)
+            fields.addRow(label, field)
         boxes.column(self, top, fields, self._said, self.heads, edges=(0, 0, 0, 2), gap=3)
         self.say("")
         self.hide()

@@ -45,6 +45,7 @@ class AttentionPanel(Panel):
 
     ID = "attention"
     TITLE = QT_TRANSLATE_NOOP("AttentionPanel", "Attention")
+    TERM = "attention-weight"
     EXPLANATION = QT_TRANSLATE_NOOP(
         "AttentionPanel",
         "One row per token: brighter = more attention",

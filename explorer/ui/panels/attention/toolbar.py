@@ -14,8 +14,8 @@ from explorer.figures.attention.head_means import Figure
 from explorer.figures.drawing.colormaps import COLOUR_MAPS
 from explorer.figures.drawing.colour_scale import Scale
 from explorer.ui.access import mnemonics
-from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.flow import Flow
+from explorer.ui.kit.term_elided import TermElided
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.icons import icon
 from explorer.ui.look.theme import Theme, unit
@@ -39,7 +39,7 @@ class Toolbar(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self.name = ElidedLabel(look="title")
+        self.name = TermElided(term="head", look="title")
         self.view = self._chooser(
             self.tr("View"),
             [

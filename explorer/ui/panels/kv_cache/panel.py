@@ -14,6 +14,7 @@ class KvCachePanel(PagedPanel):
 
     ID = "kv-cache"
     TITLE = QT_TRANSLATE_NOOP("KvCachePanel", "KV cache")
+    TERM = "kv-cache"
     EXPLANATION = QT_TRANSLATE_NOOP(
         "KvCachePanel", "Memory of the stored keys and values: measured and by formula"
     )

@@ -13,6 +13,7 @@ from explorer.session.state import State
 from explorer.trace.card import ModelCard
 from explorer.trace.found_models import Recipe
 from explorer.ui.files import caption
+from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
@@ -49,16 +50,16 @@ class ModelPanel(Panel):
         self._name.setWordWrap(True)
         self._column.addWidget(self._name)
         self._bodies: dict[str, tuple[QLabel, QLabel]] = {}
-        for key, title in (
-            ("source", ""),
-            ("warnings", self.tr("Worth knowing")),
-            ("recipe", self.tr("Architecture")),
-            ("compare", self.tr("Other models of this kind")),
-            ("cache", self.tr("KV cache size")),
-            ("works", ""),
-            ("tokens", self.tr("Tokenizer")),
+        for key, head in (
+            ("source", TermLabel()),
+            ("warnings", TermLabel(self.tr("Worth knowing"))),
+            ("recipe", TermLabel(self.tr("Architecture"))),
+            ("compare", TermLabel(self.tr("Other models of this kind"))),
+            ("cache", TermLabel(self.tr("KV cache size"), term="kv-cache")),
+            ("works", TermLabel()),
+            ("tokens", TermLabel(self.tr("Tokenizer"), term="tokenizer")),
         ):
-            self._bodies[key] = self._section(title)
+            self._bodies[key] = self._section(head)
         self._column.addStretch(1)
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
@@ -71,8 +72,8 @@ class ModelPanel(Panel):
         self._area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.content.addWidget(self._area, 1)
 
-    def _section(self, title: str) -> tuple[QLabel, QLabel]:
-        head, body = QLabel(title), QLabel()
+    def _section(self, head: QLabel) -> tuple[QLabel, QLabel]:
+        body = QLabel()
         head.setProperty("look", "title")
         head.setContentsMargins(0, 8, 0, 0)
         head.setWordWrap(True)

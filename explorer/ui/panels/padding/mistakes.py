@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QFrame, QLabel, QScrollArea, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QWidget
 
 from explorer.figures.batch import loss as losses
 from explorer.figures.batch import padding as figures
 from explorer.trace.batch import MISTAKES, BatchResult, Mistake
+from explorer.ui.glossary.labels import TermBox
 from explorer.ui.kit import boxes
+
+_TERMS: dict[Mistake, str] = {
+    "readout": "readout", "positions": "position-id", "mask": "attention-mask",
+}  # fmt: skip
 
 
 class _Switch(QWidget):
     """One mistake: a check box, a line on what it breaks, a line on what was measured."""
 
-    def __init__(self, title: str, breaks: str) -> None:
+    def __init__(self, title: str, breaks: str, term: str) -> None:
         super().__init__()
-        self.box = QCheckBox(title)
+        self.box = TermBox(title, term)
         self._breaks = _line(breaks, "muted")
         self._effect = _line("", "")
         boxes.column(self, self.box, self._breaks, self._effect, edges=(0, 0, 0, 4), gap=1)
@@ -49,10 +54,12 @@ class Mistakes(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.fed: dict[Mistake, _Switch] = {
-            name: _Switch(figures.TITLES[name], figures.BREAKS[name]) for name in MISTAKES
+            name: _Switch(figures.TITLES[name], figures.BREAKS[name], term=_TERMS[name])
+            for name in MISTAKES
         }
         self.loss = {
-            name: _Switch(title, losses.BREAKS[name]) for name, title in losses.TITLES.items()
+            name: _Switch(title, losses.BREAKS[name], term="loss")
+            for name, title in losses.TITLES.items()
         }
         self.viewport().setAutoFillBackground(False)
         page = QWidget()

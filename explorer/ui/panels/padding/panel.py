@@ -25,6 +25,7 @@ from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
 from explorer.ui.files import caption
+from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
@@ -47,6 +48,7 @@ class PaddingPanel(Panel):
 
     ID = "padding"
     TITLE = QT_TRANSLATE_NOOP("PaddingPanel", "Padding")
+    TERM = "padding"
     BESIDE = "attention"
     EXPLANATION = QT_TRANSLATE_NOOP(
         "PaddingPanel",
@@ -105,7 +107,7 @@ class PaddingPanel(Panel):
             button.setAccessibleName(self.tr("Pad on the {0}").format(words))
             self.sides.addButton(button, index)
             sides.append(button)
-        row.addWidget(_together(QLabel(self.tr("Pad")), *sides))
+        row.addWidget(_together(TermLabel(self.tr("Pad"), term="padding"), *sides))
         self.sides.button(1).setChecked(True)
         self.sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
         self.extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)

@@ -24,6 +24,7 @@ from explorer.figures.prediction import sampling as figures
 from explorer.figures.prediction.sampling import Chain, Orders
 from explorer.sampling import Stage
 from explorer.trace.request import ORDER, Sampling
+from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit import boxes
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import DoubleSpinBox
@@ -96,8 +97,10 @@ class ChainView(QWidget):
         self.usual_button.clicked.connect(lambda: self._request(order=ORDER))
         row = QHBoxLayout()
         row.setSpacing(4)
-        for text, spin in ((self.tr("Min-p"), self.min_p), (self.tr("Penalty"), self.penalty)):
-            label = QLabel(text)
+        for label, spin in (
+            (TermLabel(self.tr("Min-p"), term="min-p"), self.min_p),
+            (TermLabel(self.tr("Penalty"), term="repetition-penalty"), self.penalty),
+        ):
             label.setBuddy(spin)
             row.addWidget(label)
             row.addWidget(spin)

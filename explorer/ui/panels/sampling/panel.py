@@ -33,6 +33,7 @@ class SamplingPanel(Panel):
     ID = "sampling"
     BESIDE = "attention"
     TITLE = QT_TRANSLATE_NOOP("SamplingPanel", "Sampling")
+    TERM = "sampling"
     EXPLANATION = QT_TRANSLATE_NOOP(
         "SamplingPanel", "From logits to the chosen token, stage by stage"
     )

@@ -13,6 +13,7 @@ class TimingsPanel(PagedPanel):
 
     ID = "timings"
     TITLE = QT_TRANSLATE_NOOP("TimingsPanel", "Timings")
+    TERM = "forward-pass"
     EXPLANATION = QT_TRANSLATE_NOOP("TimingsPanel", "Measured time of each pass")
     EMPTY = QT_TRANSLATE_NOOP(
         "TimingsPanel", "Type a prompt and press Step (Space) to see the time of each pass."

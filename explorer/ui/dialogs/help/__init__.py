@@ -1,0 +1,1 @@
+"""Help: the card of a term, the page of all terms, the page of all keys, and the guide."""
