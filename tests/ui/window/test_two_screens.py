@@ -26,7 +26,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 app = QApplication(["x"])
 from tests.ui.stage import WindowStage
-from tests.ui.waiting import settle
+from tests.ui.waiting import settle, wait_until
 stage = WindowStage(app, Path(sys.argv[1]))
 window, found = stage.window, {}
 stage.loaded().ran(2)
@@ -59,6 +59,8 @@ if notes is not None:
     QTest.keyClick(notes, Qt.Key.Key_Escape)
 else:
     window.presenter.toggle()
+first = app.primaryScreen()
+wait_until(lambda: window.screen() is first and window.geometry().getRect() == before)
 settle()
 found["after"] = window.presenter.notes is None and not any(
     w.isVisible() for w in app.topLevelWidgets() if w.windowTitle().startswith("Notes"))
