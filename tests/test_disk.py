@@ -141,6 +141,7 @@ ELSEWHERE = {
     "disk": "the door",
     "engine.bench.bench": "writes frames to nowhere, to time them",
     "engine.gguf.cache": "gives whole folders their names",
+    "engine.library.hub": "names a download once it is whole",
     "engine.library.resumed": "goes on with a download that was cut short",
     "smollm2": "unpacks a model beside its place, and names it once its hash is right",
     "engine.machine.peak_memory": "the kernel's own files in /proc",
