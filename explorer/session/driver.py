@@ -26,6 +26,7 @@ from explorer.session.jobs.experiments import Experiments
 from explorer.session.jobs.live_tokens import LiveTokens, encoding_problem
 from explorer.session.jobs.models import Models
 from explorer.session.jobs.replay_check import Proof
+from explorer.session.selection import Selection
 from explorer.session.state import CodeQuestion, Status, model_key
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
@@ -80,6 +81,7 @@ class Driver:
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
         self._act_after: UndoEntry | None = None  # the act that they belong to
+        self._kept: int | None = None  # steps that the branch shares which the wished run begins
         self._reopenings = 0  # since the last wish, because files had changed
         self._planned = 0  # steps of the run that waits for the user's word
         self._agreed: RunRequest | None = None  # the large run that was agreed to
@@ -103,10 +105,11 @@ class Driver:
     def _on_unresponsive(self) -> None:
         """The engine does not obey a cancel: another takes its place, and what waits for it."""
         job, waiting, wanted = self._lease.job, self._after_load, self._wanted
-        act = self._act_after
+        act, kept = self._act_after, self._kept
         loading = job if job is not None and job.kind == "load" else None
         if job is not None and job.kind == "advance":
             waiting, act = ENDLESS if job.endless else self._planned, job.act
+            kept = job.kept
             self._take_back(job)
         self._wanted = False
         self.start()
@@ -115,7 +118,7 @@ class Driver:
                 self._reopen()
             else:
                 self.load(loading.request, overtaken=loading.overtaken)
-            self._after_load, self._act_after = waiting, act
+            self._after_load, self._act_after, self._kept = waiting, act, kept
         self._lease.store.set(
             error="The engine did not stop on request, so it was restarted. Your run is still "
             "here. The model's tokenizer or chat template may never finish."
@@ -136,7 +139,7 @@ class Driver:
         self._lease.job = None
         self.proof.forget()
         self._lease.loaded = ()
-        self._after_load = self._act_after = None
+        self._after_load = self._act_after = self._kept = None
         self.background.forget()
         self.models.forget()
         self.downloads.forget()
@@ -235,16 +238,17 @@ class Driver:
             self._reopen(keep=True)
         return "" if store.state.card is None else store.state.card.name
 
-    def advance(self, steps: int, act: UndoEntry | None = None) -> None:
+    def advance(self, steps: int, act: UndoEntry | None = None, kept: int | None = None) -> None:
         """Run `steps` passes; a lost engine is started first, a missing model opened first.
 
-        Undo takes a run back with the `act` that it belongs to.
+        Undo takes a run back with the `act` that it belongs to.  `kept`: they begin a branch after
+        so many steps of the run on screen.
         """
         self._reopenings = 0
         self._lease.store.set(error="")
-        self._advance(steps, act)
+        self._advance(steps, act, kept)
 
-    def _advance(self, steps: int, act: UndoEntry | None = None) -> None:
+    def _advance(self, steps: int, act: UndoEntry | None = None, kept: int | None = None) -> None:
         state = self._lease.store.state
         problem = encoding_problem(state.request.prompt)
         if problem or not state.request.model:
@@ -264,14 +268,14 @@ class Driver:
         if self._lease.job is None or self._lease.job.kind != "load":
             self.cancel()
             if model_key(state.request) in self._lease.loaded:
-                self._begin(steps, act)
+                self._begin(steps, act, kept)
                 return
             self.load(state.request)
-        self._after_load, self._act_after = steps, act
+        self._after_load, self._act_after, self._kept = steps, act, kept
 
-    def _begin(self, steps: int, act: UndoEntry | None = None) -> None:
+    def _begin(self, steps: int, act: UndoEntry | None = None, kept: int | None = None) -> None:
         """Go on with the run on screen, once its model is proven, or begin another."""
-        self._planned = steps
+        self._planned, self._kept = steps, kept
         state = self._lease.store.state
         if state.trace is not None and state.trace.request == state.request:
             self.proof.first(self._begin_planned)
@@ -293,7 +297,10 @@ class Driver:
         state = self._lease.store.state
         trace = state.trace
         fresh = anew or trace is None or trace.request != state.request
-        chosen = () if fresh or trace is None else trace.chosen_ids
+        kept, self._kept = self._kept, None
+        if fresh or trace is None or kept is None or kept >= len(trace.steps):
+            kept = None
+        chosen = () if fresh or trace is None else trace.chosen_ids[:kept]
         self.stopwatch.begin()
         run = self._lease.link.ask(
             m.Advance(
@@ -314,12 +321,13 @@ class Driver:
             endless=steps >= ENDLESS,
             selection=state.selection,
             act=act,
+            kept=kept,
         )
         self._history.end_gesture()
-        latest = replace(state.selection, step=None, query=None, key=None)
+        selection = state.selection if kept else _latest(state.selection)
         self._lease.store.set(
             status=Status(activity="running", text="Running…"),
-            selection=latest,
+            selection=selection,
             plan=None,
             drift=None,
         )
@@ -328,7 +336,7 @@ class Driver:
         """Run what was planned, as the request now stands, without asking again."""
         self._agreed = self._lease.store.state.request
         self._lease.store.set(plan=None)
-        self.advance(self._planned)
+        self.advance(self._planned, kept=self._lease.store.state.branch_point)
 
     def resample(self) -> None:
         """The sampling of the state for the passes still to come."""
@@ -339,7 +347,7 @@ class Driver:
 
     def pause(self) -> None:
         """End the run, keeping its finished steps."""
-        self._after_load = self._act_after = None
+        self._after_load = self._act_after = self._kept = None
         kind, reading = self._lease.job.kind if self._lease.job else "", self.reading is not None
         if kind in ("advance", "proof", "experiment"):
             self.cancel()
@@ -350,7 +358,7 @@ class Driver:
 
     def cancel(self) -> None:
         """End whatever has the engine; what it still says is stale."""
-        self._after_load = self._act_after = None
+        self._after_load = self._act_after = self._kept = None
         self.background.forget()
         job = self._lease.drop_job()
         if job is not None and job.kind == "load":
@@ -386,12 +394,13 @@ class Driver:
         """The run that `job` was to take the place of is on screen again."""
         job.begun = None
         self._history.forget(begun)
-        self._lease.store.set(**begun.fields, selection=job.selection, **self._history.shown)
+        before = {**begun.fields, "selection": job.selection}
+        self._lease.store.set(**before, **self._history.shown)
         self.prompt.refresh()
 
     def stop(self) -> None:
         """End anything but a load: the user acts."""
-        self._after_load = self._act_after = None
+        self._after_load = self._act_after = self._kept = None
         if self._lease.job and self._lease.job.kind != "load":
             self.cancel()
 
@@ -464,6 +473,7 @@ class Driver:
         self._lease.link.layer_seconds = _layer_seconds(event.card)
         after, self._after_load = self._after_load, None
         act, self._act_after = self._act_after, None
+        kept, self._kept = self._kept, None
         said, self._said = self._said, ""
         changes: dict[str, Any] = {
             "status": Status(activity="idle", text=said if job.keep else ""),
@@ -484,7 +494,7 @@ class Driver:
             self._spelling = self._lease.link.ask(m.ListVocabulary())
         self.prompt.start()
         if after is not None and self._lease.job is None:
-            self._advance(after, act)
+            self._advance(after, act, kept)
         else:
             self.models.measure()
         # The vocabulary takes a while: a first token that is waited for goes before it.
@@ -523,13 +533,20 @@ class Driver:
             self.proof.on_stepped(event.step, trace)
         elif job.kind in ("recapture", "compare"):
             self.background.on_stepped(event.step, job, trace)
-        elif job.kind == "advance" and event.step.index == len(trace.steps):
+        elif job.kind == "advance" and event.step.index == _next_index(job, trace):
             self.stopwatch.arrived(event.step, self._lease.link.arrived_at)
             read = job.begun is not None or state.status.fraction is not None
-            self._note_longer(job, len(trace.steps))
+            changes: dict[str, Any] = {}
+            if job.kept is None:
+                self._note_longer(job, len(trace.steps))
+            else:  # undo brings the whole run back, and the step that was selected
+                self._history.push(_act(job), state, "trace", "selection")
+                trace = trace.truncated(job.kept)
+                changes["selection"] = _latest(state.selection)
+                job.kept, job.noted = None, True
             longer = replace(trace.appended(event.step, event.token), self_check=SelfCheck())
             keep = capture_budget.looked_at(state.selection.step)
-            changes: dict[str, Any] = self._history.shown
+            changes |= self._history.shown
             if read:
                 changes["status"] = Status(activity="running", text="Running…")
             limit = self.background.budget_bytes
@@ -587,10 +604,12 @@ class Driver:
         job = self._lease.job
         if job is None or event.run != job.run:
             return
-        waiting = self._planned if self.proof.waits_for(self._begin_planned) else None
+        waiting = None
+        if self.proof.waits_for(self._begin_planned):
+            waiting, job.kept = self._planned, self._kept
         if job.kind == "advance":
             waiting = ENDLESS if job.endless else 1
-        self._after_load = self._act_after = None
+        self._after_load = self._act_after = self._kept = None
         if event.files_changed:
             self._lease.loaded = ()
             if waiting is not None and self._reopenings < _REOPENINGS:
@@ -627,7 +646,7 @@ class Driver:
         self._take_back(job)
         self._lease.job = None
         self.load(self._lease.store.state.request)
-        self._after_load, self._act_after = steps, job.act
+        self._after_load, self._act_after, self._kept = steps, job.act, job.kept
 
     def _take_back(self, job: Job) -> None:
         """A run that is to begin once more was not begun; an act keeps its own request."""
@@ -636,6 +655,16 @@ class Driver:
         elif job.begun is not None:
             job.begun = None
             self._lease.store.set(trace=None)  # as the act left it
+
+
+def _latest(selection: Selection) -> Selection:
+    """Follow the latest step, at the same layer and head."""
+    return replace(selection, step=None, query=None, key=None)
+
+
+def _next_index(job: Job, trace: Trace) -> int:
+    """Of the step that this run computes next."""
+    return len(trace.steps) if job.kept is None else job.kept
 
 
 def _layer_seconds(card: ModelCard) -> float:

@@ -24,7 +24,8 @@ class Edits:
 
     def make(self, kind: str, changes: dict[str, Any], merge: bool = False) -> UndoEntry:
         """Change fields of the state; `merge` with the last change if that was the same gesture."""
-        kept = [name for name in changes if name != "selection"]
+        looked_back = "trace" in changes and self._store.state.looks_back
+        kept = [name for name in changes if name != "selection" or looked_back]
         entry = self._history.push(kind, self._store.state, *kept, merge=merge)
         self._store.set(**changes, **self._history.shown)
         return entry
@@ -54,7 +55,9 @@ class Edits:
         if "request" in changes:
             changes["request"] = self._fitting(changes)
         if "trace" in changes:
-            changes.setdefault("selection", replace(state.selection, step=None))
+            before = changes.get("selection")
+            step = None if before is None else before.step
+            changes["selection"] = replace(state.selection, step=step, query=None, key=None)
         self._store.set(**changes, **self._history.shown)
         self._driver.prompt.refresh()
         if "sampling" in changes:

@@ -42,6 +42,7 @@ class Job:
     begun: UndoEntry | None = None  # advance: the same as undo knows it, until its first step comes
     selection: Selection = field(default_factory=Selection)  # advance: what was looked at before
     act: UndoEntry | None = None  # advance: the act that it belongs to, if that is more than a run
+    kept: int | None = None  # advance: steps that a branch shares, until its first step is there
     noted: bool = False  # advance: what undo takes back is remembered
     keep: bool = False  # load: the model that worked before, which may still be loaded
     overtaken: bool = False  # load: a run was opened meanwhile, and its own request stays

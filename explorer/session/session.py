@@ -165,12 +165,28 @@ class Session:
     # -- running
 
     def step(self, steps: int = 1) -> None:
-        """Run passes; the first of a run is the prefill."""
-        self._driver.advance(steps)
+        """Go on by so many steps: along the run as far as it goes, then by new passes.
+
+        The first pass of a run is the prefill.  With changed sampling settings, new passes begin a
+        branch after the selected step; with a changed request, they begin a new run.
+        """
+        state = self.state
+        if state.looks_back and not state.request_changed and state.branch_point is None:
+            assert state.trace is not None
+            assert state.step_index is not None
+            recorded = min(steps, len(state.trace.steps) - 1 - state.step_index)
+            self.look(recorded)
+            steps -= recorded
+        if steps:
+            self._driver.advance(steps, kept=self.state.branch_point)
 
     def run(self) -> None:
-        """Go on until an end token, the limit, or pause."""
-        self._driver.advance(ENDLESS)
+        """Generate until an end token, the limit, or pause.
+
+        From the end of the run, also where an earlier step is selected; with changed sampling
+        settings, as a branch after the selected step.
+        """
+        self._driver.advance(ENDLESS, kept=self.state.branch_point)
 
     def go_on(self, capture_every: int | None = None) -> None:
         """Begin the large run of `state.plan`, recording attention of every n-th layer."""
@@ -224,13 +240,16 @@ class Session:
         """End whatever the engine is doing, a load, a run or a check, and say that it ended."""
         self._driver.give_up()
 
-    def back(self, steps: int = 1) -> None:
-        """Drop the last steps of the view; stepping again is a real new pass."""
+    def cut(self) -> None:
+        """Remove the steps after the selected one; stepping on from there is a new pass.
+
+        The tree of branches keeps them.
+        """
         self._driver.stop()
-        trace = self.state.trace
-        if trace is not None and trace.steps and steps > 0:
-            shorter = trace.truncated(max(0, len(trace.steps) - steps))
-            self._edits.make("back", transitions.view(transitions.unchecked(shorter), self.state))
+        trace, index = self.state.trace, self.state.step_index
+        if trace is not None and index is not None and self.state.looks_back:
+            shorter = transitions.unchecked(trace.truncated(index + 1))
+            self._edits.make("cut", transitions.view(shorter, self.state))
 
     def reset(self) -> None:
         """Drop the trace; undo brings it back."""
@@ -277,6 +296,16 @@ class Session:
 
     # -- looking
 
+    def look(self, by: int) -> None:
+        """Select the step so many later, or earlier if negative; the ends stop it."""
+        trace, index = self.state.trace, self.state.step_index
+        if trace is None or index is None:
+            return
+        last = len(trace.steps) - 1
+        wanted = min(max(index + by, 0), last)
+        if wanted != index:
+            self.select(step=None if wanted == last else wanted)
+
     def select(self, **changes: Any) -> None:
         """Change fields of the selection; another step drops the cursor of the old one."""
         selection = replace(self.state.selection, **changes)
@@ -309,6 +338,8 @@ class Session:
             return
         trace = replace(trace, self_check=SelfCheck())
         changes = {**transitions.view(trace, self.state), "request": trace.request}
+        if branch.trace.steps[-1].sampling != self.state.sampling:  # steps go on as they were drawn
+            changes["sampling"] = branch.trace.steps[-1].sampling
         # The branch first: a beginning that several share is shown as part of this one.
         self._store.set(branches=replace(self.state.branches, current=number))
         self._driver.keep_request()

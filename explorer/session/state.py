@@ -236,6 +236,25 @@ class State:
         return resolve(self.trace, step, self.selection, self.comparison)
 
     @property
+    def looks_back(self) -> bool:
+        """True while an earlier step than the latest is selected."""
+        index = self.step_index
+        return index is not None and self.trace is not None and index < len(self.trace.steps) - 1
+
+    @property
+    def branch_point(self) -> int | None:
+        """How many steps the branch shares that the next step begins; None if it begins none.
+
+        One begins where an earlier step is selected and the sampling settings are not those of the
+        latest step.
+        """
+        if self.trace is None or self.step_index is None or not self.looks_back:
+            return None
+        if self.request_changed or self.sampling == self.trace.steps[-1].sampling:
+            return None
+        return self.step_index + 1
+
+    @property
     def reopens(self) -> bool:
         """True if a step opens a model first: the open one, or its dtype, is not asked for.
 

@@ -19,14 +19,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QMessageBox, QSplitter, QWidget
 
 from explorer import __version__, places, wording
-from explorer.figures.text import sentences
+from explorer.figures.text import sentences, tokens
 from explorer.session.changes import changed, only_points
 from explorer.session.saving.recovery import Found
 from explorer.session.session import Session
 from explorer.session.state import CodeQuestion, State
 from explorer.trace.files.saved_view import SavedView
 from explorer.ui.access import mnemonics
-from explorer.ui.access.accessible import label_lists
+from explorer.ui.access.accessible import announce, label_lists
 from explorer.ui.dialogs.help.help import Help
 from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.files.session_files import SessionFiles
@@ -250,6 +250,23 @@ class Window(PresentedWindow):
             self.session.pause()
         else:
             self.session.run()
+
+    def go_along(self, by: int) -> None:
+        """Select another token of the run, and say which; at its ends, say that it is the end."""
+        before = self.session.state.step_index
+        self.session.look(by)
+        state = self.session.state
+        index, trace = state.step_index, state.trace
+        if trace is None or index is None:
+            return
+        if index != before:
+            words = self.tr("Token {0} of {1}: {2}")
+            text = tokens.written(trace.chosen[index])
+            announce(self.status, words.format(index + 1, len(trace.steps), text))
+        elif by < 0:
+            self.status.say(self.tr("This is the first generated token."))
+        else:
+            self.status.say(self.tr("This is the newest token. Step (Space) generates the next."))
 
     def restart_engine(self) -> None:
         """A new engine that opens the model again, also one that was lost while it loaded."""

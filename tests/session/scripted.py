@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -197,13 +198,25 @@ class Stage:
         return self
 
 
+def cut_last(session: Session, tokens: int = 1) -> None:
+    """Remove the last tokens of the run, as a user does: look back, and cut there."""
+    session.look(-tokens)
+    session.cut()
+
+
 def ids(state: State) -> list[int]:
     """The tokens chosen so far in the trace on screen."""
     assert state.trace is not None
     return [token.id for token in state.trace.chosen]
 
 
-def stepped(run: int, index: int, *, recompute: bool = False) -> m.Stepped:
+def stepped(
+    run: int, index: int, *, recompute: bool = False, sampling: Sampling | None = None
+) -> m.Stepped:
+    """The answer with step `index`; other seeds choose other tokens."""
     step = made_step(index, recompute=recompute)
+    if sampling is not None:
+        draw = msgspec.structs.replace(step.draw, token_id=10 + (index + sampling.seed) % 20)
+        step = replace(step, sampling=sampling, draw=draw)
     token = Token(step.draw.token_id, f"t{step.draw.token_id}".encode(), "generated")
     return m.Stepped(run=run, step=step, token=token)

@@ -10,7 +10,7 @@ from explorer.session.state import State
 from explorer.session.undo_history import LIMIT_BYTES, History
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Step
-from tests.session.scripted import Stage, made_step
+from tests.session.scripted import Stage, cut_last, made_step
 
 
 def test_a_step_is_counted_with_the_objects_around_its_arrays() -> None:
@@ -26,7 +26,7 @@ def test_a_step_is_counted_with_the_objects_around_its_arrays() -> None:
 
 def test_many_steps_and_switches_leave_undo_small() -> None:
     stage = Stage().loaded().ran(60)
-    stage.session.back(30)
+    cut_last(stage.session, 30)
     stage.session.force(20)
     first, second = (branch.number for branch in stage.state.branches.all)
     before = stage.state.undo_bytes

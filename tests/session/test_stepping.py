@@ -8,7 +8,7 @@ import pytest
 from explorer.trace.request import Sampling
 from explorer.trace.step import Token
 from explorer.trace.wire import messages as m
-from tests.session.scripted import PROMPT, Stage, ids, stepped
+from tests.session.scripted import PROMPT, Stage, cut_last, ids, stepped
 
 
 def test_first_step_is_a_prefill_and_the_next_names_the_whole_context(stage: Stage) -> None:
@@ -141,23 +141,39 @@ def test_a_prompt_read_as_other_tokens_stops_with_a_sentence(stage: Stage) -> No
     assert stage.state.trace.prompt == PROMPT
 
 
-def test_back_cuts_and_stepping_again_is_a_new_pass(stage: Stage) -> None:
-    stage.loaded().ran(5).session.back(2)
+def test_cut_removes_what_follows_and_stepping_again_is_a_new_pass(stage: Stage) -> None:
+    stage.loaded().ran(5).session.select(step=2)
+    stage.session.cut()
     assert ids(stage.state) == [10, 11, 12]
     stage.session.step()
     assert stage.engine.last(m.Advance).chosen == (10, 11, 12)
     stage.session.cancel()
-    stage.session.back(99)
-    assert ids(stage.state) == []
-    stage.session.step()
-    assert stage.engine.last(m.Advance).chosen == ()
 
 
-def test_back_during_a_run_ends_the_run(stage: Stage) -> None:
+def test_a_cut_is_one_act_and_undo_selects_the_token_again(stage: Stage) -> None:
+    stage.loaded().ran(5).session.select(step=2)
+    whole = stage.state.trace
+    stage.session.cut()
+    assert stage.state.undo_kind == "cut"
+    stage.session.undo()
+    assert stage.state.trace is whole
+    assert stage.state.step_index == 2
+    stage.session.redo()
+    assert ids(stage.state) == [10, 11, 12]
+
+
+def test_at_the_end_of_a_run_there_is_nothing_to_cut(stage: Stage) -> None:
+    stage.loaded().ran(2)
+    before, kind = stage.state.trace, stage.state.undo_kind
+    stage.session.cut()
+    assert (stage.state.trace, stage.state.undo_kind) == (before, kind)
+
+
+def test_a_cut_during_a_run_ends_the_run(stage: Stage) -> None:
     stage.loaded().session.run()
     run = stage.prompted()
     stage.steps(3)
-    stage.session.back()
+    cut_last(stage.session)
     assert m.Cancel(run=run) in stage.engine.asked
     stage.say(stepped(run, 2))
     assert ids(stage.state) == [10, 11]
@@ -224,7 +240,8 @@ def test_impossible_sampling_is_refused_in_words(stage: Stage) -> None:
 def test_selection_follows_the_newest_step_when_stepping(stage: Stage) -> None:
     stage.loaded().ran(3).session.select(step=1, query=2, layer=1, head=1)
     assert stage.state.step_index == 1
-    stage.session.step()
+    stage.session.step(2)
+    assert stage.state.status.activity == "running"
     assert (stage.state.selection.step, stage.state.selection.query) == (None, None)
     assert (stage.state.selection.layer, stage.state.selection.head) == (1, 1)
 

@@ -15,7 +15,7 @@ from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
-from tests.session.scripted import PROMPT, Stage, card, made_step
+from tests.session.scripted import PROMPT, Stage, card, cut_last, made_step
 
 EDITS: dict[str, Callable[[Session], None]] = {
     "prompt": lambda s: s.set_prompt("another"),
@@ -24,7 +24,7 @@ EDITS: dict[str, Callable[[Session], None]] = {
     "cache": lambda s: s.set_cache(False),
     "padding": lambda s: s.set_padding("left", 3),
     "sampling": lambda s: s.set_sampling(Sampling(greedy=False, temperature=0.5)),
-    "back": lambda s: s.back(),
+    "cut": cut_last,
     "reset": lambda s: s.reset(),
     "force": lambda s: s.force(20),
     "stops": lambda s: s.set_stops(Stops(strings=("end",))),
@@ -115,7 +115,7 @@ def test_a_run_is_one_act(stage: Stage) -> None:
 
 
 def test_steps_run_after_a_cut_come_back_with_redo(stage: Stage) -> None:
-    stage.loaded().ran(3).session.back(2)
+    cut_last(stage.loaded().ran(3).session, 2)
     stage.session.step()
     stage.prompted()
     stage.steps(1)
@@ -131,7 +131,7 @@ def test_steps_run_after_a_cut_come_back_with_redo(stage: Stage) -> None:
 
 
 def test_undo_during_a_run_ends_it(stage: Stage) -> None:
-    stage.loaded().ran(3).session.back()
+    cut_last(stage.loaded().ran(3).session)
     stage.session.run()
     run = stage.prompted()
     stage.steps(2)

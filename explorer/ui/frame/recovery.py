@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox, QWidget
 
 from explorer.figures.text import characters, tokens
 from explorer.session.saving.recovery import UnsavedSession
-from explorer.ui.frame.notices import Notice
+from explorer.ui.frame.bars.notice import Notice
 from explorer.ui.kit.wheel_guard import ComboBox
 
 _LEAST = 14  # characters of the list in a small window

@@ -187,7 +187,10 @@ class StatusBar(QWidget):
 
     def show_state(self, old: State | None, new: State) -> None:
         self._state = new
-        if changed(old, new, "status", "trace", "request", "card", "opened"):
+        if old is not None and old.step_index != new.step_index:
+            self._said = ""  # it was about another token
+        told = ("status", "trace", "request", "card", "opened", "sampling", "step_index")
+        if changed(old, new, *told):
             self._show_activity(new)
         if changed(old, new, "card", "trace", "request", "opened"):
             self._model.setText(_model_words(new, self.tr))
@@ -236,6 +239,8 @@ class StatusBar(QWidget):
     def _idle_words(self, state: State) -> str:
         if state.trace is not None and state.request_changed:
             return self.tr("The prompt or settings have changed. Step will start a new run.")
+        if state.looks_back:
+            return self._words_for_earlier(state)
         reason = "" if state.trace is None else state.trace.stop_reason
         ended = {
             "end token": self.tr("Stopped: the model generated an end token") + _last_token(state),
@@ -253,6 +258,18 @@ class StatusBar(QWidget):
         if state.card is None:
             return self.tr("No model open: choose one at the top left")
         return self.tr("Ready. Press Space to step, R to run.")
+
+    def _words_for_earlier(self, state: State) -> str:
+        """What Step does while an earlier token is selected."""
+        assert state.trace is not None
+        assert state.step_index is not None
+        if state.branch_point is not None:
+            words = self.tr(
+                "The sampling settings have changed. Step will begin a branch after token {0}."
+            )
+            return words.format(state.branch_point)
+        words = self.tr("Token {0} of {1}. Step (Space) goes to the next one, R generates more.")
+        return words.format(state.step_index + 1, len(state.trace.steps))
 
     def _show_light(self, state: State) -> None:
         check = SelfCheck() if state.trace is None else state.trace.self_check

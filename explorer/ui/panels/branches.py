@@ -50,7 +50,7 @@ class BranchesPanel(Panel):
     EXPLANATION = QT_TRANSLATE_NOOP("BranchesPanel", "All continuations tried from this prompt")
     EMPTY = QT_TRANSLATE_NOOP(
         "BranchesPanel",
-        "Press Step (Space) a few times, then step back and force another token. Both "
+        "Press Step (Space) a few times, go back (←) and force another token. Both "
         "continuations appear here.",
     )
     NEEDS = (*Panel.NEEDS, "branches", "branch_names", "forgotten", "undo_bytes")
@@ -83,13 +83,12 @@ class BranchesPanel(Panel):
     def _build_buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(4)
+        self._buttons: list[QPushButton] = []
         for text, tip, act in (
             (
-                self.tr("Continue from here"),
-                self.tr(
-                    "Shorten this branch to the selected token, so that Step continues from there"
-                ),
-                self._go_on,
+                self.tr("Cut here"),
+                self.tr("Remove the tokens after the selected one. Undo brings them back."),
+                self.session.cut,
             ),
             (self.tr("Rename…"), self.tr("Rename this branch"), self._rename),
             (
@@ -99,6 +98,7 @@ class BranchesPanel(Panel):
             ),
         ):  # fmt: skip
             button = QPushButton(text)
+            self._buttons.append(button)
             button.setToolTip(tip)
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.clicked.connect(act)
@@ -137,6 +137,7 @@ class BranchesPanel(Panel):
         before, self._branches = self._branches, new.tree
         if [b.trace for b in before] != [b.trace for b in self._branches] or not self._rows:
             self._rows = figures.rows([(b.number, b.trace) for b in self._branches])
+        self._buttons[0].setEnabled(new.looks_back)
         self._show_tree(new)
         self._show_memory(new)
         self._offer_others(new)
@@ -272,11 +273,6 @@ class BranchesPanel(Panel):
 
     def _show_node(self, number: int, step: int) -> None:
         self.session.show_branch(number, select=step)
-
-    def _go_on(self) -> None:
-        state = self.session.state
-        if state.branches.current is not None and state.step_index is not None:
-            self.session.show_branch(state.branches.current, steps=state.step_index + 1)
 
     def _rename(self) -> None:
         branch = self._branch(self.session.state.branches.current)

@@ -19,6 +19,7 @@ from explorer.session.state import State
 from explorer.trace.trace import Trace
 from tests.engine import folders
 from tests.engine.local_engine import LocalEngine
+from tests.session.scripted import cut_last
 
 
 class Running:
@@ -91,7 +92,7 @@ def assert_same_run(one: Trace, other: Trace) -> None:
 def test_ten_forward_six_back_six_forward_is_a_fresh_run(running: Running) -> None:
     running.step(10)
     first = running.trace
-    running.session.back(6)
+    cut_last(running.session, 6)
     running.step(6)
     again = running.trace
     assert all(a is not b for a, b in zip(first.steps[4:], again.steps[4:], strict=True))

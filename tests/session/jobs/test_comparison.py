@@ -89,6 +89,7 @@ def test_it_follows_the_step_on_screen_and_new_steps(owner: Owner) -> None:
     first = owner.compared()
     assert first.comparison is not None
     assert first.comparison.chosen == ()
+    owner.session.select(step=None)
     after = owner.step(1)
     assert after.trace is not None
     again = owner.compared()

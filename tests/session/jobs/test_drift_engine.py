@@ -16,6 +16,7 @@ from explorer.trace.files import dxt
 from tests.engine import folders
 from tests.engine.local_engine import LocalEngine
 from tests.session.connection.test_real_engine import Running, assert_same_run
+from tests.session.scripted import cut_last
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_a_saved_run_goes_on_where_the_model_is_the_same(
     running = opened()
     running.step(5)
     whole = running.trace
-    running.session.back(2)
+    cut_last(running.session, 2)
     running.session.saving.save(tmp_path / "run.dxt")
     running.until(lambda s: s.saved is not None)
     os.utime(folder / "model.safetensors")  # another time alone is no other model

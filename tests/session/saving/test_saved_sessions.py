@@ -14,7 +14,7 @@ from explorer.trace.request import Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
 from tests.session.saving.test_trace_files import settle
-from tests.session.scripted import Stage
+from tests.session.scripted import Stage, cut_last
 from tests.trace.batches import result, row
 
 
@@ -29,7 +29,7 @@ def forked(stage: Stage) -> Stage:
     stage.steps(1)
     stage.finish()
     stage.session.rename_branch(1, "plain")
-    stage.session.back()
+    cut_last(stage.session)
     return stage
 
 

@@ -30,15 +30,33 @@ def steps_asked(stage: WindowStage) -> int:
     return stage.engine.count(m.Advance)
 
 
-@pytest.mark.parametrize("key", [Qt.Key.Key_Space, Qt.Key.Key_Right])
-def test_space_and_right_step(stage: WindowStage, key: Qt.Key) -> None:
-    press(stage, stage.window, key)
+def test_space_steps(stage: WindowStage) -> None:
+    press(stage, stage.window, Qt.Key.Key_Space)
     assert steps_asked(stage) == 1
 
 
-def test_left_goes_back_home_resets_m_switches_r_runs(stage: WindowStage) -> None:
+def test_left_and_right_look_and_space_steps_only_at_the_end(stage: WindowStage) -> None:
     stage.ran(3)
-    press(stage, stage.window, Qt.Key.Key_Left)
+    trace, asked = stage.state.trace, steps_asked(stage)
+    for key, index in (
+        (Qt.Key.Key_Left, 1),
+        (Qt.Key.Key_Left, 0),
+        (Qt.Key.Key_Left, 0),
+        (Qt.Key.Key_Right, 1),
+        (Qt.Key.Key_Space, 2),
+        (Qt.Key.Key_Right, 2),
+    ):
+        press(stage, stage.window, key)
+        assert (stage.state.trace, stage.state.step_index) == (trace, index)
+        assert steps_asked(stage) == asked
+    press(stage, stage.window, Qt.Key.Key_Space)
+    assert steps_asked(stage) == asked + 1
+
+
+def test_delete_cuts_home_resets_r_runs(stage: WindowStage) -> None:
+    stage.ran(3)
+    stage.session.select(step=1)
+    press(stage, stage.window, Qt.Key.Key_Delete)
     assert stage.state.trace is not None
     assert len(stage.state.trace.steps) == 2
     press(stage, stage.window, Qt.Key.Key_Home)
@@ -99,8 +117,9 @@ def test_a_slider_keeps_arrows_but_not_space(stage: WindowStage) -> None:
     assert stage.state.trace is not None
     assert len(stage.state.trace.steps) == 3
     assert steps_asked(stage) == asked
-    press(stage, slider, Qt.Key.Key_Space)
-    assert steps_asked(stage) == asked + 1
+    for more in (0, 1):  # to the end of the run, then on
+        press(stage, slider, Qt.Key.Key_Space)
+        assert steps_asked(stage) == asked + more
 
 
 def test_the_mouse_leaves_no_focus_on_a_switch(stage: WindowStage) -> None:

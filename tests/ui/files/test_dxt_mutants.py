@@ -16,6 +16,7 @@ import pytest
 
 from explorer.trace.files import dxt
 from explorer.ui.panel.paged_panel import PagedPanel
+from tests.session.scripted import cut_last
 from tests.trace import leaves
 from tests.trace.files.test_bounds import whole
 from tests.ui.stage import WindowStage
@@ -129,7 +130,7 @@ def show(stage: WindowStage, path: Path, faults: Faults) -> bool:
         stage.session.select(step=step, layer=step, head=1, query=0)
         stage.until_settled()
     if trace is not None:
-        stage.session.back()
+        cut_last(stage.session)
         stage.until_settled()
     stage.session.reset()
     return True

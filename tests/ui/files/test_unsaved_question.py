@@ -19,6 +19,7 @@ from explorer.ui.files import save_dialog
 from explorer.ui.menus.sample_prompts import Sample
 from explorer.ui.settings.settings import Settings
 from tests.session.saving.test_trace_files import made_trace
+from tests.session.scripted import cut_last
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 
@@ -107,7 +108,7 @@ def test_the_title_names_the_file_and_marks_what_is_not_saved(
     stage.steps(1)
     stage.finish()
     assert title(stage) == ("a[*][*]b.dxt[*] — tiny — Decoder Explorer", True)
-    stage.session.back()
+    cut_last(stage.session)
     assert title(stage)[1], "a branch still holds the step"
     stage.session.set_prompt("another")
     stage.ran(1)

@@ -27,6 +27,7 @@ from explorer.ui.look.theme import THEMES
 from explorer.ui.menus.actions import ACTIONS, MENUS
 from explorer.ui.panel.panel import Panel
 from explorer.ui.settings.preferences import Preferences
+from tests.session.scripted import cut_last
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 
@@ -75,8 +76,10 @@ def test_in_presenter_mode_arrows_and_a_clicker_turn_to_the_other_panels(
 
 def test_the_keys_that_were_promised() -> None:
     keys = {row.id: row.keys for row in ACTIONS}
-    assert keys["step"][:2] == ("Space", "Right")
+    assert keys["step"][0] == "Space"
     assert keys["back"] == ("Left",)
+    assert keys["forward"] == ("Right",)
+    assert keys["cut"] == ("Del",)
     assert keys["run"] == ("R",)
     assert keys["reset"] == ("Home",)
     assert keys["mask"] == ("M",)
@@ -163,7 +166,7 @@ def try_quit(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def try_undo(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stage.loaded().ran(2)
-    stage.session.back()
+    cut_last(stage.session)
     trigger(stage, "undo")
     assert stage.state.trace is not None
     assert len(stage.state.trace.steps) == 2
@@ -171,7 +174,7 @@ def try_undo(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def try_redo(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stage.loaded().ran(2)
-    stage.session.back()
+    cut_last(stage.session)
     stage.session.undo()
     trigger(stage, "redo")
     assert stage.state.trace is not None
@@ -193,9 +196,32 @@ def try_reset(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def try_back(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stage.loaded().ran(2)
+    trace = stage.state.trace
     trigger(stage, "back")
+    assert stage.state.trace is trace
+    assert stage.state.step_index == 0
+    trigger(stage, "back")
+    assert stage.window.status.text == "This is the first generated token."
+
+
+def try_forward(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    asked = stage.engine.count(m.Advance)
+    stage.session.select(step=0)
+    trigger(stage, "forward")
+    assert stage.state.step_index == 1
+    trigger(stage, "forward")
+    assert stage.window.status.text.startswith("This is the newest token.")
+    assert stage.engine.count(m.Advance) == asked
+
+
+def try_cut(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(3)
+    assert not stage.window.actions_table.by_id["cut"].isEnabled()
+    stage.session.select(step=1)
+    trigger(stage, "cut")
     assert stage.state.trace is not None
-    assert len(stage.state.trace.steps) == 1
+    assert len(stage.state.trace.steps) == 2
 
 
 def try_step(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -397,7 +423,7 @@ def try_keys(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     trigger(stage, "keys")
     (page,) = stage.window.help.pages
     assert isinstance(page, KeysPage)
-    assert ("Step", "Space, Right, Ctrl+Return") in page.rows()
+    assert ("Step", "Space, Ctrl+Return") in page.rows()
     told = {keys for _, keys in page.rows()}
     assert all(keys_of(row.keys) in told for row in ACTIONS if row.keys)
 

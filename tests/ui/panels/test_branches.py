@@ -98,9 +98,9 @@ def test_two_branches_are_compared_from_their_fork(stage: WindowStage) -> None:
 
 
 def test_going_on_from_a_node_cuts_the_view_not_the_branch(stage: WindowStage) -> None:
-    shown = forked(stage)
+    forked(stage)
     stage.session.show_branch(1, select=0)
-    shown._go_on()
+    stage.window.actions_table.by_id["cut"].trigger()
     assert stage.state.trace is not None
     assert stage.state.trace.chosen_ids == (10,)
     assert stage.state.branches.get(1) is not None

@@ -18,7 +18,7 @@ from explorer.session.engine_lease import Job
 from explorer.trace.request import Sampling, Stops
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
-from explorer.ui.frame.topbar import title_of
+from explorer.ui.frame.topbar import open_name, title_of
 from explorer.ui.menus.undo_words import redo_text, undo_text
 from tests.session.scripted import PROMPT, card, made_step, stepped
 from tests.ui.stage import WindowStage
@@ -60,7 +60,7 @@ class Player:
                 say(m.Prompted(run=job.run, tokens=PROMPT))
             case "advance":
                 assert state.trace is not None
-                index = len(state.trace.steps)
+                index = len(state.trace.steps) if job.kept is None else job.kept
                 say(stepped(job.run, index, recompute=not job.request.uses_cache))
                 if not job.endless or whole or index > 40:
                     say(m.Finished(run=job.run, reason="steps"))
@@ -102,6 +102,7 @@ class Player:
             if getattr(before, name) != getattr(after, name)
         }
         expected = {"sampling": "sampling", "stops": "stops", "rename": "branch_names"}
+        expected["branch"] = "sampling"  # a branch brings the settings that it was drawn with
         assert changed <= {expected.get(kind, "forgotten")}
         if kind in ("step", "run") and not reading:
             assert after.request == before.request
@@ -152,7 +153,8 @@ class Player:
         assert (redo.text(), redo.isEnabled()) == (redo_text(state), state.can_redo)
         model = title_of(state.request.model)
         assert model in window.windowTitle()
-        assert window.topbar._model.toolTip() in (state.request.model, "Choose a model")
+        hint = window.topbar._model.toolTip().split("\n")[0]
+        assert hint in (open_name(state), "Choose a model")
         assert state.request.model not in BAD
         assert window.notices.lost.isVisible() == (state.status.activity == "lost")
         assert (state.status.activity in ("loading", "running", "checking")) == (
@@ -171,7 +173,7 @@ class Player:
         said = bars.stale.text + bars.unmasked.text * (not state.request.causal_mask)
         if state.request_changed and not (bars.stale._closed or bars.unmasked._closed):
             assert "Press Step" in said
-        elif not state.request_changed:
+        elif not state.request_changed and not state.reopens:
             assert "Press Step" not in said
 
     def _check_runs(self) -> None:
@@ -222,7 +224,9 @@ ACTS: dict[str, Callable[[Player], object]] = {
     "run or pause": lambda p: p.trigger("run"),
     "pause": lambda p: p.session.pause(),
     "cancel": lambda p: p.session.cancel(),
-    "back": lambda p: p.session.back(p.random.randrange(1, 4)),
+    "back": lambda p: p.trigger("back"),
+    "forward": lambda p: p.trigger("forward"),
+    "cut": lambda p: p.trigger("cut"),
     "reset": lambda p: p.trigger("reset"),
     "force": lambda p: p.session.force(p.random.randrange(10, 30)),
     "look": Player.pick,

@@ -99,6 +99,8 @@ def test_open_step_back_and_go_on_after_the_engine_was_killed(program: Program) 
     first = state.trace.chosen_ids
 
     actions["back"].trigger()
+    actions["cut"].trigger()
+    program.until(lambda s: steps(s) == 1)
     actions["step"].trigger()
     state = program.until(lambda s: steps(s) == 2 and idle(s))
     assert state.trace is not None
