@@ -57,6 +57,7 @@ from explorer.ui.settings.preferences import Preferences
 from explorer.ui.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from explorer.ui.dialogs.hand_in.hand_in import HandIn
     from explorer.ui.dialogs.hub import HubDialog
     from explorer.ui.dialogs.model_picker import ModelPicker
 
@@ -78,6 +79,7 @@ class Window(PresentedWindow):
         self.preferences.changed.connect(self._on_preference)
         self._picker: ModelPicker | None = None  # made when it is first asked for
         self._hub: HubDialog | None = None
+        self._hand_in: HandIn | None = None
         self._closing = False  # for good: the user was asked, or can't be
         self.files = SessionFiles(session, memory, self)
         self.setWindowTitle(self.tr("Decoder Explorer"))
@@ -315,6 +317,30 @@ class Window(PresentedWindow):
 
     def go_to_token(self) -> None:
         self._attention().begin_go_to()
+
+    def hand_in(self) -> HandIn:
+        """Makes reports, scripts and notebooks of what is on screen."""
+        if self._hand_in is None:
+            from explorer.ui.dialogs.hand_in.hand_in import HandIn
+
+            self._hand_in = HandIn(self.session, self.docks, self)
+            self._hand_in.failed.connect(self.session.report)
+            self._hand_in.copied.connect(lambda: self.status.say(self.tr("Copied")))
+            self._hand_in.saving.saved.connect(self._confirm)
+            self.status.add_job(self._hand_in.saving.button)
+        return self._hand_in
+
+    def make_report(self) -> None:
+        self.hand_in().make_report()
+
+    def copy_python(self) -> None:
+        self.hand_in().copy_python()
+
+    def save_notebook(self) -> None:
+        self.hand_in().save_notebook()
+
+    def save_gif(self) -> None:
+        self.hand_in().save_gif()
 
     def close_run(self) -> None:
         """Close the run on screen, which is asked about if it is in no file; else the window."""

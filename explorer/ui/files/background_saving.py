@@ -46,7 +46,10 @@ class BackgroundSaving(QObject):
 
     def save(self, view: View, title: str, path: Path, kind: Kind, caption: str = "") -> None:
         """Write a view as it is on screen now."""
-        rows = export.writing(view, title, path, kind, caption)
+        self.write(path, export.writing(view, title, path, kind, caption))
+
+    def write(self, path: Path, rows: Generator[int]) -> None:
+        """Let `rows` write a file; it says how far it is."""
         self._start(
             str(path),
             path.name,

@@ -149,6 +149,11 @@ def writing(view: View, title: str, path: Path, kind: Kind, caption: str = "") -
     return _put(path, lambda file: _whole(file.write(png(image))))
 
 
+def whole(path: Path, data: bytes) -> Generator[int]:
+    """Writes bytes that are there already; as `writing`."""
+    return _put(path, lambda file: _whole(file.write(data)))
+
+
 def _put(path: Path, write: Callable[[BinaryIO], Iterator[int]]) -> Generator[int]:
     """Put the file in its place when it is whole."""
     with disk.replacing(path) as file:

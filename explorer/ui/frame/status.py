@@ -157,6 +157,12 @@ class StatusBar(QWidget):
         self._until.timeout.connect(self._end_said)
         self._state: State | None = None
 
+    def add_job(self, button: QWidget) -> None:
+        """Show a job of its own, which its button ends, beside what goes on."""
+        row = self.layout()
+        assert isinstance(row, QHBoxLayout)
+        row.insertWidget(1, button)
+
     def say(self, words: str) -> None:
         """Confirm something, for a while, in place of what to do next."""
         self._said = words

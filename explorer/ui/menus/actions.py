@@ -121,6 +121,50 @@ ACTIONS: tuple[Action, ...] = (
         enabled=_can_save,
     ),
     Action(
+        id="report",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Make a report…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Put the run, its settings and pictures into one HTML file or a PDF"
+        ),
+        keys=("Ctrl+Shift+P",),
+        icon="save",
+        act=lambda w: w.make_report(),
+        enabled=_has_steps,
+        line_before=True,
+    ),
+    Action(
+        id="copy-python",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Copy as Python"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Copy a script that repeats this run with transformers alone"
+        ),
+        icon="copy",
+        act=lambda w: w.copy_python(),
+        enabled=_has_steps,
+    ),
+    Action(
+        id="save-notebook",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Save as notebook…"),
+        tip=QT_TRANSLATE_NOOP("actions", "The same script as a Jupyter notebook"),
+        icon="save",
+        act=lambda w: w.save_notebook(),
+        enabled=_has_steps,
+    ),
+    Action(
+        id="save-gif",
+        menu="file",
+        text=QT_TRANSLATE_NOOP("actions", "Save as GIF…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "A moving picture of the run: map and next token, step by step"
+        ),
+        icon="save",
+        act=lambda w: w.save_gif(),
+        enabled=_has_steps,
+    ),
+    Action(
         id="close",
         menu="file",
         text=QT_TRANSLATE_NOOP("actions", "Close"),

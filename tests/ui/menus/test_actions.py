@@ -19,6 +19,8 @@ from PySide6.QtWidgets import (
 from explorer import wording
 from explorer.trace.card import Capability
 from explorer.trace.wire import messages as m
+from explorer.ui.dialogs.hand_in.gif_dialog import GifDialog
+from explorer.ui.dialogs.hand_in.report_dialog import ReportDialog
 from explorer.ui.dialogs.help.glossary_page import GlossaryPage
 from explorer.ui.dialogs.help.guide import Guide
 from explorer.ui.dialogs.help.keys_page import KeysPage, keys_of
@@ -339,6 +341,38 @@ def focus_on_bars(stage: WindowStage) -> Panel:
     panel.views()["Next token"].widget.setFocus()
     stage.paint()
     return panel
+
+
+def try_report(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    trigger(stage, "report")
+    dialog = stage.window.findChild(ReportDialog)
+    assert dialog is not None
+    assert dialog.isVisible()
+    dialog.close()
+
+
+def try_copy_python(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    trigger(stage, "copy-python")
+    assert "AutoModelForCausalLM" in QApplication.clipboard().text()
+    assert stage.window.status.text == "Copied"
+
+
+def try_save_notebook(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    _asks(stage, monkeypatch, "getSaveFileName", (str(tmp_path / "run"), ""))
+    trigger(stage, "save-notebook")
+    wait_until(lambda: (tmp_path / "run.ipynb").exists())
+
+
+def try_save_gif(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    trigger(stage, "save-gif")
+    dialog = stage.window.findChild(GifDialog)
+    assert dialog is not None
+    assert dialog.isVisible()
+    dialog.close()
 
 
 def try_close(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
