@@ -94,8 +94,7 @@ def _heading(trace: Trace, place: ModelPlace) -> str:
     told = [
         "# A run of Decoder Explorer, repeated with plain transformers",
         f"Model {_one_line(trace.model_name)}, {len(trace.steps)} generated tokens. "
-        f"Recorded by Decoder Explorer {__version__}"
-        + (f" with {made_with}." if made_with else "."),
+        f"Recorded by Decoder Explorer {__version__}{made_with}",
         f"It needs numpy, torch, transformers 5.24 or newer{more}.",
     ]
     return "\n".join(told)

@@ -149,7 +149,7 @@ class StatusBar(QWidget):
         # Last, where nothing that changes its words can push them about.
         last = (self._progress, self._cancel)
         parts = ((self._text, 1), (self._model, 1), self.light, *last)
-        line(self, *parts, gap=10, edges=(10, 0, 8, 2))
+        self._row = line(self, *parts, gap=10, edges=(10, 0, 8, 2))
         self._said = ""
         self._until = QTimer(self)
         self._until.setSingleShot(True)
@@ -159,9 +159,7 @@ class StatusBar(QWidget):
 
     def add_job(self, button: QWidget) -> None:
         """Show a job of its own, which its button ends, beside what goes on."""
-        row = self.layout()
-        assert isinstance(row, QHBoxLayout)
-        row.insertWidget(1, button)
+        self._row.insertWidget(1, button)
 
     def say(self, words: str) -> None:
         """Confirm something, for a while, in place of what to do next."""
