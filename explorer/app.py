@@ -46,6 +46,8 @@ def main(
     app, window, session, close = compose(engine_command)
     _catch_surprises(window, session)
     _close_on_signals(app, window)
+    if lesson is None:  # a lesson points at all parts of the window
+        window.preferences.begin_simply()
     window.show()
 
     def begin() -> None:

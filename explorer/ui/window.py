@@ -37,12 +37,15 @@ from explorer.ui.frame.paint_watch import PaintWatch
 from explorer.ui.frame.presenting.presented_window import PresentedWindow
 from explorer.ui.frame.presenting.presenter import Presenter
 from explorer.ui.frame.recovery import Recovery
+from explorer.ui.frame.settings_column import SettingsColumn
 from explorer.ui.frame.status import StatusBar
 from explorer.ui.frame.token_area import TokenArea
 from explorer.ui.frame.topbar import TopBar, open_name, title_of
+from explorer.ui.inputs import sample_prompts
 from explorer.ui.inputs.prompt import PromptBox
 from explorer.ui.inputs.sampling_controls import SamplingControls
 from explorer.ui.inputs.stop_rules import StopControls
+from explorer.ui.inputs.try_this import TryThis
 from explorer.ui.kit.boxes import column, line
 from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.kit.scrolled import Scrolled
@@ -50,7 +53,6 @@ from explorer.ui.kit.wheel_guard import leave_focus
 from explorer.ui.look import themed
 from explorer.ui.look.appearance import SYSTEM, Appearance
 from explorer.ui.look.theme import THEMES
-from explorer.ui.menus import sample_prompts
 from explorer.ui.menus.menus import Actions, fill
 from explorer.ui.panels.attention.panel import AttentionPanel
 from explorer.ui.settings.preferences import Preferences
@@ -93,6 +95,7 @@ class Window(PresentedWindow):
         self.prompt = PromptBox(session, theme)
         self.sampling = SamplingControls(session)
         self.stops = StopControls(session)
+        self.try_this = TryThis(session)
         self.sequence = TokenArea(session, theme)
         self.docks = Docks(session, theme, self.preferences, self)
         self.status = StatusBar(theme)
@@ -103,6 +106,7 @@ class Window(PresentedWindow):
         leave_focus(self)
         label_lists(self)
         self._restore()
+        self._show_extent()
         session.saving.look = lambda: saved_view.look_at(self.docks, self.look)
         self._unsubscribe = session.subscribe(self._on_state)
         self._on_state(None, session.state)
@@ -144,16 +148,13 @@ class Window(PresentedWindow):
         parts = (self.topbar, self.notices, (middle, 1))
         rows = column(self.parts, *parts, gap=3, edges=(0, 0, 0, 4))
         self._split = QSplitter(Qt.Orientation.Horizontal)
-        left = QSplitter(Qt.Orientation.Vertical)
-        settings = Scrolled(left, (None, 120))
+        self._column = SettingsColumn()
+        settings = Scrolled(self._column, (None, 120))
         self.presenter = Presenter(self, self.actions_table, settings)
         middle.addWidget(self.presenter.strip)
         middle.addWidget(self._split)
         self._split.addWidget(settings)
-        for part in (self.prompt, self.sampling, self.stops):
-            left.addWidget(part)
-            left.setStretchFactor(left.count() - 1, int(part is self.prompt))
-        left.setChildrenCollapsible(False)
+        self._column.fill(self.prompt, self.try_this, self.sampling, self.stops)
         right = QWidget()
         self._split.addWidget(right)
         self._split.setStretchFactor(1, 1)
@@ -161,7 +162,7 @@ class Window(PresentedWindow):
         self._split.setChildrenCollapsible(False)
         upper = column(right, self.sequence, gap=6)
         upper.addWidget(Scrolled(self.docks, (300, 180), parent=right), 1)
-        areas = {"settings": left, "tools": self.topbar, "tokens": self.sequence}
+        areas = {"settings": self._column, "tools": self.topbar, "tokens": self.sequence}
         self.help = Help(self, self.actions_table, self.docks, areas, self.presenter.show_settings)
         rows.addWidget(self.status)  # last: the order of Tab is the order in which they come
 
@@ -169,6 +170,7 @@ class Window(PresentedWindow):
         self.look.changed.connect(self._on_look)
         self.look.needs = self.presenter.least_size
         self.topbar.openModel.connect(self.files.open)
+        self.try_this.download.chosen.connect(self.files.open)
         self.files.recentChanged.connect(lambda: self.topbar.set_recent(self._memory.recent()))
         self.topbar.set_recent(self._memory.recent())
         self.status.cancel.connect(self.session.cancel)
@@ -196,6 +198,7 @@ class Window(PresentedWindow):
             self.topbar,
             self.notices,
             self.prompt,
+            self.try_this,
             self.sampling,
             self.stops,
             self.sequence,
@@ -234,13 +237,23 @@ class Window(PresentedWindow):
         themed.pass_on(self, self.look.theme)
 
     def _on_preference(self, name: str) -> None:
-        if name == "nats":
+        if name == "full":
+            self._show_extent()
+        elif name == "nats":
             self._take_unit()
             state = self.session.state
             self.sequence.show_state(None, state)
             for dock in self.docks.docks:
                 if dock.made:
                     dock.panel.show_state(None, state)
+
+    def _show_extent(self) -> None:
+        """All of the window, or the simple layout."""
+        full = self.preferences.on("full")
+        parts = (self.topbar, self.prompt, self.sampling, self.sequence, self.docks, self.status)
+        for part in parts:
+            part.set_simple(not full)
+        self._column.set_simple(not full, self.try_this, self.stops)
 
     def _take_unit(self) -> None:
         wording.use_unit("nats" if self.preferences.on("nats") else "bits")

@@ -19,12 +19,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer import smollm2
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
 from explorer.ui.dialogs import loading_words
 from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
+from explorer.ui.inputs.smollm2_download import Smollm2Download
 from explorer.ui.kit import boxes
 from explorer.ui.kit.names import literal
 from explorer.ui.kit.screen_fit import Dialog
@@ -56,6 +58,8 @@ class ModelPicker(Dialog):
         self.filter.installEventFilter(self)
         self.view = self._build_view()
         self.note = self._label("muted")
+        self.smollm2 = Smollm2Download(session)
+        self.smollm2.chosen.connect(self._open_smollm2)
         self.needs = self._label("")
         self.dtype = ComboBox()
         self.dtype.addItems(list(loading_words.DTYPES))
@@ -126,7 +130,7 @@ class ModelPicker(Dialog):
         bottom.addWidget(self.close_button)
         bottom.addWidget(self.open_button)
         self.view.setMinimumHeight(60)
-        column = boxes.column(None, top, (self.view, 1), self.note, middle)
+        column = boxes.column(None, self.smollm2, top, (self.view, 1), self.note, middle)
         self.lay_out(column, bottom)
 
     # -- what is shown
@@ -138,6 +142,7 @@ class ModelPicker(Dialog):
             state = self._session.state
             self.dtype.setCurrentText(state.request.dtype)
             self._show(state)
+            self.smollm2.show_state(None, state)
             self._session.models.find()
         self.filter.setFocus()
 
@@ -148,8 +153,12 @@ class ModelPicker(Dialog):
             self._unsubscribe = None
 
     def _follow(self, old: State, new: State) -> None:
+        self.smollm2.show_state(old, new)
         if changed(old, new, "library", "finding", "library_problem"):
             self._show(new)
+        fetched = new.download.stage == "done" != old.download.stage
+        if fetched and new.download.repo == smollm2.NAME:
+            self._session.models.find()  # the list shows it at once
 
     def _show(self, state: State) -> None:
         kept = self.current()
@@ -224,6 +233,10 @@ class ModelPicker(Dialog):
         if found is not None and not found.incomplete:
             self.chosen.emit(loading_words.target(found), self.dtype.currentText())
             self.close()
+
+    def _open_smollm2(self, name: str) -> None:
+        self.chosen.emit(name, self.dtype.currentText())
+        self.close()
 
     def _ask_folder(self) -> None:
         folder = QFileDialog.getExistingDirectory(self, self.tr("Search this folder for models"))

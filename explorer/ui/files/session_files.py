@@ -9,7 +9,7 @@ from PySide6.QtCore import QMimeData, QObject, QStandardPaths, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from explorer import disk, places
+from explorer import disk, smollm2
 from explorer.session.changes import changed
 from explorer.session.saving import recovery
 from explorer.session.saving.saved_sessions import NOTHING_TO_SAVE
@@ -189,8 +189,7 @@ class SessionFiles(QObject):
     def open_first(self, target: str | None) -> None:
         """At the start: what was asked for, else a bundled model that is there."""
         if target is None:
-            there = (places.models_folder() / "smollm2").is_dir()
-            target = "smollm2" if there else "copycat"
+            target = smollm2.NAME if smollm2.is_here() else "copycat"
         self.open(target)
 
     def copy_generated(self) -> None:

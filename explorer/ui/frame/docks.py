@@ -20,6 +20,7 @@ from explorer.ui.panels import PANELS
 from explorer.ui.settings.preferences import Preferences
 
 LAYOUT_VERSION = 1
+SIMPLE = ("attention", "next-token")  # the panels of the simple layout
 _AT_ONCE = 2  # panels that show a step of a run at once; the others in a later turn of the loop
 
 
@@ -44,6 +45,9 @@ class Docks(QMainWindow):
         self._spread = QByteArray()  # the layout that comes back after presenter mode
         self._was_enlarged: PanelDock | None = None  # before presenter mode
         self._spread_size = QSize()
+        self._simple = False
+        self._full = QByteArray()  # the layout that comes back after the simple one
+        self._full_sized = False
         self._shares: list[list[tuple[PanelDock, QSize]]] = []
         self._due: tuple[QSize, QByteArray] | None = None  # a layout, once the window has its size
         for place in PANELS:
@@ -93,6 +97,23 @@ class Docks(QMainWindow):
             dock.setVisible(on)
         dock.raise_()
         self._use(dock)
+
+    def set_simple(self, on: bool) -> None:
+        """Two panels with the least in them; off: the layout of before."""
+        if on == self._simple:
+            return
+        self.enlarge(None)
+        if on:
+            self._full, self._full_sized = self.saveState(LAYOUT_VERSION), self._sized
+        self._simple = on
+        for dock in self.docks:
+            dock.set_simple(on)
+        if on:
+            self._arrange()
+        else:
+            self.restoreState(self._full, LAYOUT_VERSION)
+            if not self._full_sized:
+                self.fit()
 
     # -- one panel in place of all, and all of them for a class
 
@@ -285,6 +306,8 @@ class Docks(QMainWindow):
 
     def layout_state(self) -> QByteArray:
         """The panels in their places, also while one is enlarged or all are presented."""
+        if self._simple:
+            return self._full
         if self._presenting:
             return self._spread
         return self.saveState(LAYOUT_VERSION) if self._enlarged is None else self._before
@@ -303,10 +326,16 @@ class Docks(QMainWindow):
         """As at the first start: docked, and sized for this window."""
         self.enlarge(None)
         self._spread = QByteArray()
+        self._arrange()
+
+    def _arrange(self) -> None:
         for dock in self.docks:
             dock.setFloating(False)
             dock.setVisible(not dock.place.beside)
         self.restoreState(self._original, LAYOUT_VERSION)
+        for dock in self.docks:
+            if self._simple and dock.place.id not in SIMPLE:
+                dock.hide()
         self.fit()
 
     def fit(self) -> None:

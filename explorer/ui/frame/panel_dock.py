@@ -37,6 +37,7 @@ class PanelDock(QDockWidget):
         self._shown: State | None = None
         self._latest: State | None = None
         self._in_place_only: tuple[QToolButton, ...] = ()
+        self._simple = False
         self._seen = not place.beside
         if self._seen:
             self._build()
@@ -76,7 +77,16 @@ class PanelDock(QDockWidget):
         close.clicked.connect(self.close)
         self._in_place_only = (float_, close)
         self.setTitleBarWidget(panel.header)
+        if self._simple:
+            self.set_simple(True)
         return panel
+
+    def set_simple(self, on: bool) -> None:
+        """With the least in it, and no way to lose it; or with everything."""
+        self._simple = on
+        if self.made:
+            self.panel.set_simple(on)
+            self.show_enlarged(False)
 
     def show_enlarged(self, on: bool, presenting: bool = False) -> None:
         """What the header offers while this panel has the place of all, perhaps for a class."""
@@ -90,7 +100,7 @@ class PanelDock(QDockWidget):
         self._enlarge.setAccessibleName(f"{self.windowTitle()}: {tip}")
         self._enlarge.setVisible(not presenting)
         for button in self._in_place_only:
-            button.setVisible(not on)
+            button.setVisible(not on and not self._simple)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.MouseButtonPress:

@@ -161,6 +161,10 @@ class StatusBar(QWidget):
         """Show a job of its own, which its button ends, beside what goes on."""
         self._row.insertWidget(1, button)
 
+    def set_simple(self, on: bool) -> None:
+        """Without how the model is stored and run."""
+        self._model.setVisible(not on)
+
     def say(self, words: str) -> None:
         """Confirm something, for a while, in place of what to do next."""
         self._said = words

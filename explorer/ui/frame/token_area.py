@@ -52,6 +52,10 @@ class TokenArea(QWidget):
         self._controls = on
         self._below.setVisible(on or self.colours.by is not None)
 
+    def set_simple(self, on: bool) -> None:
+        """Without the choice of colours, unless one is chosen."""
+        self.colours.setVisible(not on or self.colours.by is not None)
+
     def _on_coloured(self) -> None:
         self.show_controls(self._controls)
         self._show_colours(self._session.state)

@@ -49,7 +49,8 @@ class TopBar(QWidget):
         self._actions = actions
         self._theme = theme
         self._recent: list[str] = []
-        self._presenting = False
+        self._presenting = self._simple = False
+        self._padding_wanted = True
         self._last_levels = (2, 2, 1, 0)  # where words are still shown
         self.setProperty("look", "bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -80,6 +81,9 @@ class TopBar(QWidget):
         for widget in self._padding[1:]:
             self._row.addWidget(widget)
         self._row.addStretch(1)
+        self.full_switch = self._switch("full")
+        self.full_switch.setText(self.tr("Full"))
+        self._row.addWidget(self.full_switch)
         self._turning = [self._button("previous-panel"), self.panels, self._button("next-panel")]
         for button in self._turning:
             button.hide()
@@ -139,10 +143,10 @@ class TopBar(QWidget):
             self._actions.by_id[action].changed.connect(self._tint_primary)
         return button
 
-    def _switch(self, action: str, term: str) -> QCheckBox:
+    def _switch(self, action: str, term: str = "") -> QCheckBox:
         """A check box that mirrors a checkable action; the action alone acts."""
         source = self._actions.by_id[action]
-        box = TermBox(source.text(), term)
+        box = TermBox(source.text(), term) if term else QCheckBox(source.text())
         # The mouse must not leave the focus here: Space would then switch instead of stepping.
         box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
@@ -222,7 +226,7 @@ class TopBar(QWidget):
 
     def set_presenting(self, on: bool) -> None:
         """Leave out what could be hit by accident, and offer what the menus did."""
-        for widget in (self._model, self._model_line, *self._at_the_desk):
+        for widget in (self._model, self._model_line, *self._at_the_desk, self.full_switch):
             widget.setVisible(not on)
         for widget in self._turning:
             widget.setVisible(on)
@@ -237,6 +241,18 @@ class TopBar(QWidget):
 
     def show_padding(self, on: bool) -> None:
         """Padding is a setting, though it stands up here."""
+        self._padding_wanted = on
+        self._show_offered(self._session.state)
+
+    def set_simple(self, on: bool) -> None:
+        """Without cache and padding, unless they are not as they are at first."""
+        self._simple = on
+        self.full_switch.setText(self.tr("Full layout") if on else self.tr("Full"))
+        self._show_offered(self._session.state)
+
+    def _show_offered(self, state: State) -> None:
+        self.cache_switch.setVisible(not self._simple or not state.request.cache)
+        on = self._padding_wanted and (not self._simple or state.request.padding is not None)
         for widget in self._padding:
             widget.setVisible(on and not (self._presenting and widget is self._worded[3]))
         self._fit()
@@ -246,6 +262,8 @@ class TopBar(QWidget):
             self._show_model(new)
         if changed(old, new, "request", "card"):
             self._show_padding(new)
+            if self._simple:
+                self._show_offered(new)
 
     def _show_model(self, state: State) -> None:
         """The model that is open, else the one that Step opens."""

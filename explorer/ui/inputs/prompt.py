@@ -200,6 +200,7 @@ class PromptBox(Wrapping):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
+        self._simple = False
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         title = TermLabel(self.tr("Prompt"), term="prompt")
@@ -222,6 +223,16 @@ class PromptBox(Wrapping):
         below = (self.control, self._count, self._problem)
         boxes.column(self, top, (self.edit, 1), *below, edges=(10, 6, 10, 6), gap=4)
 
+    def set_simple(self, on: bool) -> None:
+        """Without the choice between raw text and chat, unless it is a chat."""
+        self._simple = on
+        # Room for three lines of text; without this the parts below would leave it one.
+        self.setMinimumHeight(8 * self.fontMetrics().lineSpacing() if on else 0)
+        self._show_mode(self._session.state)
+
+    def _show_mode(self, state: State) -> None:
+        self._mode.setVisible(not self._simple or state.request.chat)
+
     @property
     def count_text(self) -> str:
         return self._count.text()
@@ -239,6 +250,7 @@ class PromptBox(Wrapping):
         if not (of_run or changed(old, new, *_SHOWN_FROM)):
             return
         self._mode.setCurrentIndex(int(new.request.chat))
+        self._show_mode(new)
         card = new.next_card
         offered = card is None or card.has_chat_template
         self._mode.setEnabled(offered or new.request.chat)

@@ -15,7 +15,7 @@ from explorer.session.state import State
 from explorer.ui.glossary.labels import TermBox, TermLabel
 from explorer.ui.kit import boxes
 from explorer.ui.kit.longspin import LongSpinBox
-from explorer.ui.kit.scrolled import Wrapping
+from explorer.ui.kit.scrolled import Snug
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import DoubleSpinBox, Slider, SpinBox
 
@@ -79,12 +79,13 @@ class SliderNumber(QObject):
             widget.setEnabled(on)
 
 
-class SamplingControls(Wrapping):
+class SamplingControls(Snug):
     """How the next token is picked; nothing here needs the model."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._session = session
+        self._simple = False
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         title = TermLabel(self.tr("Sampling"), term="sampling")
@@ -162,6 +163,17 @@ class SamplingControls(Wrapping):
         defaults = boxes.line(None, (self._defaults, 1), self._apply)
         boxes.column(self, top, grid, defaults, edges=(10, 6, 10, 8), gap=4)
 
+    def set_simple(self, on: bool) -> None:
+        """Greedy or not, and the temperature; or everything."""
+        self._simple = on
+        self.set_snug(on)
+        rest: list[QWidget] = [self._seed_label, self.seed, self._shuffle, self._defaults]
+        for dial in self._dials[1:]:
+            rest += (dial.label, dial.slider, dial.spin)
+        for widget in rest:
+            widget.setVisible(not on)
+        self._show_defaults(self._session.state)
+
     def show_state(self, old: State | None, new: State) -> None:
         if not changed(old, new, "next_card", "sampling"):
             return
@@ -194,7 +206,7 @@ class SamplingControls(Wrapping):
         if card is not None and not words:
             text = self.tr("This model recommends no sampling settings.")
         self._defaults.setText("" if card is None else text)
-        self._apply.setVisible(bool(words))
+        self._apply.setVisible(bool(words) and not self._simple)
 
     def _apply_defaults(self) -> None:
         card = self._session.state.next_card

@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QStackedWidget, 
 
 from explorer.ui.look.theme import unit
 
+MOST = 16777215  # pixels: Qt's largest size
+
 
 class Scrolled(QScrollArea):
     """Its content at the size of the room, and never smaller than the content can be."""
@@ -92,6 +94,32 @@ class Wrapping(QWidget):
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.updateGeometry()
+
+
+class Snug(Wrapping):
+    """No higher than it needs, while that is on: another part of a splitter has the rest."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._snug = False
+
+    def set_snug(self, on: bool) -> None:
+        """Hold the height, or leave it to the splitter."""
+        self._snug = on
+        self._hold()
+
+    def _hold(self) -> None:
+        self.setMaximumHeight(self.minimumSizeHint().height() if self._snug else MOST)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._hold()
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() in (QEvent.Type.LayoutRequest, QEvent.Type.StyleChange):
+            self._hold()
+        return done
 
 
 def least(widget: QWidget, width: int, hint: QSize | None = None) -> QSize:

@@ -108,6 +108,7 @@ QPushButton[look="primary"]:hover, QToolButton[look="primary"]:hover {
 QPushButton[look="primary"]:disabled, QToolButton[look="primary"]:disabled {
     background: @off@; color: @disabled@; border-color: @off@;
 }
+QPushButton[look="choice"] { text-align: left; }
 QPushButton[look="flat"], QToolButton[look="flat"] {
     background: transparent; border-color: transparent;
 }

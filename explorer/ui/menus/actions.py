@@ -479,6 +479,17 @@ ACTIONS: tuple[Action, ...] = (
         line_before=True,
     ),
     Action(
+        id="full",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Full layout"),
+        tip=QT_TRANSLATE_NOOP("actions", "Show all panels and settings. Off: the simple layout."),
+        keys=("F8",),
+        act=lambda w: w.preferences.toggle("full"),
+        preference="full",
+        locked_when_presenting=True,
+        line_before=True,
+    ),
+    Action(
         id="settings",
         menu="view",
         text=QT_TRANSLATE_NOOP("actions", "Hide or show prompt and settings"),

@@ -96,6 +96,9 @@ class Panel(QWidget):
         self.theme = theme
         themed.pass_on(self, theme)
 
+    def set_simple(self, on: bool) -> None:
+        """Show the least that the panel is about, or every choice."""
+
     def views(self) -> Mapping[str, View]:
         """What can be copied or saved, by a name for the menu."""
         return {}

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from explorer.ui.settings.settings import Settings
 
-Preference = Literal["captions", "letter_keys", "nats"]
+Preference = Literal["captions", "full", "letter_keys", "nats"]
 
 
 class Preferences(QObject):
@@ -28,6 +28,11 @@ class Preferences(QObject):
     def on(self, name: Preference) -> bool:
         """True unless the user has switched it off."""
         return name not in self._off
+
+    def begin_simply(self) -> None:
+        """The simple layout for whoever has no settings yet; once, at the first start."""
+        if self._memory is not None and self._memory.fresh and self.on("full"):
+            self.toggle("full")
 
     def toggle(self, name: Preference) -> None:
         """On if it is off, off if it is on."""

@@ -29,6 +29,7 @@ class Settings:
 
     def __init__(self, path: Path | None = None) -> None:
         file = path or places.data_folder() / "settings.ini"
+        self.fresh = not file.exists()  # nobody has used the program here before
         self._settings = QSettings(str(file), QSettings.Format.IniFormat)
         self.last_run = file.with_name("last-session.dxt")  # where it is kept if it is in no file
 

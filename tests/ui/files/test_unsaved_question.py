@@ -16,7 +16,7 @@ from explorer.session.saving import recovery
 from explorer.trace.files import dxt
 from explorer.trace.wire import messages as m
 from explorer.ui.files import save_dialog
-from explorer.ui.menus.sample_prompts import Sample
+from explorer.ui.inputs.sample_prompts import Sample
 from explorer.ui.settings.settings import Settings
 from tests.session.saving.test_trace_files import made_trace
 from tests.session.scripted import cut_last

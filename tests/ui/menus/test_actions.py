@@ -566,6 +566,14 @@ def try_about(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert "Apache" in shown[0]
 
 
+def try_full(stage: WindowStage, *_: object) -> None:
+    trigger(stage, "full")
+    assert stage.window.try_this.isVisible()
+    assert not Preferences(stage.memory).on("full"), "it is remembered"
+    trigger(stage, "full")
+    assert not stage.window.try_this.isVisible()
+
+
 TRIED = {name[4:].replace("_", "-"): f for name, f in globals().items() if name[:4] == "try_"}
 
 

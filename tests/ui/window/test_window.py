@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from explorer import smollm2
 from explorer.session.saving.recovery import Found, UnsavedSession
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.files import dxt
@@ -292,7 +293,7 @@ def test_without_a_wish_the_first_model_is_one_that_is_there(
     monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "home"))
     stage.window.files.open_first(None)
     assert stage.state.request.model == "copycat"
-    (tmp_path / "home" / "models" / "smollm2").mkdir(parents=True)
+    monkeypatch.setattr(smollm2, "is_here", lambda: True)
     stage.window.files.open_first(None)
     assert stage.state.request.model == "smollm2"
     stage.window.files.open_first("mine")

@@ -230,6 +230,11 @@ class AttentionPanel(Panel):
         """The slot whose row is read."""
         return None if self._look is None else self._look.query
 
+    def set_simple(self, on: bool) -> None:
+        """The map alone, or all heads beside it and every choice over it."""
+        self.heads.setVisible(not on)
+        self.tools.set_simple(on)
+
     # -- what was worked out
 
     def _show_drawn(self, drawn: DrawnMaps) -> None:

@@ -288,8 +288,7 @@ def strongest(scores: HeadScores) -> str:
         if scores.kind == "induction":
             return translate(
                 "AttentionWords",
-                "No token comes back in this text, so induction can't be seen. "
-                "Repeat some words in the prompt.",
+                "No token comes back here, so induction can't be seen. Repeat words in the prompt.",
             )
         return translate("AttentionWords", "This needs a text of two tokens or more.")
     if not scores.order():

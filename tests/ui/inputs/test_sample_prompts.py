@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QMenu
 
 from explorer.trace.wire import messages as m
 from explorer.ui.files.session_files import BUNDLED
-from explorer.ui.menus.sample_prompts import samples
+from explorer.ui.inputs.sample_prompts import samples
 from tests.ui.stage import WindowStage
 
 

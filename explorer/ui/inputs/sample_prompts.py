@@ -1,4 +1,4 @@
-"""The sample prompts that come with the program, as a menu."""
+"""The sample prompts that come with the program, and a menu of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 from PySide6.QtWidgets import QMenu
 
+from explorer import smollm2
 from explorer.places import asset
 
 
@@ -25,6 +26,12 @@ def samples() -> list[Sample]:
     """All of them, in the order of the file."""
     text = asset("prompts.json").read_text(encoding="utf-8")
     return msgspec.convert(json.loads(text), list[Sample])
+
+
+def fitting(model: str) -> list[Sample]:
+    """Those for this model; for one that is not bundled, those for any model of language."""
+    made_for = model if model == "copycat" else smollm2.NAME
+    return [sample for sample in samples() if sample.model == made_for]
 
 
 def fill(menu: QMenu, take: Callable[[Sample], None]) -> None:
