@@ -31,7 +31,9 @@ class Timeline(QWidget):
         self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         # A layout gives what may be ignored no room beside what stretches, whatever its minimum.
         self.label.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
-        line(self, TermLabel(self.tr("Tokens"), term="token"), (self.slider, 1), self.label)
+        title = TermLabel(self.tr("Tokens"), term="token")
+        title.setBuddy(self.slider)
+        line(self, title, (self.slider, 1), self.label)
         self._last = 0
         self._fit()
 

@@ -12,6 +12,7 @@ from explorer.trace.chat import ChatParts
 from explorer.ui.canvases.tokens.token_strip import TokenStrip
 from explorer.ui.frame.timeline import Timeline
 from explorer.ui.frame.token_colours import TokenColours
+from explorer.ui.glossary.labels import stand_for
 from explorer.ui.kit.boxes import column, line
 from explorer.ui.look.theme import Theme
 
@@ -28,6 +29,7 @@ class TokenArea(QWidget):
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.strip = TokenStrip(theme)
+        stand_for(self.strip, term="token")
         self.strip.picked.connect(self._pick)
         self.strip.hovered.connect(lambda slot: session.select(key=slot))
         self._empty = QLabel()

@@ -15,6 +15,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.experiments import PromptScores, ScorePrompt
 from explorer.trace.request import RunRequest
+from explorer.ui.glossary.labels import stand_for
 from explorer.ui.kit.boxes import line
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import unit
@@ -44,6 +45,7 @@ class TokenColours(QWidget):
                 "takes one extra pass."
             )
         )
+        stand_for(self.box, term="surprisal")
         self.box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.box.currentIndexChanged.connect(self._on_chosen)
         label = QLabel(self.tr("Colour"))

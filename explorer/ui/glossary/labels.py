@@ -42,11 +42,11 @@ def term_of(widget: QWidget | None) -> tuple[QWidget, str] | None:
     return None
 
 
-def stand_for(widget: QWidget, name: str) -> Term | None:
+def stand_for(widget: QWidget, term: str) -> Term | None:
     """Make a widget the one that a term is asked from, and describe it to screen readers."""
-    found = known().terms.get(name)
+    found = known().terms.get(term)
     if found is not None:
-        widget.setProperty(TERM, name)
+        widget.setProperty(TERM, term)
         said = widget.accessibleDescription() or widget.toolTip()
         widget.setAccessibleDescription(f"{said} {found.text}".strip())
     return found

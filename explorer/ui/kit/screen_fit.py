@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect
-from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QDialog, QLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QGuiApplication, QIcon, QShowEvent
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLayout, QVBoxLayout, QWidget
 
 from explorer.ui.access.accessible import label_lists
 from explorer.ui.kit.scrolled import Scrolled, Wrapping
+from explorer.ui.look.theme import unit
 
 _LEAST = (200, 60)  # pixels at a zoom of 1, of what scrolls above the buttons
 _FRAME, _EDGE = 40, 4  # pixels that a title bar and an edge may take
@@ -22,12 +23,21 @@ class Dialog(QDialog):
         page.setLayout(content)
         content.setContentsMargins(0, 0, 0, 0)
         label_lists(page)
+        if isinstance(buttons, QDialogButtonBox):
+            for button in buttons.buttons():
+                button.setIcon(QIcon())  # the style's own are in no colour of the theme
         column = QVBoxLayout(self)
         column.addWidget(Scrolled(page, _LEAST), 1)
         if isinstance(buttons, QLayout):
             column.addLayout(buttons)
         else:
             column.addWidget(buttons)
+
+    def size_for(self, size: tuple[int, int]) -> None:
+        """Take a size in pixels at a zoom of 1, at the zoom that there is, unless it is shown."""
+        if not self.isVisible():
+            self.ensurePolished()
+            self.resize(*(round(side * unit(self)) for side in size))
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -539,15 +539,6 @@ ACTIONS: tuple[Action, ...] = (
         act=lambda w: w.reset_layout(),
     ),
     Action(
-        id="explain",
-        menu="help",
-        text=QT_TRANSLATE_NOOP("actions", "What is this?"),
-        tip=QT_TRANSLATE_NOOP("actions", "Explain what has the focus. Press again for the guide."),
-        keys=("F1",),
-        icon="help",
-        act=lambda w: w.help.explain_focus(),
-    ),
-    Action(
         id="glossary",
         menu="help",
         text=QT_TRANSLATE_NOOP("actions", "Glossary"),
@@ -570,6 +561,15 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "First steps, and what each panel shows"),
         keys=("Shift+F1",),
         act=lambda w: w.help.show_guide(),
+    ),
+    Action(
+        id="explain",
+        menu="help",
+        text=QT_TRANSLATE_NOOP("actions", "What is this?"),
+        tip=QT_TRANSLATE_NOOP("actions", "Explain what has the focus. Press again for the guide."),
+        keys=("F1",),
+        icon="help",
+        act=lambda w: w.help.explain_focus(),
     ),
     Action(
         id="open-log",

@@ -26,7 +26,6 @@ class GlossaryPage(Dialog):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle(self.tr("Glossary"))
-        self.resize(*_SIZE)
         self.search = QLineEdit()
         IgnoreFileDrops(self.search)
         self.search.setPlaceholderText(self.tr("Search terms and explanations"))
@@ -55,6 +54,7 @@ class GlossaryPage(Dialog):
         if name:
             self.search.clear()
             self.list.select(known().terms[name].word)
+        self.size_for(_SIZE)
         self.show()
         self.activateWindow()
         (self.list if name else self.search).setFocus(Qt.FocusReason.OtherFocusReason)

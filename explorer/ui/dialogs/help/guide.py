@@ -24,7 +24,6 @@ class Guide(Dialog):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle(self.tr("Guide"))
-        self.resize(*_SIZE)
         self.list = GroupedRows(self.tr("Guide"), (self.tr("What"), self.tr("Meaning")))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         for text, signal in (
@@ -52,6 +51,7 @@ class Guide(Dialog):
             (self.tr("Other panels (View menu)"), others),
         ]
         self.list.show_groups([group for group in groups if group[1]])
+        self.size_for(_SIZE)
         self.show()
         self.activateWindow()
         self.list.setFocus(Qt.FocusReason.OtherFocusReason)

@@ -91,14 +91,14 @@ class Help(QObject):
         if area is None:
             return
         found = [w for w in area.findChildren(QWidget) if w.property(TERM) == name]
-        labels = [w for w in found if isinstance(w, Dotted) and w.isVisible()]
+        seen = [w for w in found if w.isVisible()]
+        seen.sort(key=lambda w: not isinstance(w, Dotted))  # a word before what has none
         whole = isinstance(area, PanelDock) and area.panel.property(TERM) == name
-        if whole or not labels:
+        if whole or not seen:
             self.outline_of(area).point_at(area)
             return
-        label = labels[0]
-        _bring_into_view(label)
-        self.outline_of(area).point_at(*_with_buddy(label))
+        _bring_into_view(seen[0])
+        self.outline_of(area).point_at(*_with_buddy(seen[0]))
 
     def outline_of(self, widget: QWidget) -> PartOutline:
         """The outline in the window of a widget, pointing at nothing."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import QKeySequence
-from PySide6.QtWidgets import QDialogButtonBox, QWidget
+from PySide6.QtGui import QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QDialogButtonBox, QWidget
 
 from explorer.ui.dialogs.help.two_columns import Group, GroupedRows
 from explorer.ui.kit import boxes
 from explorer.ui.kit.screen_fit import Dialog
+from explorer.ui.look.theme import unit
 from explorer.ui.menus.actions import ACTIONS, MENUS
 from explorer.ui.menus.menus import Actions
 
 translate = QCoreApplication.translate
 
 _SIZE = (1040, 650)
+_BESIDE_FROM = 800  # pixels at a zoom of 1
 
 
 class KeysPage(Dialog):
@@ -26,7 +28,6 @@ class KeysPage(Dialog):
         super().__init__(parent)
         self._actions = actions
         self.setWindowTitle(self.tr("Keyboard shortcuts"))
-        self.resize(*_SIZE)
         heads = self.tr("Action"), self.tr("Keys")
         self.lists = (
             GroupedRows(self.tr("Keyboard shortcuts, first half"), heads),
@@ -34,8 +35,8 @@ class KeysPage(Dialog):
         )
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        whole = boxes.column(None, boxes.line(None, *((one, 1) for one in self.lists), gap=8))
-        self.lay_out(whole, buttons)
+        self._both = boxes.line(None, *((one, 1) for one in self.lists), gap=8)
+        self.lay_out(boxes.column(None, self._both), buttons)
 
     def show_keys(self) -> None:
         """The keys that work now."""
@@ -43,9 +44,17 @@ class KeysPage(Dialog):
         half = _middle(groups)
         for rows, part in zip(self.lists, (groups[:half], groups[half:]), strict=True):
             rows.show_groups(part)
+        self.size_for(_SIZE)
         self.show()
         self.activateWindow()
         self.lists[0].setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Over one another where they would be too narrow beside each other."""
+        super().resizeEvent(event)
+        wide = self.width() >= _BESIDE_FROM * unit(self)
+        way = QBoxLayout.Direction
+        self._both.setDirection(way.LeftToRight if wide else way.TopToBottom)
 
     def rows(self) -> list[tuple[str, str]]:
         """What is done, and by which keys."""

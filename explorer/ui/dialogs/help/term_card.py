@@ -74,7 +74,7 @@ class TermCard(QFrame):
         self._tip.setText(tip)
         self._tip.setVisible(bool(tip))
         self.show_button.setVisible(bool(term.show))
-        self._keys.setText(self.tr("F1: guide. Esc: close.") if by_key else "")
+        self._keys.setText(self.tr("F1: guide") if by_key else "")
         self.setAccessibleName(term.word)
         self.setAccessibleDescription(term.text)
         about.installEventFilter(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -69,18 +69,30 @@ class GroupedRows(QTreeWidget):
         self.clear()
         for title, rows in groups:
             part = QTreeWidgetItem([title])
-            font = self.font()
-            font.setBold(True)
-            part.setFont(0, font)
             part.setFlags(Qt.ItemFlag.ItemIsEnabled)
             self.addTopLevelItem(part)
             part.setFirstColumnSpanned(True)
             for row in rows:
                 QTreeWidgetItem(part, list(row))
+        self._dress()
         self.expandAll()
         first = self.topLevelItem(0)
         if first is not None and first.childCount():
             self.setCurrentItem(self._items()[0])
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._dress()
+
+    def _dress(self) -> None:
+        """Titles in the bold of the font that there is now."""
+        font = self.font()
+        font.setBold(True)
+        for part in map(self.topLevelItem, range(self.topLevelItemCount())):
+            if part is not None:
+                part.setFont(0, font)
+        self.scheduleDelayedItemsLayout()
 
     def rows(self) -> list[Row]:
         """All that is shown, without the titles."""

@@ -15,6 +15,7 @@ from explorer.ui.access import mnemonics
 from explorer.ui.canvases.maps.atlas import AtlasView
 from explorer.ui.canvases.maps.best_heads import Best
 from explorer.ui.canvases.maps.thumbnails import Sheet
+from explorer.ui.glossary.labels import stand_for
 from explorer.ui.kit import boxes
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
@@ -66,6 +67,7 @@ class HeadsSide(QWidget):
     def __init__(self, theme: Theme, read: Callable[[int, int], str]) -> None:
         super().__init__()
         self.atlas = AtlasView(theme, read)
+        stand_for(self.atlas, term="head")
         self.go_to = GoTo()
         self.shown: Atlas | None = None  # what the thumbnails are of
         self.finder = FindHeads()

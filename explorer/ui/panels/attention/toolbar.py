@@ -14,6 +14,7 @@ from explorer.figures.attention.head_means import Figure
 from explorer.figures.drawing.colormaps import COLOUR_MAPS
 from explorer.figures.drawing.colour_scale import Scale
 from explorer.ui.access import mnemonics
+from explorer.ui.glossary.labels import stand_for
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.term_elided import TermElided
 from explorer.ui.kit.wheel_guard import ComboBox
@@ -58,6 +59,7 @@ class Toolbar(QWidget):
         self.compare.setToolTip(
             self.tr("Compare with and without the causal mask, side by side and as a difference")
         )
+        stand_for(self.compare, term="causal-mask")
         self.compare.setToolButtonStyle(_WORDED)
         self.compare.clicked.connect(self.compared)
         self.more = QToolButton()

@@ -25,7 +25,7 @@ from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.request import Side
 from explorer.ui.files import caption
-from explorer.ui.glossary.labels import TermLabel
+from explorer.ui.glossary.labels import TermLabel, stand_for
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
@@ -108,6 +108,8 @@ class PaddingPanel(Panel):
             self.sides.addButton(button, index)
             sides.append(button)
         row.addWidget(_together(TermLabel(self.tr("Pad"), term="padding"), *sides))
+        stand_for(self.sides.button(0), term="left-padding")
+        stand_for(self.sides.button(1), term="right-padding")
         self.sides.button(1).setChecked(True)
         self.sides.idToggled.connect(lambda _, on: self._on_changed() if on else None)
         self.extra = self._spin(row, self.tr("extra"), 0, _MOST_EXTRA)

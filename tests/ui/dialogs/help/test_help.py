@@ -20,7 +20,7 @@ from explorer.ui.look.theme import THEMES
 from explorer.ui.menus.actions import ACTIONS
 from explorer.ui.panels import PANELS
 from tests.ui.stage import WindowStage
-from tests.ui.waiting import activate, settle, wait_until
+from tests.ui.waiting import activate, resize, settle, wait_until
 
 TERMS = known().terms
 Page = TypeVar("Page", bound=QDialog)
@@ -267,6 +267,47 @@ def test_the_guide_names_every_panel_and_leads_on(stage: WindowStage) -> None:
     page(stage, KeysPage)
     shown.glossaryWanted.emit()
     page(stage, GlossaryPage)
+
+
+def test_what_has_no_word_is_explained_by_f1_alone(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    stage.window.docks.bring_up("attention")
+    strip = stage.window.sequence.strip
+    strip.setFocus()
+    QTest.keyClick(strip, Qt.Key.Key_F1)
+    assert stage.window.help.card.term == "token"
+    assert strip.accessibleDescription().endswith(TERMS["token"].text)
+    stage.window.help.show_me("left-padding")
+    panel = stage.window.docks.bring_up("padding")
+    assert stage.window.help.pointed_at is panel.sides.button(0)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.8])
+def test_pages_are_as_large_as_the_zoom_asks_for(stage: WindowStage, scale: float) -> None:
+    stage.look.scale = scale
+    stage.look.zoom(+1)
+    stage.window.help.show_glossary()
+    shown = page(stage, GlossaryPage)
+    letters = shown.width() / shown.list.fontMetrics().averageCharWidth()
+    assert letters > 80
+    part = shown.list.topLevelItem(0)
+    assert part is not None
+    assert part.font(0).pixelSize() == shown.list.font().pixelSize()
+    stage.look.zoom(0)
+    settle()
+    assert part.font(0).pixelSize() == shown.list.font().pixelSize()
+    assert part.font(0).bold()
+
+
+def test_keys_that_are_too_wide_for_two_lists_stand_over_one_another(stage: WindowStage) -> None:
+    stage.window.help.show_keys()
+    shown = page(stage, KeysPage)
+    first, second = shown.lists
+    assert first.y() == second.y()
+    resize(shown, 500, 600)
+    assert first.x() == second.x()
+    for one in shown.lists:
+        assert one.horizontalScrollBar().maximum() == 0
 
 
 def test_everything_closes_with_the_window(stage: WindowStage) -> None:
