@@ -166,13 +166,13 @@ QAbstractSpinBox::down-arrow {
 
 QCheckBox, QRadioButton { spacing: @px6@; background: transparent; }
 QCheckBox:disabled, QRadioButton:disabled { color: @disabled@; }
-QCheckBox::indicator, QRadioButton::indicator {
+QCheckBox::indicator, QRadioButton::indicator, QListWidget::indicator {
     width: @px14@; height: @px14@; border: @line@ solid @strong_border@; background: @field@;
 }
-QCheckBox::indicator { border-radius: @px4@; }
+QCheckBox::indicator, QListWidget::indicator { border-radius: @px4@; }
 QRadioButton::indicator { border-radius: @half_box@; }
 QCheckBox::indicator:hover, QRadioButton::indicator:hover { border-color: @accent@; }
-QCheckBox::indicator:checked {
+QCheckBox::indicator:checked, QListWidget::indicator:checked {
     background: @accent@; border-color: @accent@; image: url(@arrows@/check.svg);
 }
 QRadioButton::indicator:checked {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import replace
 from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,13 +13,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtGui import QColor, QImage, QTextDocument
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from explorer.ui.dialogs.hand_in import report_page
 from explorer.ui.dialogs.hand_in.gif_dialog import GifDialog
+from explorer.ui.dialogs.hand_in.pdf_pages import pdf_of
 from explorer.ui.dialogs.hand_in.report import Answer, Picture, Report
 from explorer.ui.dialogs.hand_in.report_dialog import ReportDialog
+from explorer.ui.dialogs.hand_in.trimmed import trimmed
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 
@@ -64,10 +67,24 @@ def test_a_page_escapes_every_text_and_asks_for_nothing(qapp: QApplication) -> N
     kind, _, data = source.partition(",")
     assert kind == "data:image/png;base64"
     assert QImage.fromData(base64.b64decode(data)).width() == 60
+    assert b"<p><img" in report_page.html(evil_report()), "a picture has lines of its own"
     assert page.text.count("<script>") >= 9, "as letters"
     assert "\u202e" not in page.text
     for words in ("Answers", "Paris", "92.5 %", "Room for more", "forced by you", "2026"):
         assert words in page.text, words
+
+
+def test_a_picture_loses_the_empty_room_around_it(qapp: QApplication) -> None:
+    image = QImage(200, 300, QImage.Format.Format_ARGB32)
+    image.fill(QColor("white"))
+    assert trimmed(image).size() == image.size(), "nothing is painted"
+    image.setPixelColor(50, 60, QColor("red"))
+    image.setPixelColor(90, 80, QColor("red"))
+    image.setDevicePixelRatio(2)
+    made = trimmed(image)
+    assert (made.width(), made.height(), made.devicePixelRatio()) == (41 + 24, 21 + 24, 2)
+    assert made.pixelColor(12, 12) == QColor("red")
+    assert made.pixelColor(52, 32) == QColor("red")
 
 
 def test_a_pdf_has_the_same_and_is_pages(qapp: QApplication) -> None:
@@ -75,6 +92,46 @@ def test_a_pdf_has_the_same_and_is_pages(qapp: QApplication) -> None:
     assert made.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", made)) >= 1
     assert b"/Subtype /Image" in made or b"/Subtype/Image" in made
+
+
+def test_no_heading_of_a_pdf_stands_alone_at_the_foot_of_a_page(qapp: QApplication) -> None:
+    for lines in range(30, 60):
+        document = QTextDocument()
+        paragraphs = "<p>line</p>" * lines
+        document.setHtml(f"{paragraphs}<h2>Pictures</h2><h3>Map</h3><p>text</p>{paragraphs}")
+        made = pdf_of(document, "t")
+        layout, height = document.documentLayout(), document.pageSize().height()
+        block = document.begin()
+        while block.blockFormat().headingLevel() != 2:
+            block = block.next()
+        tops = []
+        for _ in range(3):
+            tops.append(layout.blockBoundingRect(block).top() // height)
+            block = block.next()
+        assert len(set(tops)) == 1, lines
+        assert len(re.findall(rb"/Type\s*/Page\b", made)) == document.pageCount()
+
+
+def test_what_follows_a_moved_heading_keeps_its_place(qapp: QApplication) -> None:
+    for lines in range(20, 40):
+        document = QTextDocument()
+        big = '<h3>Map</h3><p style="font-size: 90pt">x</p><p>caption</p>' * 9
+        document.setHtml(f"{'<p>line</p>' * lines}<h2>Pictures</h2>{big}<p>end</p>")
+        pdf_of(document, "t")
+        layout = document.documentLayout()
+        block, bottom = document.begin(), -1.0
+        while block.isValid():
+            place = layout.blockBoundingRect(block)
+            assert place.top() >= bottom, (lines, block.text())
+            bottom = place.bottom()
+            block = block.next()
+        assert bottom <= document.pageCount() * document.pageSize().height()
+
+
+def test_a_tall_picture_fits_on_a_page(qapp: QApplication) -> None:
+    image = QImage(300, 3000, QImage.Format.Format_ARGB32)
+    report = replace(evil_report(), pictures=(Picture("tall", "tall", image),))
+    assert b'<img width="78"' in report_page.html(report)
 
 
 def test_a_long_run_names_how_many_tokens_are_left_out(qapp: QApplication) -> None:
@@ -104,7 +161,8 @@ def test_the_report_holds_what_is_ticked_and_typed(
 ) -> None:
     dialog = opened_dialog(stage, (Answer("What comes next?", "two", "three"),))
     names = [dialog.list.item(row).text() for row in range(dialog.list.count())]
-    assert {"Attention map", "Next token"} <= set(names)
+    assert {"Attention map", "Next token", "Cache by layer"} <= set(names)
+    assert "Cache growth" not in names, "it is on another page of its panel"
     assert all(not dialog.list.item(row).icon().isNull() for row in range(dialog.list.count()))
     for row, name in enumerate(names):
         on = name == "Next token"

@@ -41,9 +41,10 @@ class Film(QObject):
         self._look = QTimer(self)
         self._look.setInterval(_LOOK_MS)
         self._look.timeout.connect(self._take)
-        inner = size.height() - _TEXT
+        self._fitted = False
+        self._room = QSize(size.width() // len(self._panels), size.height() - _TEXT)
         for panel in self._panels:
-            panel.resize(size.width() // len(self._panels), inner)
+            panel.resize(self._room)
             panel.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
             panel.show()
 
@@ -70,7 +71,7 @@ class Film(QObject):
         self._look.start()
 
     def _take(self) -> None:
-        if any(panel.busy for panel in self._panels):
+        if any(panel.busy for panel in self._panels) or self._fit():
             return
         self._look.stop()
         self._frames.append(gif_file.paletted(self._frame(self._steps[len(self._frames)])))
@@ -80,6 +81,15 @@ class Film(QObject):
             QTimer.singleShot(0, self, self._go_on)
         else:
             self.ended.emit(self._frames)
+
+    def _fit(self) -> bool:
+        """Once, make the panels so large that their pictures alone fill the frame."""
+        if self._fitted:
+            return False
+        self._fitted = True
+        for panel in self._panels:
+            panel.resize(self._room + panel.size() - _shown(panel).size())
+        return True
 
     def _go_on(self) -> None:
         if self._panels:
@@ -94,17 +104,17 @@ class Film(QObject):
         painter.drawText(line, int(Qt.AlignmentFlag.AlignVCenter), self._words(step))
         left = 0
         for panel in self._panels:
-            widget = _shown(panel)
-            painter.drawImage(left, _TEXT, export.picture(widget, scale=1))
-            left += self._size.width() // len(self._panels)
+            picture = export.picture(_shown(panel), scale=1)
+            painter.drawImage(left, _TEXT, picture, 0, 0, self._room.width(), self._room.height())
+            left += self._room.width()
         painter.end()
         return frame
 
     def _words(self, step: int) -> str:
         trace = self._state.trace
         assert trace is not None
-        text = sentences.name(report.generated_text(trace.truncated(step + 1)), _MOST_LETTERS)
-        return self.tr("Token {0}: … {1}").format(step + 1, text)
+        text = report.generated_text(trace.truncated(step + 1)).strip()
+        return self.tr("Token {0}: … {1}").format(step + 1, sentences.name(text, _MOST_LETTERS))
 
 
 def _copy(panel: Panel) -> Panel:

@@ -40,7 +40,7 @@ class GifDialog(Dialog):
         assert state.trace is not None
         self.steps = len(state.trace.steps)
         self.setWindowTitle(self.tr("Save as GIF"))
-        self.resize(460, 240)
+        self.resize(460, 200)
         self.width_box = ComboBox()
         self.width_box.setAccessibleName(self.tr("Width of the picture"))
         for width in _WIDTHS:

@@ -19,6 +19,7 @@ from explorer.ui.dialogs.hand_in import gif_file, report_page
 from explorer.ui.dialogs.hand_in.gif_dialog import GifDialog
 from explorer.ui.dialogs.hand_in.report import Answer, Picture, Report
 from explorer.ui.dialogs.hand_in.report_dialog import ReportDialog
+from explorer.ui.dialogs.hand_in.trimmed import trimmed
 from explorer.ui.files import export, save_dialog
 from explorer.ui.files.background_saving import BackgroundSaving
 from explorer.ui.frame.docks import Docks
@@ -92,8 +93,10 @@ class HandIn(QObject):
             if not dock.in_front or dock.panel.empty:
                 continue
             for name, view in dock.panel.views().items():
-                caption = dock.panel.caption_of(name, view)
-                found.append(Picture(name, caption, export.picture(view.widget)))
+                if view.widget.isVisibleTo(dock.panel):  # not one that another page hides
+                    caption = dock.panel.caption_of(name, view)
+                    picture = trimmed(export.picture(view.widget))
+                    found.append(Picture(name, caption, picture))
         return found
 
     def _save_report(self, report: Report, kind: str) -> None:

@@ -6,19 +6,19 @@ import base64
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from PySide6.QtCore import QBuffer, QCoreApplication, QDate, QIODevice, QLocale, QMarginsF
-from PySide6.QtGui import QFont, QPageLayout, QPageSize, QPdfWriter, QTextDocument
+from PySide6.QtCore import QCoreApplication, QDate, QLocale
+from PySide6.QtGui import QFont, QTextDocument
 
 from explorer.figures.text.characters import printable
+from explorer.ui.dialogs.hand_in.pdf_pages import pdf_of
 from explorer.ui.dialogs.hand_in.report import Picture, Report
 from explorer.ui.files import export
 
 translate = QCoreApplication.translate
 
 MOST_TOKENS = 2000
-_WIDTH = 620  # pixels of a picture on the page
+_WIDTH, _HEIGHT = 620, 780  # pixels that a picture has on the page at most
 _LINES = 12  # to write on
-_MARGIN_MM = 18
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _STYLE = """
 body { font-family: "DejaVu Sans", "Segoe UI", "Helvetica Neue", Arial, sans-serif;
@@ -65,17 +65,7 @@ def pdf(report: Report) -> bytes:
     document.setDefaultStyleSheet(_STYLE)
     line = "<p>&nbsp;</p><hr>"
     document.setHtml("\n".join(_body(report, line)))
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setTitle(report.title)
-    imperial = QLocale.system().measurementSystem() == QLocale.MeasurementSystem.ImperialUSSystem
-    page = QPageSize.PageSizeId.Letter if imperial else QPageSize.PageSizeId.A4
-    writer.setPageSize(QPageSize(page))
-    edge = QMarginsF(_MARGIN_MM, _MARGIN_MM, _MARGIN_MM, _MARGIN_MM)
-    writer.setPageMargins(edge, QPageLayout.Unit.Millimeter)
-    document.print_(writer)
-    return bytes(buffer.data().data())
+    return pdf_of(document, report.title)
 
 
 def _body(report: Report, line: str) -> Iterator[str]:
@@ -162,9 +152,11 @@ def _answers(report: Report) -> Iterator[str]:
 
 def _figure(picture: Picture) -> str:
     data = base64.b64encode(export.png(picture.image)).decode("ascii")
-    wide = round(picture.image.width() / picture.image.devicePixelRatio())
+    size = picture.image.deviceIndependentSize()
+    wide = round(min(size.width(), _WIDTH, size.width() * _HEIGHT / max(1, size.height())))
     return (
         f'<div class="keep"><h3>{_text(picture.title)}</h3>'
-        f'<img width="{min(wide, _WIDTH)}" alt="{_text(picture.caption)}" '
-        f'src="data:image/png;base64,{data}"><p class="caption">{_text(picture.caption)}</p></div>'
+        f'<p><img width="{wide}" alt="{_text(picture.caption)}" '
+        f'src="data:image/png;base64,{data}"></p>'
+        f'<p class="caption">{_text(picture.caption)}</p></div>'
     )
