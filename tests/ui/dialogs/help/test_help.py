@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLabel, QWidget
 
 from explorer.ui.dialogs.help.glossary_page import GlossaryPage
 from explorer.ui.dialogs.help.guide import Guide
-from explorer.ui.dialogs.help.keys_page import KeysPage, keys_of
+from explorer.ui.dialogs.help.keys_page import KeysPage, keys_of, shared
 from explorer.ui.dialogs.help.term_card import TermCard
 from explorer.ui.glossary.labels import Dotted, known
 from explorer.ui.look.theme import THEMES
@@ -299,15 +299,29 @@ def test_pages_are_as_large_as_the_zoom_asks_for(stage: WindowStage, scale: floa
     assert part.font(0).bold()
 
 
-def test_keys_that_are_too_wide_for_two_lists_stand_over_one_another(stage: WindowStage) -> None:
+def test_a_narrow_page_has_all_keys_in_one_list(stage: WindowStage) -> None:
     stage.window.help.show_keys()
     shown = page(stage, KeysPage)
-    first, second = shown.lists
-    assert first.y() == second.y()
+    told = shown.rows()
+    assert [one.isVisible() for one in shown.lists] == [True, True, True]
     resize(shown, 500, 600)
-    assert first.x() == second.x()
-    for one in shown.lists:
-        assert one.horizontalScrollBar().maximum() == 0
+    assert [one.isVisible() for one in shown.lists] == [True, False, False]
+    assert sorted(shown.rows()) == sorted(told)
+    assert shown.lists[0].horizontalScrollBar().maximum() == 0
+    resize(shown, 1200, 600)
+    assert shown.lists[2].isVisible()
+    assert shown.rows() == told
+
+
+@pytest.mark.parametrize(
+    ("lengths", "lists", "expected"),
+    [((5, 5, 5), 3, ["0", "1", "2"]), ((9, 1, 1), 2, ["0", "12"]), ((3,), 3, ["0"]),
+     ((4, 2, 4, 2), 1, ["0123"]), ((8, 4, 9, 11, 4, 5), 3, ["01", "25", "34"])],
+)  # fmt: skip
+def test_lists_are_about_as_long(lengths: tuple[int, ...], lists: int, expected: list[str]) -> None:
+    groups = [(str(place), [("a", "b")] * length) for place, length in enumerate(lengths)]
+    parts = shared(groups, lists)
+    assert ["".join(title for title, _ in part) for part in parts] == expected
 
 
 def test_everything_closes_with_the_window(stage: WindowStage) -> None:
