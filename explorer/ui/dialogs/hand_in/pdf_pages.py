@@ -82,5 +82,5 @@ def _keep_headings(document: QTextDocument, height: float) -> None:
                 look = first.blockFormat()
                 look.setPageBreakPolicy(QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore)
                 QTextCursor(first).setBlockFormat(look)
-                # Laid out from that block alone, what follows would lose its place.
-                document.markContentsDirty(0, document.characterCount())
+    # Laid out from the moved headings alone, some of what follows would not be painted.
+    document.markContentsDirty(0, document.characterCount())
