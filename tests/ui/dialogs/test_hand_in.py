@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageChops
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage, QTextDocument
 from PySide6.QtWidgets import QApplication, QFileDialog
@@ -249,12 +249,17 @@ def test_a_gif_has_a_picture_of_each_step(
     wait_until(lambda: not stage.window.hand_in().saving.busy)
     assert stage.state.selection == shown, "the window shows what it showed"
     with Image.open(tmp_path / "run.gif") as made:
-        assert (made.n_frames, made.size) == (3, (640, 320))  # type: ignore[attr-defined]
+        assert (made.n_frames, made.size) == (3, (640, 320))
         pictures = []
         for frame in range(3):
             made.seek(frame)
             assert made.info["duration"] == (1500 if frame == 2 else 500)
             pictures.append(made.convert("RGB").tobytes())
+        half = made.convert("RGB").crop((0, 40, 318, 320))
+        empty = Image.new("RGB", half.size, half.getpixel((316, 278)))
+        painted = ImageChops.difference(half, empty).getbbox()
+        assert painted is not None
+        assert painted[2] > 200, "the map has its half of the picture, not what a panel leaves it"
     assert len(set(pictures)) == 3
     assert all(len(set(picture)) > 20 for picture in pictures), "there is something on them"
 
