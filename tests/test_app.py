@@ -183,6 +183,32 @@ sys.exit(program.main({str(tmp_path)!r}, "given", None))
     assert done.stdout.splitlines() == ["True given"]
 
 
+@pytest.mark.parametrize("used_before", [False, True])
+def test_a_first_start_is_simple(tmp_path: Path, used_before: bool) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    if used_before:
+        (home / "settings.ini").write_text("[General]\ntheme=dark\n")
+    code = f"""
+import os, signal, sys
+from explorer import app as program
+compose = program.compose
+def watched(*arguments):
+    app, window, session, close = compose(*arguments)
+    def look(old, new):
+        if old.status.activity == "starting" and new.status.activity != "starting":
+            print(window.preferences.on("full"), window.try_this.isVisible(), flush=True)
+            os.kill(os.getpid(), signal.SIGTERM)
+    session.subscribe(look)
+    return app, window, session, close
+program.compose = watched
+sys.exit(program.main({str(tmp_path)!r}, None, None))
+"""
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True False" if used_before else "False True"]
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_leaves_an_unsaved_run_for_the_next_start(tmp_path: Path, name: str) -> None:
     file = saved(tmp_path)

@@ -78,6 +78,7 @@ class Window(PresentedWindow):
         self._memory = memory
         self.preferences = Preferences(memory, self)
         self._take_unit()
+        self._whole = False
         self.preferences.changed.connect(self._on_preference)
         self._picker: ModelPicker | None = None  # made when it is first asked for
         self._hub: HubDialog | None = None
@@ -247,9 +248,14 @@ class Window(PresentedWindow):
                 if dock.made:
                     dock.panel.show_state(None, state)
 
+    def show_whole(self, on: bool) -> None:
+        """Everything while a lesson is open, which may point at any part; off: as was chosen."""
+        self._whole = on
+        self._show_extent()
+
     def _show_extent(self) -> None:
         """All of the window, or the simple layout."""
-        full = self.preferences.on("full")
+        full = self.preferences.on("full") or self._whole
         parts = (self.topbar, self.prompt, self.sampling, self.sequence, self.docks, self.status)
         for part in parts:
             part.set_simple(not full)

@@ -117,6 +117,16 @@ def test_the_full_layout_is_what_is_kept(stage: WindowStage) -> None:
     assert "branches" in panels(stage)
 
 
+def test_a_lesson_has_everything_for_a_while(stage: WindowStage) -> None:
+    stage.window.show_whole(True)
+    settle()
+    assert stage.window.topbar.side.isVisible()
+    assert not Preferences(stage.memory).on("full"), "the choice stays"
+    stage.window.show_whole(False)
+    settle()
+    assert panels(stage) == {"attention", "next-token"}
+
+
 def test_presenter_mode_comes_back_to_the_simple_layout(stage: WindowStage) -> None:
     stage.window.presenter.toggle()
     settle()
