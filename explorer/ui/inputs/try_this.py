@@ -55,8 +55,8 @@ class TryThis(Snug):
             return
         name = _model_of(new)
         self._samples = sample_prompts.fitting(name)[:_PROMPTS] if name else []
-        if self._taken is not None and self._taken.prompt != new.request.prompt:
-            self._taken = None
+        if self._taken is not None and not new.request.prompt.startswith(self._taken.prompt):
+            self._taken = None  # another prompt; a word more may be what it asks for
         for place, button in enumerate(self.prompts):
             button.setVisible(place < len(self._samples))
             if place < len(self._samples):

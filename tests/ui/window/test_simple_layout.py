@@ -165,6 +165,8 @@ def test_three_prompts_fit_the_model(stage: WindowStage, model: str, about: str)
     assert stage.state.request.prompt
     assert stage.state.request.model == model
     assert card.hint.text().startswith("Press Step (Space). ")
+    stage.session.set_prompt(stage.state.request.prompt + " garden")
+    assert card.hint.text().startswith("Press Step (Space). "), "it may ask for a word more"
     stage.session.set_prompt("something else")
     assert card.hint.text() == "Choose a prompt, then press Step (Space)."
 
