@@ -79,7 +79,8 @@ def _body(report: Report, line: str) -> Iterator[str]:
     yield _heading(translate("Report", "Prompt and text"))
     yield _lines(report.prompt)
     if report.generated:
-        yield f"<p><b>{_text(translate('Report', 'Generated:'))}</b></p>"
+        words = translate("Report", "Generated:")
+        yield f"<p><b>{_text(words)}</b></p>"
         yield _lines(report.generated)
     yield _heading(translate("Report", "Tokens"))
     yield from _tokens(report.tokens)
