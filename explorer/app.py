@@ -40,8 +40,6 @@ def main(
     problem = display.problem() or _bindings_problem()
     if problem:
         return _refuse(problem)
-    from explorer.session.scenes import ScenePlayer
-
     _start_log()
     app, window, session, close = compose(engine_command)
     _catch_surprises(window, session)
@@ -59,7 +57,7 @@ def main(
         if lesson is None:
             window.files.open_first(target)
         else:
-            ScenePlayer(session).play(lesson.pages[0].scene)
+            window.lessons.begin(lesson)
         session.saving.find_kept(window.offer_kept)
 
     _after_first_paint(window, begin)

@@ -137,8 +137,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """The view in the form that the window puts back."""
         view = self.view
         return SavedView(
-            step=self.step, layer=self.layer, head=self.head, query=self.query, theme=view.theme,
-            shown=view.shown, in_front=view.in_front, enlarged=view.enlarged, choices=view.choices,
+            step=self.step, layer=self.layer, head=self.head, query=self.query, key=self.key,
+            compare=self.compare, theme=view.theme, zoom=view.zoom, shown=view.shown,
+            in_front=view.in_front, enlarged=view.enlarged, choices=view.choices,
         )  # fmt: skip
 
 

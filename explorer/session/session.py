@@ -14,12 +14,13 @@ from typing import Any, Literal
 import msgspec
 
 from explorer import sampling as chain
+from explorer.lessons.given_answers import GivenAnswers
 from explorer.session import transitions
 from explorer.session.connection.ports import Engine
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
 from explorer.session.saving.saved_sessions import Saving
-from explorer.session.state import SceneProgress, State, model_key
+from explorer.session.state import LessonPlace, SceneProgress, State, model_key
 from explorer.session.store import Store
 from explorer.session.undo_history import History
 from explorer.trace.card import SelfCheck
@@ -44,6 +45,7 @@ class Session:
         self.models, self.downloads = driver.models, driver.downloads
         self.batches, self.background = driver.batches, driver.background
         self.stopwatch = driver.stopwatch  # how long each step took, from the wish to the picture
+        self.answers = GivenAnswers()  # to the questions of lessons
         self._store.subscribe(self._edits.bound)
 
     @property
@@ -232,6 +234,10 @@ class Session:
     def show_scene(self, progress: SceneProgress) -> None:
         """Say how far a scene is; see `scenes.ScenePlayer`."""
         self._store.set(scene=progress)
+
+    def show_lesson(self, place: LessonPlace | None) -> None:
+        """Say which page of which lesson is open; None = no lesson."""
+        self._store.set(lesson=place)
 
     def pause(self) -> None:
         self._driver.pause()

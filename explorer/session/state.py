@@ -147,6 +147,16 @@ class SceneProgress:
     problem: str = ""  # why it is not, as one sentence
 
 
+@dataclass(frozen=True, slots=True)
+class LessonPlace:
+    """The lesson that is open, and its page."""
+
+    name: str
+    title: str
+    page: int  # from 0
+    pages: int
+
+
 def reading(request: RunRequest) -> Reading:
     """What decides a prompt's tokens: model, text, chat, special tokens read as text."""
     return request.model, request.prompt, request.chat, request.special_as_text
@@ -193,6 +203,7 @@ class State:
     # Results of experiments by their type, the last of each: see `measured_of`.
     measured: Mapping[type[Result], Measured[Any] | None] = field(default_factory=dict)
     scene: SceneProgress | None = None  # the last one that was asked for
+    lesson: LessonPlace | None = None  # the one that is open
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
     plan: Plan | None = None  # a large run waits for the user's word: go_on or drop_plan
     self_check: SelfCheck = field(default_factory=SelfCheck)

@@ -28,13 +28,21 @@ def seen(state: State, look: SavedView) -> SavedView:
     """What is selected, added to how it is looked at."""
     chosen = state.selection
     return msgspec.structs.replace(
-        look, step=chosen.step, layer=chosen.layer, head=chosen.head, query=chosen.query
+        look,
+        step=chosen.step,
+        layer=chosen.layer,
+        head=chosen.head,
+        query=chosen.query,
+        key=chosen.key,
+        compare=state.comparing,
     )
 
 
 def selected(seen: SavedView) -> Selection:
     """What was selected."""
-    return Selection(step=seen.step, layer=seen.layer, head=seen.head, query=seen.query)
+    return Selection(
+        step=seen.step, layer=seen.layer, head=seen.head, query=seen.query, key=seen.key
+    )
 
 
 def same_view(trace: Trace, state: State) -> bool:

@@ -50,6 +50,8 @@ from explorer.ui.kit.boxes import column, line
 from explorer.ui.kit.screen_fit import on_screen
 from explorer.ui.kit.scrolled import Scrolled
 from explorer.ui.kit.wheel_guard import leave_focus
+from explorer.ui.lessons.lessons import Lessons
+from explorer.ui.lessons.targets import WindowParts
 from explorer.ui.look import themed
 from explorer.ui.look.appearance import SYSTEM, Appearance
 from explorer.ui.look.theme import THEMES
@@ -101,6 +103,7 @@ class Window(PresentedWindow):
         self.docks = Docks(session, theme, self.preferences, self)
         self.status = StatusBar(theme)
         self._paint_watch = PaintWatch(session, self.docks)
+        self.lessons = Lessons(session, memory, look, self.files, self)
         self._build_menus()
         self._lay_out()
         self._connect()
@@ -153,7 +156,9 @@ class Window(PresentedWindow):
         settings = Scrolled(self._column, (None, 120))
         self.presenter = Presenter(self, self.actions_table, settings)
         middle.addWidget(self.presenter.strip)
-        middle.addWidget(self._split)
+        middle.addWidget(self._split, 1)
+        middle.addWidget(self.lessons.card)
+        middle.addWidget(self.lessons.strip)
         self._split.addWidget(settings)
         self._column.fill(self.prompt, self.try_this, self.sampling, self.stops)
         right = QWidget()
@@ -166,9 +171,15 @@ class Window(PresentedWindow):
         areas = {"settings": self._column, "tools": self.topbar, "tokens": self.sequence}
         self.help = Help(self, self.actions_table, self.docks, areas, self.presenter.show_settings)
         rows.addWidget(self.status)  # last: the order of Tab is the order in which they come
+        lesson_parts = WindowParts(
+            self.docks, self.topbar, self.sequence, self.prompt, self.sampling, self.stops,
+            self.presenter.show_settings,
+        )  # fmt: skip
+        self.lessons.take_parts(lesson_parts, self.presenter)
 
     def _connect(self) -> None:
         self.look.changed.connect(self._on_look)
+        self.lessons.openChanged.connect(self.show_whole)
         self.look.needs = self.presenter.least_size
         self.topbar.openModel.connect(self.files.open)
         self.try_this.download.chosen.connect(self.files.open)
@@ -207,6 +218,7 @@ class Window(PresentedWindow):
             self.docks,
         ):
             part.show_state(old, new)
+        self.lessons.show_state(old, new)
         self.presenter.follow()
         if new.code_question is not None and (old is None or old.code_question is None):
             self._ask_about_code(new.code_question)
@@ -479,6 +491,7 @@ class Window(PresentedWindow):
             dialog.close()
         self.help.close()
         self._unsubscribe()
+        self.lessons.close()
         self.files.close()
         self.session.saving.look = SavedView
         self.look.needs = None

@@ -91,7 +91,8 @@ class Saving:
         # First: what is in a file already is not to be autosaved.
         self._store.set(saved=Saved(trace, path, beside) if path else None)
         self._edits.make("open", shown(trace, self._store.state, beside.seen))
-        self._store.set(error="", seen=beside.seen)
+        compare = beside.seen is not None and beside.seen.compare
+        self._store.set(error="", seen=beside.seen, comparing=compare)
         self._driver.prompt.refresh()
 
     def save(self, path: str | os.PathLike[str], then: Then | None = None) -> None:

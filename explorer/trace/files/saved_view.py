@@ -12,7 +12,10 @@ class SavedView(msgspec.Struct, frozen=True, kw_only=True):
     layer: int = 0
     head: int = 0
     query: int | None = None  # slot; None = the readout of the step
+    key: int | None = None  # slot under the cursor, if any
+    compare: bool = False  # with the other setting of the causal mask
     theme: str = ""
+    zoom: float = 0.0  # of everything; 0 = as it is
     shown: tuple[str, ...] = ()  # IDs of panels; empty = as they are
     in_front: tuple[str, ...] = ()  # of those that share a place
     enlarged: str = ""  # the panel that has the place of all

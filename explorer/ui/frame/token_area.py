@@ -26,6 +26,7 @@ class TokenArea(QWidget):
         super().__init__(parent)
         self._session = session
         self._controls = True
+        self._hides_next = False
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.strip = TokenStrip(theme)
@@ -58,6 +59,12 @@ class TokenArea(QWidget):
         """Without the choice of colours, unless one is chosen."""
         self.colours.setVisible(not on or self.colours.by is not None)
 
+    def hide_next(self, on: bool) -> None:
+        """Leave out the token that the step on screen chose, and all that follow."""
+        if on is not self._hides_next:
+            self._hides_next = on
+            self._show_tokens(self._session.state)
+
     def _on_coloured(self) -> None:
         self.show_controls(self._controls)
         self._show_colours(self._session.state)
@@ -75,7 +82,9 @@ class TokenArea(QWidget):
 
     def _show_tokens(self, state: State) -> None:
         shown = state.shown
-        if shown is not None:
+        if shown is not None and self._hides_next:
+            self.strip.set_tokens(shown.trace.tokens[: shown.slots])
+        elif shown is not None:
             self.strip.set_tokens(shown.trace.tokens, read=shown.slots)
         elif state.trace is not None:
             self.strip.set_tokens(state.trace.tokens)

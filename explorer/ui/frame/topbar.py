@@ -52,6 +52,7 @@ class TopBar(QWidget):
         self._presenting = self._simple = False
         self._padding_wanted = True
         self._last_levels = (2, 2, 1, 0)  # where words are still shown
+        self._buttons: dict[str, QWidget] = {}  # by their actions
         self.setProperty("look", "bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._build_model()
@@ -134,6 +135,7 @@ class TopBar(QWidget):
         names = [] if action == "presenter" else self._actions.names(action)
         button = SteadyButton(names) if len(names) != 1 else QToolButton()
         button.setDefaultAction(self._actions.by_id[action])
+        self._buttons[action] = button
         if text:
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         if primary:
@@ -169,6 +171,18 @@ class TopBar(QWidget):
         line.setProperty("look", "line")
         self._row.addWidget(line)
         return line
+
+    @property
+    def controls(self) -> dict[str, QWidget]:
+        """Each control by the name that a lesson calls it: that of its action, if it has one."""
+        return {
+            **self._buttons,
+            "model": self._model,
+            "mask": self.mask_switch,
+            "cache": self.cache_switch,
+            "padding": self.side,
+            "pad": self.pad,
+        }
 
     @property
     def model_text(self) -> str:

@@ -127,6 +127,17 @@ class SamplingControls(Snug):
         self._build_defaults()
         self._lay_out(title)
 
+    @property
+    def controls(self) -> dict[str, QWidget]:
+        """Each control by the name that a lesson calls it."""
+        return {
+            "greedy": self._greedy,
+            "temperature": self.temperature.slider,
+            "top-k": self._top_k.slider,
+            "top-p": self.top_p.slider,
+            "seed": self.seed,
+        }
+
     def _build_seed(self) -> None:
         self.seed = LongSpinBox()
         self.seed.setAccessibleName(self.tr("Seed"))

@@ -134,6 +134,12 @@ class Appearance(QObject):
         self._memory.put(_ZOOMS[self.presenting], self.scale)
         self._apply()
 
+    def show_zoom(self, scale: float) -> None:
+        """Until the program is closed; never smaller than the user's own choice."""
+        own = _remembered(self._memory, _ZOOMS[self.presenting])
+        self.scale = min(max(scale, own), MAX_SCALE)
+        self.fit()
+
     def present(self, on: bool, room: QSize) -> None:
         """Larger, on a screen of this size."""
         self.presenting = on

@@ -25,6 +25,7 @@ class Action:
     act: Callable[[ActionWindow], object]
     keys: tuple[str, ...] = ()  # a key without Ctrl or Alt never acts while something takes text
     presenter_keys: tuple[str, ...] | None = None  # in presenter mode, where they are others
+    lesson_keys: tuple[str, ...] = ()  # while a lesson is open; no other row has them then
     icon: str = ""
     enabled: Callable[[State], bool] = _always
     checked: Callable[[State], bool] | None = None

@@ -8,6 +8,7 @@ from explorer.session.session import Session
 from explorer.ui.files.session_files import SessionFiles
 from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.presenting.presenter import Presenter
+from explorer.ui.lessons.lessons import Lessons
 from explorer.ui.look.appearance import Appearance
 from explorer.ui.settings.preferences import Preferences
 
@@ -30,6 +31,7 @@ class ActionWindow(Protocol):
     session: Session
     files: SessionFiles
     docks: Docks
+    lessons: Lessons
     presenter: Presenter
     look: Appearance
     preferences: Preferences

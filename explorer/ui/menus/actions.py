@@ -24,6 +24,14 @@ def _can_ask_to_save(state: State) -> bool:
     return _can_save(state) or state.busy  # while a prompt is read, it says when it can
 
 
+def _in_lesson(state: State) -> bool:
+    return state.lesson is not None
+
+
+def _can_turn_back(state: State) -> bool:
+    return state.lesson is not None and state.lesson.page > 0
+
+
 def _can_switch_mask(state: State) -> bool:
     card = state.next_card
     return not state.request.causal_mask or card is None or card.offers("causal_off")
@@ -34,6 +42,7 @@ MENUS = {
     "edit": QT_TRANSLATE_NOOP("actions", "&Edit"),
     "run": QT_TRANSLATE_NOOP("actions", "&Run"),
     "view": QT_TRANSLATE_NOOP("actions", "&View"),
+    "lesson": QT_TRANSLATE_NOOP("actions", "&Lesson"),
     "help": QT_TRANSLATE_NOOP("actions", "&Help"),
 }
 
@@ -537,6 +546,92 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Restore the default arrangement of the panels"),
         icon="layout",
         act=lambda w: w.reset_layout(),
+    ),
+    Action(
+        id="open-lesson",
+        menu="lesson",
+        text=QT_TRANSLATE_NOOP("actions", "Open a lesson file…"),
+        tip=QT_TRANSLATE_NOOP("actions", "Open a lesson (.toml) that is not in the list"),
+        icon="open",
+        act=lambda w: w.lessons.ask_file(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="next-page",
+        menu="lesson",
+        text=QT_TRANSLATE_NOOP("actions", "Next page"),
+        tip=QT_TRANSLATE_NOOP("actions", "Go to the next page of the lesson"),
+        lesson_keys=("PgDown",),
+        act=lambda w: w.lessons.turn(+1),
+        enabled=_in_lesson,
+        line_before=True,
+    ),
+    Action(
+        id="previous-page",
+        menu="lesson",
+        text=QT_TRANSLATE_NOOP("actions", "Previous page"),
+        tip=QT_TRANSLATE_NOOP("actions", "Go back to the page before this one"),
+        lesson_keys=("PgUp",),
+        act=lambda w: w.lessons.turn(-1),
+        enabled=_can_turn_back,
+    ),
+    Action(
+        id="page-scene",
+        menu="lesson",
+        text=QT_TRANSLATE_NOOP("actions", "Back to the page's scene"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Set the model, the prompt and the settings of this page again"
+        ),
+        act=lambda w: w.lessons.course.restore(),
+        enabled=_in_lesson,
+    ),
+    Action(
+        id="look-here",
+        menu="lesson",
+        text=QT_TRANSLATE_NOOP("actions", "Look here"),
+        tip=QT_TRANSLATE_NOOP("actions", "Outline what this page is about"),
+        act=lambda w: w.lessons.look_here(),
+        enabled=_in_lesson,
+    ),
+    Action(
+        id="close-lesson",
+        menu="lesson",
+        text=QT_TRANSLATE_NOOP("actions", "Close the lesson"),
+        tip=QT_TRANSLATE_NOOP("actions", "Close the lesson and restore the panels"),
+        icon="close",
+        act=lambda w: w.lessons.course.end(),
+        enabled=_in_lesson,
+    ),
+    Action(
+        id="save-scene",
+        menu="lesson",
+        text=QT_TRANSLATE_NOOP("actions", "Save scene…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Save the model, the prompt, the settings and the panels as a small text file. "
+            "Figures are measured again when it is opened",
+        ),
+        icon="save",
+        act=lambda w: w.lessons.ask_save_scene(),
+        locked_when_presenting=True,
+        line_before=True,
+    ),
+    Action(
+        id="open-scene",
+        menu="lesson",
+        text=QT_TRANSLATE_NOOP("actions", "Open scene…"),
+        tip=QT_TRANSLATE_NOOP("actions", "Open a scene (.toml) and run what it needs"),
+        icon="open",
+        act=lambda w: w.lessons.ask_open_scene(),
+        locked_when_presenting=True,
+    ),
+    Action(
+        id="lessons",
+        menu="help",
+        text=QT_TRANSLATE_NOOP("actions", "Lessons…"),
+        tip=QT_TRANSLATE_NOOP("actions", "Lessons of about ten minutes, with your own progress"),
+        icon="help",
+        act=lambda w: w.lessons.show_list(),
     ),
     Action(
         id="glossary",

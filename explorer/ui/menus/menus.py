@@ -26,6 +26,7 @@ class Actions(QObject):
         self._presenting = False
         self._preferences = window.preferences
         self._state: State | None = None
+        self._in_lesson = False
         self._icons: dict[str, QIcon] = {}
         self._looks: dict[str, tuple[str, QIcon | None]] = {}
         self.by_id: dict[str, QAction] = {}
@@ -54,6 +55,9 @@ class Actions(QObject):
         keys = row.keys
         if self._presenting and row.presenter_keys is not None:
             keys = row.presenter_keys
+        if self._in_lesson:
+            taken = {key for other in ACTIONS for key in other.lesson_keys}
+            keys = (*(key for key in keys if key not in taken), *row.lesson_keys)
         return [key for key in keys if letters or len(key) > 1]
 
     def _follow_preferences(self) -> None:
@@ -93,6 +97,9 @@ class Actions(QObject):
     def follow(self, state: State) -> None:
         """Enable and check what the state says."""
         self._state = state
+        if self._in_lesson is not (state.lesson is not None):
+            self._in_lesson = not self._in_lesson
+            self._bind()
         for row in ACTIONS:
             action = self.by_id[row.id]
             locked = self._presenting and row.locked_when_presenting

@@ -33,7 +33,9 @@ def whole() -> tuple[Trace, SavedExtras]:
     steps = tuple(replace(step, norm_ms=0.5) for step in made.steps)
     trace = replace(made, card=card, steps=steps)
     longer = trace.appended(replace(steps[-1], index=2), trace.chosen[-1])
-    seen = SavedView(step=1, layer=1, head=2, query=3, choices={"attention": {"zoom": 1.5}})
+    seen = SavedView(
+        step=1, layer=1, head=2, query=3, key=2, zoom=1.5, choices={"attention": {"zoom": 1.5}}
+    )
     beside = SavedExtras(
         (Sibling("A", trace), Sibling("B", longer.truncated(1))), 0, result(row(2), row(4)), seen
     )

@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
 )
 
 from explorer import wording
+from explorer.lessons.lesson import read_lesson
+from explorer.lessons.scene import read_scene
 from explorer.trace.card import Capability
 from explorer.trace.wire import messages as m
 from explorer.ui.dialogs.hand_in.gif_dialog import GifDialog
@@ -25,11 +27,13 @@ from explorer.ui.dialogs.help.glossary_page import GlossaryPage
 from explorer.ui.dialogs.help.guide import Guide
 from explorer.ui.dialogs.help.keys_page import KeysPage, keys_of
 from explorer.ui.dialogs.hub import HubDialog
+from explorer.ui.lessons.lesson_list import LessonList
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus.actions import ACTIONS, MENUS
 from explorer.ui.panel.panel import Panel
 from explorer.ui.settings.preferences import Preferences
 from tests.session.scripted import cut_last
+from tests.ui.lessons.classroom import LESSON
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
 
@@ -44,7 +48,9 @@ def trigger(stage: WindowStage, name: str) -> None:
 
 def test_ids_and_keys_are_unique() -> None:
     assert max(Counter(row.id for row in ACTIONS).values()) == 1
-    keys = Counter(QKeySequence(key).toString() for row in ACTIONS for key in row.keys)
+    keys = Counter(
+        QKeySequence(key).toString() for row in ACTIONS for key in (*row.keys, *row.lesson_keys)
+    )
     assert max(keys.values()) == 1
     assert "" not in keys  # every key is one that Qt knows
 
@@ -572,6 +578,87 @@ def try_full(stage: WindowStage, *_: object) -> None:
     assert not Preferences(stage.memory).on("full"), "it is remembered"
     trigger(stage, "full")
     assert not stage.window.try_this.isVisible()
+
+
+def try_open_lesson(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "lesson.toml"
+    file.write_text(LESSON, encoding="utf-8")
+    _asks(stage, monkeypatch, "getOpenFileName", (str(file), ""))
+    trigger(stage, "open-lesson")
+    assert stage.window.lessons.card.heading.text() == "A list"
+    assert stage.engine.last(m.Load).model == "copycat"
+
+
+def in_lesson(stage: WindowStage, page: int) -> None:
+    lesson = read_lesson(LESSON, "lesson.toml")
+    stage.window.lessons.begin(lesson)
+    stage.window.lessons.course.go(page)
+    stage.drain()
+    stage.paint()
+
+
+def try_next_page(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    in_lesson(stage, 0)
+    trigger(stage, "next-page")
+    assert stage.window.lessons.course.index == 1
+
+
+def try_previous_page(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    in_lesson(stage, 1)
+    trigger(stage, "previous-page")
+    assert stage.window.lessons.course.index == 0
+    assert not stage.window.actions_table.by_id["previous-page"].isEnabled()
+
+
+def try_page_scene(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    in_lesson(stage, 0)
+    stage.window.lessons.course.cancel()
+    assert not stage.window.lessons.course.playing
+    trigger(stage, "page-scene")
+    assert stage.window.lessons.course.playing
+
+
+def try_look_here(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    in_lesson(stage, 1)
+    trigger(stage, "look-here")
+    temperature = stage.window.sampling.controls["temperature"]
+    assert stage.window.lessons.outline.target is temperature
+    assert temperature.isVisible()
+
+
+def try_close_lesson(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    in_lesson(stage, 0)
+    trigger(stage, "close-lesson")
+    assert not stage.window.lessons.card.isVisible()
+    assert stage.state.lesson is None
+
+
+def try_save_scene(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    _asks(stage, monkeypatch, "getSaveFileName", (str(tmp_path / "kept"), ""))
+    trigger(stage, "save-scene")
+    scene = read_scene((tmp_path / "kept.toml").read_text(encoding="utf-8"), "kept.toml")
+    assert scene.prompt == stage.state.request.prompt
+    assert scene.run == 1
+
+
+def try_open_scene(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "scene.toml").write_text('model = "copycat"\nrun = 1\n', encoding="utf-8")
+    _asks(stage, monkeypatch, "getOpenFileName", (str(tmp_path / "scene.toml"), ""))
+    trigger(stage, "open-scene")
+    assert stage.engine.last(m.Load).model == "copycat"
+
+
+def try_lessons(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "lessons")
+    (dialog,) = stage.window.findChildren(LessonList)
+    assert dialog.isVisible()
+    assert dialog.table.rowCount() >= 8
+    dialog.table.setCurrentCell(2, 0)
+    dialog.open_button.click()
+    assert not dialog.isVisible()
+    assert stage.state.lesson is not None
+    assert stage.state.lesson.name == "attention"
 
 
 TRIED = {name[4:].replace("_", "-"): f for name, f in globals().items() if name[:4] == "try_"}

@@ -146,7 +146,7 @@ class AtlasView(ScrollCanvas):
         """Mark the head that is looked at."""
         if (layer, head) != self._selected:
             self._selected = (layer, head)
-            self._show_cell(layer, head)
+            self.reveal(layer, head)
             self.viewport().update()
 
     def set_colours(self, name: str, scale: Scale) -> None:
@@ -392,11 +392,17 @@ class AtlasView(ScrollCanvas):
         if found is None:
             return
         layer, head = found
-        self._show_cell(layer, head)
+        self.reveal(layer, head)
         say(self, self._read(layer, head), aloud=True)
         self._pick((layer, head))
 
-    def _show_cell(self, layer: int, head: int) -> None:
+    def head_rect(self, layer: int, head: int) -> QRectF | None:
+        """Where the thumbnail of a head is in the viewport; None if there is none."""
+        place = self._layout.place_of(layer, head)
+        return None if place is None else self.cell_rect(*place)
+
+    def reveal(self, layer: int, head: int) -> None:
+        """Scroll until the thumbnail of a head is in sight."""
         place = self._layout.place_of(layer, head)
         if place is None:
             return

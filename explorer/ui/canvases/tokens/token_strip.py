@@ -390,7 +390,7 @@ class TokenStrip(ScrollCanvas):
             super().keyPressEvent(event)
             return
         self._set_over(slot, aloud=True)
-        self._scroll_to(slot)
+        self.reveal(slot)
 
     def _moved(self, key: Qt.Key) -> int | None:
         if not self._boxes:
@@ -399,7 +399,8 @@ class TokenStrip(ScrollCanvas):
         at = self._over if self._over is not None else self._selected
         return moved(self._boxes, last if at is None else min(at, last), key)
 
-    def _scroll_to(self, slot: int) -> None:
+    def reveal(self, slot: int) -> None:
+        """Scroll until this box is in sight."""
         rect, bar = self.box_rect(slot), self.verticalScrollBar()
         below = rect.bottom() - self.viewport().height()
         if rect.top() < 0 or below > 0:

@@ -1,0 +1,279 @@
+"""A lesson beside the panels: its pages, live figures and questions, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+from explorer.lessons.figure_text import FilledPart
+from explorer.lessons.quantities import Quantity
+from explorer.ui.lessons.course import pages_seen
+from explorer.ui.lessons.covers import Cover
+from tests.ui.lessons.classroom import LESSON, Classroom
+from tests.ui.waiting import settle, wait_until
+
+
+@pytest.fixture
+def room(qapp: QApplication, tmp_path: Path) -> Iterator[Classroom]:
+    room = Classroom(qapp, tmp_path)
+    yield room
+    room.close()
+
+
+def hidden(room: Classroom) -> frozenset[str]:
+    return room.lessons.covers.ids
+
+
+def test_a_page_runs_its_scene_and_shows_figures_measured_now(room: Classroom) -> None:
+    room.begin()
+    assert room.card.isVisible()
+    assert room.card.heading.text() == "A list"
+    assert "has 6 tokens" in room.card.text.words
+    assert room.session.state.trace is not None
+    assert len(room.session.state.trace.steps) == 1
+    room.session.set_prompt(" red fish blue")
+    room.session.step()
+    wait_until(lambda: "has 3 tokens" in room.card.text.words)
+
+
+def test_a_figure_that_cannot_be_had_is_marked_with_its_reason(room: Classroom) -> None:
+    room.begin()
+    assert "[not known]" in room.card.text.words
+    (reason,) = room.card.text.reasons
+    assert reason
+    assert reason in room.card.text.accessibleName()
+
+
+def test_next_back_and_contents_go_through_the_pages(room: Classroom) -> None:
+    room.begin()
+    assert not room.card.back_button.isEnabled()
+    room.card.next_button.click()
+    room.until_in_place()
+    assert room.card.heading.text() == "What comes next?"
+    room.card.contents.menu().actions()[2].trigger()
+    room.until_in_place()
+    assert room.card.heading.text() == "Two layers"
+    assert room.session.state.selection.layer == 1
+    room.card.back_button.click()
+    assert room.card.heading.text() == "What comes next?"
+    room.go(2)
+    room.card.next_button.click()  # Finish
+    assert not room.card.isVisible()
+    assert room.session.state.lesson is None
+
+
+def test_page_down_and_page_up_turn_pages_while_a_lesson_is_open(room: Classroom) -> None:
+    by_id = room.window.actions_table.by_id
+    assert not by_id["next-page"].shortcuts()
+    room.begin()
+    QTest.keyClick(room.window, Qt.Key.Key_PageDown)
+    assert room.lessons.course.index == 1
+    QTest.keyClick(room.window, Qt.Key.Key_PageUp)
+    assert room.lessons.course.index == 0
+    room.window.presenter.toggle()
+    keys = [key.toString() for key in by_id["next-panel"].shortcuts()]
+    assert "Right" in keys
+    assert "PgDown" not in keys
+    room.window.presenter.toggle()
+    room.lessons.course.end()
+    assert not by_id["next-page"].shortcuts()
+
+
+def test_what_answers_a_question_is_covered_until_it_is_answered(room: Classroom) -> None:
+    room.begin()
+    tokens = room.window.sequence.strip
+    assert len(tokens.boxes) == 7
+    room.go(1)
+    question = room.card.question
+    assert hidden(room) == {"next-token", "attention"}
+    panels = {dock.place.id: dock for dock in room.window.docks.docks}
+    assert not panels["next-token"].panel.isEnabled()  # no key reaches what is covered
+    assert len(tokens.boxes) == 6  # the strip does not say it either
+    assert not question.check_button.isEnabled()
+    assert not question.explanation.isVisibleTo(question)
+    question.field.setText("green")
+    question.check_button.click()
+    assert not hidden(room)
+    assert panels["next-token"].panel.isEnabled()
+    assert len(tokens.boxes) == 7
+    assert "green" in question.predicted.text()
+    assert "blue" in question.measured.text()
+    assert question.explanation.isVisibleTo(question)
+    (given,) = room.session.answers.rows
+    assert given[0] == "Which token is the most likely?"
+    assert given[1] == "green"
+    assert "blue" in given[2]
+
+
+def test_a_right_prediction_is_called_so(room: Classroom) -> None:
+    room.begin()
+    room.go(1)
+    question = room.card.question
+    question.field.setText("blue")
+    QTest.keyClick(question.field, Qt.Key.Key_Return)
+    assert "As predicted" in question.verdict.text()
+    room.go(2)
+    assert [row.words for row in question.choices] == ["Two", "Twelve"]
+    question.choices[1].button.setChecked(True)
+    question.check_button.click()
+    assert "Not as predicted" in question.verdict.text()
+    assert "Two" in question.measured.text()
+
+
+def test_a_question_can_be_skipped_and_asked_again(room: Classroom) -> None:
+    room.begin()
+    room.go(1)
+    question = room.card.question
+    question.skip_button.click()
+    assert not hidden(room)
+    assert "blue" in question.measured.text()
+    assert not room.session.answers.rows  # nothing was predicted
+    question.again_button.click()
+    assert hidden(room) == {"next-token", "attention"}
+    assert not question.measured.isVisibleTo(question)
+
+
+def test_closing_a_lesson_uncovers_everything_and_restores_the_panels(room: Classroom) -> None:
+    settings = room.window.presenter.settings_shown
+    room.begin()
+    room.go(1)
+    room.lessons.course.end()
+    assert not hidden(room)
+    assert room.window.presenter.settings_shown is settings
+    assert not room.card.isVisible()
+
+
+def test_a_lesson_shows_all_of_the_window_and_gives_the_simple_layout_back(
+    room: Classroom,
+) -> None:
+    if room.window.preferences.on("full"):
+        room.window.preferences.toggle("full")
+    assert room.window.try_this.isVisible()
+    shown = [dock.place.id for dock in room.window.docks.docks if not dock.isHidden()]
+    room.begin()
+    assert not room.window.try_this.isVisibleTo(room.window)
+    assert not room.window.preferences.on("full")
+    docks = {dock.place.id: dock for dock in room.window.docks.docks}
+    assert not docks["kv-cache"].isHidden()
+    room.lessons.course.end()
+    assert room.window.try_this.isVisible()
+    assert [d.place.id for d in room.window.docks.docks if not d.isHidden()] == shown
+
+
+def test_the_page_is_remembered(room: Classroom) -> None:
+    room.begin()
+    room.go(1)
+    lesson = room.lesson()
+    room.lessons.course.end()
+    assert pages_seen(room.memory, lesson) == {0, 1}
+    room.lessons.begin(lesson)
+    assert room.card.heading.text() == "What comes next?"
+
+
+def test_the_card_folds_to_a_strip_and_back(room: Classroom) -> None:
+    room.begin()
+    room.lessons.fold(True)
+    assert not room.card.isVisible()
+    assert room.lessons.strip.isVisible()
+    room.lessons.strip.click()
+    assert room.card.isVisible()
+    assert not room.lessons.strip.isVisible()
+
+
+@pytest.mark.parametrize(("page", "name"), [(0, "token"), (1, "control"), (2, "head")])
+def test_what_a_page_points_at_is_outlined(room: Classroom, page: int, name: str) -> None:
+    room.begin()
+    room.go(page)
+    wait_until(lambda: room.lessons.outline.target is not None)
+    room.lessons.outline.clear()
+    room.card.look_button.click()
+    assert room.lessons.outline.target is not None, name
+    settle()
+    assert room.lessons.outline.isVisible()
+
+
+def test_a_scene_that_is_cancelled_says_so_and_can_be_tried_again(room: Classroom) -> None:
+    room.lessons.begin(room.lesson())
+    assert room.card.progress.isVisible()
+    room.card.cancel_button.click()
+    wait_until(lambda: room.card.problem.isVisible())
+    assert "Cancelled" in room.card.problem.text()
+    assert room.card.restore_button.text() == "Try again"
+    wait_until(lambda: room.session.state.status.activity in ("idle", "checking"))
+    room.card.restore_button.click()
+    room.until_in_place()
+    assert not room.card.problem.isVisible()
+    assert "has 6 tokens" in room.card.text.words
+
+
+def test_one_plays_on_and_goes_back_to_the_pages_scene(room: Classroom) -> None:
+    room.begin()
+    room.session.step(2)
+    wait_until(lambda: room.session.state.trace is not None
+               and len(room.session.state.trace.steps) == 3)  # fmt: skip
+    room.card.restore_button.click()
+    room.until_in_place()
+    assert room.session.state.trace is not None
+    assert len(room.session.state.trace.steps) == 1
+    room.session.undo()  # what was played is not lost
+    assert len(room.session.state.trace.steps) == 3
+
+
+def test_an_unsaved_run_is_asked_about_before_a_lesson(room: Classroom) -> None:
+    room.session.open_model("copycat")
+    wait_until(lambda: room.session.state.card is not None, 60)
+    room.session.set_prompt("red fish")
+    room.session.step()
+    wait_until(lambda: room.session.state.unsaved)
+    room.lessons.begin(room.lesson())
+    box = room.window.findChild(QMessageBox, "unsaved")
+    assert isinstance(box, QMessageBox)
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    assert room.session.state.lesson is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("title = 3", "line 1"),
+        (LESSON.replace("{layers}", "{__import__('os')}"), "line"),
+        (LESSON.replace('model = "copycat"', 'model = "/etc/passwd"'), "line 3"),
+        ("\0\0\0", "lesson.toml"),
+    ],
+)
+def test_a_bad_lesson_file_is_refused_in_one_sentence(
+    room: Classroom, text: str, words: str
+) -> None:
+    file = room.file(text)
+    room.lessons.open_named(str(file))
+    assert words in room.session.state.error
+    assert "lesson.toml" in room.session.state.error
+    assert not room.card.isVisible()
+    assert room.session.state.lesson is None
+
+
+def test_a_stranger_s_lesson_shows_its_letters_and_no_markup(room: Classroom) -> None:
+    room.begin(LESSON.replace("A list", "<h1>A</h1>").replace("The prompt", "<b>The</b> prompt"))
+    assert room.card.heading.text() == "<h1>A</h1>"
+    assert "&lt;b&gt;The&lt;/b&gt;" in room.card.text.text()
+
+
+def test_tokens_in_a_row_go_on_in_the_next_line(room: Classroom) -> None:
+    text = room.card.text
+    tokens = "␣small" * 40
+    text.show_parts([FilledPart(tokens, Quantity(tokens), "chosen(1)")])
+    assert text.minimumSizeHint().width() < room.card.minimumSizeHint().width()
+    assert text.words == tokens
+
+
+def test_hidden_tokens_are_named(room: Classroom) -> None:
+    room.begin(LESSON.replace('hides = "model"', 'hides = "tokens"'))
+    room.go(2)
+    assert hidden(room) == {"tokens"}
+    (cover,) = room.window.sequence.findChildren(Cover)
+    assert cover.accessibleName().startswith("The list of tokens is hidden")
