@@ -16,6 +16,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QImage, QTextDocument
 from PySide6.QtWidgets import QApplication, QFileDialog
 
+from explorer.lessons.given_answers import GivenAnswer
 from explorer.ui.dialogs.hand_in import report_page
 from explorer.ui.dialogs.hand_in.gif_dialog import GifDialog
 from explorer.ui.dialogs.hand_in.pdf_pages import pdf_of
@@ -140,10 +141,10 @@ def test_a_long_run_names_how_many_tokens_are_left_out(qapp: QApplication) -> No
     assert "The first 2,000 of 2,005 tokens are shown." in Page(report_page.html(report)).text
 
 
-def opened_dialog(stage: WindowStage, answers: tuple[Answer, ...] = ()) -> ReportDialog:
+def opened_dialog(stage: WindowStage) -> ReportDialog:
     stage.loaded("a <b>bold</b> prompt").ran(2)
     stage.until_settled()
-    stage.window.hand_in().make_report(answers)
+    stage.window.make_report()
     dialog = stage.window.findChild(ReportDialog)
     assert isinstance(dialog, ReportDialog)
     return dialog
@@ -156,7 +157,14 @@ def choose(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
 def test_the_report_holds_what_is_ticked_and_typed(
     stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    dialog = opened_dialog(stage, (Answer("What comes next?", "two", "three"),))
+    for page, predicted in enumerate(("two", "")):
+        answer = GivenAnswer(
+            lesson="l", page=page, question=f"What comes {page}?", predicted=predicted,
+            measured="three", right=False,
+        )  # fmt: skip
+        stage.session.answers.put(answer)
+    dialog = opened_dialog(stage)
+    assert "(1)" in dialog.with_answers.text(), "one was skipped"
     names = [dialog.list.item(row).text() for row in range(dialog.list.count())]
     assert {"Attention map", "Next token", "Cache by layer"} <= set(names)
     assert "Cache growth" not in names, "it is on another page of its panel"
@@ -176,7 +184,7 @@ def test_the_report_holds_what_is_ticked_and_typed(
     assert stage.window.status.text == "Saved: homework.html"
     page = Page((tmp_path / "homework.html").read_bytes())
     assert len(page.sources) == 1
-    said = ("Homework", "Ada", "I saw it.", "a <b>bold</b> prompt", "What comes next?", "three")
+    said = ("Homework", "Ada", "I saw it.", "a <b>bold</b> prompt", "What comes 0?", "three")
     for words in (*said, "causal mask on", "greedy", "Seed", "tiny", "Decoder Explorer"):
         assert words in page.text, words
     dialog.pdf.click()

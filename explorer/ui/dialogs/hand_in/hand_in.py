@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +76,12 @@ class HandIn(QObject):
 
     # -- the report
 
-    def make_report(self, answers: Sequence[Answer] = ()) -> None:
-        """Ask what goes into a report; `answers` are those given in a lesson."""
+    def make_report(self) -> None:
+        """Ask what goes into a report; answers given in lessons can be among it."""
         state = self._session.state
         if state.trace is None or not state.trace.steps:
             return
+        answers = [Answer(*row) for row in self._session.answers.rows]
         dialog = ReportDialog(state, self._pictures(), answers, self._window)
         dialog.wanted.connect(self._save_report)
         dialog.open()

@@ -51,7 +51,9 @@ class ReportDialog(Dialog):
         self.notes = QPlainTextEdit()
         self.notes.setTabChangesFocus(True)
         self.room = QCheckBox(self.tr("Leave lines to write on"))
-        self.with_answers = QCheckBox(self.tr("Answers of the lesson ({0})").format(len(answers)))
+        self.with_answers = QCheckBox(
+            self.tr("Answers given in lessons ({0})").format(len(answers))
+        )
         self.with_answers.setChecked(True)
         self.with_answers.setVisible(bool(answers))
         self.list = self._list()
