@@ -171,9 +171,14 @@ class Lessons(QObject):
             self._look.fit()
 
     def look_here(self) -> None:
-        """Outline what the page points at."""
+        """Outline what the page points at, unless that would answer its question."""
         page = self.course.page
-        if page is not None and page.look_at is not None:
+        if page is None or page.look_at is None:
+            return
+        if targets.place_of(page.look_at) in self.course.hidden:
+            self.outline.clear()
+            self.card.show_missing(self.tr("Answer the question first. Then this is shown."))
+        else:
             there = targets.point(self.outline, self._parts, page.look_at)
             self.card.show_missing("" if there else targets.not_there())
 
@@ -307,6 +312,8 @@ class Lessons(QObject):
         else:
             self.card.question.reveal(answer)
         self._cover()
+        if answer is not None:
+            self.look_here()
 
     def _cover(self) -> None:
         hidden = self.course.hidden

@@ -80,6 +80,12 @@ def point(outline: PartOutline, parts: WindowParts, target: LookAt) -> bool:
     return True
 
 
+def place_of(target: LookAt) -> str:
+    """The ID of what holds a single token, cell or head; "" for a whole panel or a control."""
+    places = {"token": TOKENS, "cell": AttentionPanel.ID, "head": AttentionPanel.ID}
+    return places.get(target.kind, "")
+
+
 def covered(parts: WindowParts) -> list[tuple[str, QWidget, str, tuple[QWidget, ...]]]:
     """What a question can hide: ID, widget, title, and what is disabled meanwhile."""
     docks = parts.docks.docks

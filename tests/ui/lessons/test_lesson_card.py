@@ -197,6 +197,16 @@ def test_what_a_page_points_at_is_outlined(room: Classroom, page: int, name: str
     assert room.lessons.outline.isVisible()
 
 
+def test_pointing_does_not_give_the_answer_away(room: Classroom) -> None:
+    room.begin(LESSON.replace("control:temperature", "cell:5,2"))
+    room.go(1)
+    wait_until(lambda: room.card.missing.isVisible())
+    assert room.lessons.outline.target is None
+    room.card.question.skip_button.click()
+    assert room.lessons.outline.target is not None
+    assert not room.card.missing.isVisible()
+
+
 def test_a_scene_that_is_cancelled_says_so_and_can_be_tried_again(room: Classroom) -> None:
     room.lessons.begin(room.lesson())
     assert room.card.progress.isVisible()
