@@ -193,6 +193,20 @@ def test_the_report_holds_what_is_ticked_and_typed(
     dialog.close()
 
 
+def test_a_panel_that_a_lesson_covers_is_not_in_a_report(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    stage.until_settled()
+    (dock,) = (d for d in stage.window.docks.docks if d.place.id == "next-token")
+    dock.panel.setEnabled(False)
+    stage.window.make_report()
+    dialog = stage.window.findChild(ReportDialog)
+    assert isinstance(dialog, ReportDialog)
+    names = [dialog.list.item(row).text() for row in range(dialog.list.count())]
+    assert "Attention map" in names
+    assert "Next token" not in names
+    dialog.close()
+
+
 def test_a_report_names_no_place_of_this_computer(
     stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
