@@ -74,7 +74,8 @@ class FigureLabel(QLabel):
                 letters = f'<a href="{reason}" style="{style}">{letters}</a>'
                 reason += 1
             elif part.value is not None:
-                letters = letters.replace(" ", _NO_BREAK).replace("␣", f"{_BREAK}␣")
+                letters = letters.replace(" ", _NO_BREAK)
+                letters = letters[:1] + letters[1:].replace("␣", f"{_BREAK}␣")
                 letters = f"<b>{letters}</b>"
             pieces.append(letters)
         self.setText("".join(pieces))

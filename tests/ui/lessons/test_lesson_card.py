@@ -279,6 +279,7 @@ def test_tokens_in_a_row_go_on_in_the_next_line(room: Classroom) -> None:
     text.show_parts([FilledPart(tokens, Quantity(tokens), "chosen(1)")])
     assert text.minimumSizeHint().width() < room.card.minimumSizeHint().width()
     assert text.words == tokens
+    assert "<b>␣small" in text.text()  # what precedes the first token stays with it
 
 
 def test_hidden_tokens_are_named(room: Classroom) -> None:
