@@ -133,7 +133,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
 
 # Types that can't be built or fed here: why, in words, and what transformers says.
 NOT_BUILT: dict[str, tuple[str, str]] = {
-    "gemma3n": ("its image tower needs the packages timm and PIL", "requires the PIL library"),
+    "gemma3n": ("its image tower needs the package timm", "requires the timm library"),
     "gemma4_assistant": ("it reads another model's states; its default config is invalid",
                          "hidden_size_per_layer_input must be 0"),
     "gemma4_unified_assistant": ("it reads another model's states, not tokens alone",

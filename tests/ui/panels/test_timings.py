@@ -22,7 +22,7 @@ from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.panel import TimingsPanel
 from explorer.ui.panels.timings.passes_page import PassesPage
 from explorer.wording import ms_text
-from tests.session.scripted import cut_last, stepped
+from tests.session.scripted import stepped
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import settle, wait_until
@@ -189,7 +189,7 @@ def test_the_page_is_chosen_in_the_header_and_only_it_is_drawn(stage: WindowStag
     passes = panel.findChild(PassesPage)
     assert passes is not None
     before = drawn(passes.charts.first).series["MLP"][1].tolist()
-    cut_last(stage.session)
+    stage.session.reset()
     ran(stage, 2)
     assert drawn(passes.charts.first).series["MLP"][1].tolist() == before
     panel.turn_to(PassesPage)
