@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PySide6.QtCore import QBuffer, QSize, Qt
+from PySide6.QtGui import QCursor
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QSplitter, QToolTip, QWidget
@@ -242,9 +243,10 @@ def test_no_heading_is_cut(projector: WindowStage) -> None:
 
 @pytest.fixture
 def steady_cursor(qapp: QApplication) -> Iterator[None]:
-    """Text cursors that do not blink, in windows made after this."""
+    """Text cursors that do not blink, in windows made after this, and no pointer over these."""
     before = qapp.cursorFlashTime()
     qapp.setCursorFlashTime(0)
+    QCursor.setPos(qapp.primaryScreen().geometry().bottomRight())
     yield
     qapp.setCursorFlashTime(before)
 
