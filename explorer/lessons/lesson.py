@@ -18,6 +18,7 @@ from explorer.lessons.expressions import Expression, ExpressionError, parse
 from explorer.lessons.figure_text import FigureText, FigureTextError, parse_text
 from explorer.lessons.live_figures import NAMES
 from explorer.lessons.scene import PanelId, Scene, is_model_name, scene_of
+from explorer.lessons.screen_names import CONTROLS, HIDEABLE, PANELS, refusal
 from explorer.lessons.toml_lines import MOST_CHARACTERS, Document, LessonFileError, read
 from explorer.lessons.toml_lines import Path as Place
 
@@ -171,6 +172,10 @@ def _page(document: Document, page: _PageTable, scene: Scene, at: Place) -> Less
     if look_at is None:
         words = "“look_at” is one of panel:NAME, control:NAME, token:4, cell:5,2 or head:1,0."
         raise document.error((*at, "look_at"), words)
+    if look_at and look_at.kind in ("panel", "control"):
+        names = PANELS if look_at.kind == "panel" else CONTROLS
+        if unknown := refusal(look_at.name, names, look_at.kind):
+            raise document.error((*at, "look_at"), unknown)
     return LessonPage(
         title=page.title,
         text=_text(document, page.text, (*at, "text")),
@@ -201,6 +206,9 @@ def _question(document: Document, table: _QuestionTable, at: Place) -> Question:
     ]
     explained = table.explanation and _text(document, table.explanation, (*at, "explanation"))
     hides = (table.hides,) if isinstance(table.hides, str) else table.hides
+    for number, name in enumerate(hides):
+        if name and (unknown := refusal(name, HIDEABLE, "panel")):
+            raise document.error((*at, "hides", number), unknown)
     return Question(
         ask=_text(document, table.ask, (*at, "ask")),
         choices=tuple(choices),

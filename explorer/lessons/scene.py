@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from explorer.lessons.screen_names import LEAST_ZOOM, MOST_ZOOM, PANELS, THEMES, refusal
 from explorer.lessons.toml_lines import Document, Path, known_only, read
 from explorer.sampling import SamplingError, check
 from explorer.trace.batch import MOST_ROWS, BatchRequest
@@ -82,7 +83,7 @@ class SceneView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     in_front: Annotated[tuple[PanelId, ...], Meta(max_length=40)] = ()
     enlarged: PanelId = ""
     theme: PanelId = ""
-    zoom: Annotated[float, Meta(ge=0, le=4)] = 0.0  # of everything; 1 = 100 %
+    zoom: float = 0.0  # of everything; 1 = 100 %
     choices: Annotated[dict[str, dict[str, str | float]], Meta(max_length=40)] = {}  # by panel
 
 
@@ -178,7 +179,25 @@ def scene_of(
                 raise error("experiments", f"The experiment {wish.name} has no “{size}”.")
     if scene.batch is not None:
         _require_batch(scene.batch, error)
+    if unknown := _unknown_in(scene.view):
+        key, words = unknown
+        raise document.error((*places.get("view", at), "view", *key), words)
     return scene
+
+
+def _unknown_in(view: SceneView) -> tuple[Path, str] | None:
+    """The first key of a view that names what the window does not have, and what to say."""
+    for key in ("shown", "in_front", "choices"):
+        for number, name in enumerate(getattr(view, key)):
+            if words := refusal(name, PANELS, "panel"):
+                return (key, name if key == "choices" else number), words
+    if view.enlarged and (words := refusal(view.enlarged, PANELS, "panel")):
+        return ("enlarged",), words
+    if view.theme and (words := refusal(view.theme, THEMES, "theme")):
+        return ("theme",), words
+    if view.zoom and not LEAST_ZOOM <= view.zoom <= MOST_ZOOM:
+        return ("zoom",), f"“zoom” must be a number from {LEAST_ZOOM} to {MOST_ZOOM}."
+    return None
 
 
 def is_model_name(text: str) -> bool:
@@ -196,6 +215,12 @@ def _plain(
             known_only(
                 document, values[name], kind.__struct_fields__, (*places.get(name, at), name)
             )
+    found = values.get("view")
+    view: dict[str, Any] = found if isinstance(found, dict) else {}
+    for name in ("shown", "in_front"):
+        if isinstance(view.get(name), str):
+            words = f'“{name}” must be a list: write ["{view[name][:60]}"].'
+            raise document.error((*places.get("view", at), "view", name), words)
     sampling = values.get("sampling")
     if isinstance(sampling, dict) and "greedy" not in sampling:
         drawn = any(name in sampling for name in _DRAWN)

@@ -12,6 +12,7 @@ from explorer.lessons.scene import (
     SceneView,
     is_model_name,
 )
+from explorer.lessons.screen_names import LEAST_ZOOM, MOST_ZOOM
 from explorer.session.state import State
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.trace import Trace, bare_name
@@ -90,6 +91,7 @@ def _experiments(state: State) -> list[ExperimentWish]:
 
 
 def _view(view: SavedView | None, zoom: float) -> SceneView:
+    zoom = min(max(zoom, LEAST_ZOOM), MOST_ZOOM) if zoom else 0.0
     if view is None:
         return SceneView(zoom=zoom)
     return SceneView(
