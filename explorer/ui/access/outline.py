@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QRegion
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QScrollArea, QWidget
 from shiboken6 import isValid
 
 from explorer.ui.look.theme import unit
@@ -34,8 +34,12 @@ class PartOutline(QWidget):
         self.hide()
 
     def point_at(self, widget: QWidget, part: Callable[[], QRect | None] | None = None) -> None:
-        """Surround a widget, or where `part` says that a part of it is now, in its coordinates."""
+        """Surround a widget, or where `part` says that a part of it is now, in its coordinates.
+
+        What is scrolled out of sight is brought into view first.
+        """
         self.clear()
+        _bring_into_view(widget)
         self._widget, self._part = widget, part
         self._place()
         self._end.start(SHOWN_MS)
@@ -90,3 +94,11 @@ class PartOutline(QWidget):
         line -= QRegion(self.rect().adjusted(1 + wide, 1 + wide, -1 - wide, -1 - wide))
         painter.setClipRegion(line)
         painter.fillRect(self.rect(), colours.color(QPalette.ColorRole.Accent))
+
+
+def _bring_into_view(widget: QWidget) -> None:
+    above = widget.parentWidget()
+    while above is not None:
+        if isinstance(above, QScrollArea):
+            above.ensureWidgetVisible(widget, 8, 8)
+        above = above.parentWidget()

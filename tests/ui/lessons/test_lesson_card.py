@@ -15,7 +15,7 @@ from explorer.lessons.quantities import Quantity
 from explorer.ui.lessons.course import pages_seen
 from explorer.ui.lessons.covers import Cover
 from tests.ui.lessons.classroom import LESSON, Classroom
-from tests.ui.waiting import settle, wait_until
+from tests.ui.waiting import wait_until
 
 
 @pytest.fixture
@@ -193,8 +193,7 @@ def test_what_a_page_points_at_is_outlined(room: Classroom, page: int, name: str
     room.lessons.outline.clear()
     room.card.look_button.click()
     assert room.lessons.outline.target is not None, name
-    settle()
-    assert room.lessons.outline.isVisible()
+    wait_until(room.lessons.outline.isVisible)
 
 
 def test_pointing_does_not_give_the_answer_away(room: Classroom) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QRect
-from PySide6.QtWidgets import QApplication, QDialog, QLabel, QScrollArea, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QWidget
 
 from explorer.ui.access.outline import PartOutline
 from explorer.ui.dialogs.help.term_card import TermCard
@@ -97,7 +97,6 @@ class Help(QObject):
         if whole or not seen:
             self.outline_of(area).point_at(area)
             return
-        _bring_into_view(seen[0])
         self.outline_of(area).point_at(*_with_buddy(seen[0]))
 
     def outline_of(self, widget: QWidget) -> PartOutline:
@@ -185,11 +184,3 @@ def _with_buddy(label: QWidget) -> tuple[QWidget, Callable[[], QRect | None] | N
     if buddy is None or around is None or buddy.parentWidget() is not around:
         return (label if buddy is None else buddy), None
     return around, lambda: label.geometry() | buddy.geometry()
-
-
-def _bring_into_view(widget: QWidget) -> None:
-    above = widget.parentWidget()
-    while above is not None:
-        if isinstance(above, QScrollArea):
-            above.ensureWidgetVisible(widget, 8, 8)
-        above = above.parentWidget()
