@@ -40,7 +40,7 @@ def judge(question: Question, facts: RunFacts, given: str | int | None = None) -
     choices = choices_of(question, facts)
     place = _place(value, choices)
     if place is None:
-        reason = "The measured answer is none of the choices. The lesson's author should mend this."
+        reason = f"{_none_fits(value, facts, len(choices))} The lesson's author should mend this."
         return Judged(in_words(value, "", facts.panels.visible), None, reason=reason)
     return Judged(choices[place], given == place, place)
 
@@ -51,9 +51,19 @@ def _place(value: Quantity, choices: tuple[str, ...]) -> int | None:
         return same[0] if same else None
     number = float(value.value)
     if isinstance(value.value, bool):  # true is the first choice, false the second
-        return 0 if value.value else 1
+        return 0 if value.value else 1 if len(choices) == 2 else None
     fits = number == int(number) and 1 <= number <= len(choices)
     return int(number) - 1 if fits else None
+
+
+def _none_fits(value: Quantity, facts: RunFacts, count: int) -> str:
+    """Why the measured answer is none of the choices, as one or two sentences."""
+    if isinstance(value.value, bool):
+        return f"A comparison that is false fits two choices, not {count}. Give a number instead."
+    words = in_words(value, "", facts.panels.visible)
+    if isinstance(value.value, str):
+        return f"The measured answer, “{words[:60]}”, is none of the choices."
+    return f"The measured answer, {words}, is none of the choices: they have numbers 1 to {count}."
 
 
 def _agrees(given: str, value: Quantity, within: float) -> bool:

@@ -28,6 +28,8 @@ _LOOK_AT = re.compile(
     r"(panel|control):[A-Za-z][\w.-]{0,60}|token:\d{1,6}|(cell|head):\d{1,6},\d{1,6}"
 )
 
+_WORDS = re.compile(r"\s*[^\W\d]+(?: [^\W\d]+){0,5}\s*")  # an answer that lacks its quotes
+
 Title = Annotated[str, Meta(min_length=1, max_length=120)]
 Text = Annotated[str, Meta(min_length=1, max_length=4_000)]
 
@@ -224,7 +226,10 @@ def _answer(document: Document, table: _QuestionTable, at: Place) -> Expression:
     try:
         return parse(str(table.answer), NAMES)
     except ExpressionError as error:
-        raise document.error(at, str(error)) from error
+        words = str(error)
+        if _WORDS.fullmatch(text := str(table.answer)):
+            words += f""" For text, put it in single quotes inside: answer = "'{text.strip()}'"."""
+        raise document.error(at, words) from error
 
 
 def _text(document: Document, source: str, at: Place) -> FigureText:

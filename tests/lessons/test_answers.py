@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from explorer.lessons.answers import judge
+from explorer.lessons.expressions import Constant, Expression
 from explorer.lessons.lesson import Question, read_lesson
+from explorer.lessons.quantities import Quantity
 from explorer.lessons.run_facts import RunFacts
 from explorer.session.lesson_facts import PanelFunctions
 from tests.lessons.example import LESSON
@@ -53,3 +57,24 @@ def test_an_answer_that_can_not_be_had_says_why(answer: str) -> None:
     judged = judge(question(answer, 'choices = ["Yes", "No"]\n'), FACTS, 0)
     assert judged.right is None
     assert judged.reason.endswith(".")
+
+
+MISFITS = [
+    ("4", "The measured answer, 4, is none of the choices: they have numbers 1 to 3."),
+    ("'Perhaps'", "The measured answer, “Perhaps”, is none of the choices."),
+    ("1 > 2", "A comparison that is false fits two choices, not 3. Give a number instead."),
+]
+
+
+@pytest.mark.parametrize(("answer", "words"), MISFITS)
+def test_an_answer_that_is_no_choice_says_which(answer: str, words: str) -> None:
+    asked = question(answer, 'choices = ["Yes", "No", "Both"]\n')
+    assert judge(asked, FACTS, 0).reason.startswith(words)
+    assert judge(question("1 < 2", 'choices = ["Yes", "No", "Both"]\n'), FACTS, 0).right
+
+
+def test_a_share_is_typed_in_percent_or_as_a_number_below_one() -> None:
+    asked = replace(question("5"), answer=Expression("", Constant(Quantity(0.3, "share"))))
+    for typed in ("30", "30 %", "0.3", "30.0%"):
+        assert judge(asked, FACTS, typed).right, typed
+    assert not judge(asked, FACTS, "3").right

@@ -57,6 +57,8 @@ CHANGES = [
     ("temperature = 2.0", "temprature = 2.0", 16, "Did you mean “temperature”?"),
     ("temperature = 2.0", "temperature = -2.0", 16, "Temperature"),
     ("when(rank", "wen(rank", 20, "Did you mean “when”?"),
+    ("when(rank(' blue') == 1, 1, 2)", "dog", 20, """inside: answer = "'dog'"."""),
+    ("when(rank(' blue') == 1, 1, 2)", "a dog", 20, """inside: answer = "'a dog'"."""),
     ('"Another"]', "]", 19, "two choices"),
     ('"Another"]', '\n"{x}"]', 20, "no figure called “x”"),
     ('hides = "next-token"', "hides = 3", 21, "“hides”"),
