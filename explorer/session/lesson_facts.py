@@ -13,6 +13,7 @@ import numpy as np
 from explorer.figures.attention import head_scores, maps
 from explorer.figures.cost import timing
 from explorer.figures.text.tokens import plain
+from explorer.lessons.lesson import LessonPage, LookAt
 from explorer.lessons.run_facts import HeadKind, PassTimes, RunFacts
 from explorer.session.state import State
 from explorer.trace.experiments import AnyExperiment, Experiment, Result
@@ -103,3 +104,39 @@ def facts_of(state: State) -> RunFacts:
         recipe=state.recipe,
         changed=state.request_changed,
     )
+
+
+def not_there(page: LessonPage, state: State) -> str:
+    """What a page selects or points at that its scene does not have, as a sentence; "" = nothing.
+
+    The scene has to be in place.
+    """
+    trace, index = state.trace, state.step_index
+    if trace is None or index is None:
+        return ""
+    scene, slots = page.scene, trace.read_slots(index)
+    if scene.step is not None and scene.step >= len(trace.steps):
+        return f"The run has steps {_to(len(trace.steps))}. The scene asks for step {scene.step}."
+    for name, place in (("query", scene.query), ("key", scene.key)):
+        if place is not None and place >= slots:
+            return f"The text has positions {_to(slots)}. The scene asks for {name} {place}."
+    target = page.look_at
+    return "" if target is None else _beyond(target, trace, slots)
+
+
+def _beyond(target: LookAt, trace: Trace, slots: int) -> str:
+    one, other = target.first, target.second
+    layers, heads, tokens = trace.card.layers, trace.card.heads, len(trace.tokens)
+    asked = f"“look_at” asks for {target.kind}:{one}"
+    if target.kind == "token" and one >= tokens:
+        return f"The text has tokens {_to(tokens)}. {asked}."
+    if target.kind == "cell" and max(one, other) >= slots:
+        return f"The map has rows and columns {_to(slots)}. {asked},{other}."
+    if target.kind == "head" and (one >= layers or other >= heads):
+        return f"This model has layers {_to(layers)} and heads {_to(heads)}. {asked},{other}."
+    return ""
+
+
+def _to(count: int) -> str:
+    """The numbers that there are, counted from 0."""
+    return "0 only" if count == 1 else f"0 to {count - 1}"

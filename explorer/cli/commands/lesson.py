@@ -17,11 +17,14 @@ from explorer.lessons.figure_text import FigureText, filled, joined
 from explorer.lessons.lesson import Lesson, LessonPage, Question
 from explorer.lessons.quantities import NotKnown, Value
 from explorer.lessons.run_facts import RunFacts
+from explorer.lessons.screen_names import refusal
 from explorer.lessons.toml_lines import LessonFileError
 from explorer.session.connection.remote import EngineProcess
-from explorer.session.lesson_facts import facts_of
+from explorer.session.lesson_facts import facts_of, not_there
 from explorer.session.scenes import ScenePlayer
 from explorer.session.session import Session
+
+_ALWAYS = ("copycat", "smollm2")  # known to every installation, also before a download
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,27 +85,36 @@ def _listed(lesson: Lesson) -> dict[str, Any]:
 
 def _check(lessons: list[Lesson], engine: str | None, as_json: bool, one: bool) -> int:
     command = engine_command(engine)
-    found = list(checked(lessons, lambda: EngineProcess(command)))
+    measured = list(_measured(lessons, lambda: EngineProcess(command)))
+    found = [lesson for lesson, _ in measured]
     passed = all(lesson["passed"] for lesson in found)
     if as_json:
         print_json(found[0] if one else {"passed": passed, "lessons": found})
     else:
-        for lesson in found:
-            _print(lesson)
+        for lesson, faults in measured:
+            _print(lesson, faults)
     return DONE if passed else CHECK_FAILED
 
 
 def checked(lessons: list[Lesson], engine: Callable[[], Any]) -> Iterator[dict[str, Any]]:
     """What each lesson shows when its scenes are put in place one after the other."""
+    return (lesson for lesson, _ in _measured(lessons, engine))
+
+
+def _measured(
+    lessons: list[Lesson], engine: Callable[[], Any]
+) -> Iterator[tuple[dict[str, Any], list[list[str]]]]:
+    """Each lesson as the check shows it, and the faults of each of its pages."""
     posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
     session = Session(engine, posted.put)
     player = ScenePlayer(session)
     try:
         session.start_engine()
         for lesson in lessons:
-            pages = [_page(session, player, posted, page) for page in lesson.pages]
-            passed = all(page.pop("passed") for page in pages)
-            yield {**_listed(lesson), "passed": passed, "pages": pages}
+            shown = [_page(session, player, posted, page) for page in lesson.pages]
+            faults = [found for _, found in shown]
+            pages = [page for page, _ in shown]
+            yield {**_listed(lesson), "passed": not any(faults), "pages": pages}, faults
     finally:
         player.close()
         session.close()
@@ -113,29 +125,62 @@ def _page(
     player: ScenePlayer,
     posted: queue.SimpleQueue[Callable[[], None]],
     page: LessonPage,
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], list[str]]:
     player.play(page.scene)
-    while player.playing:
-        try:
-            posted.get(timeout=0.5)()  # without a timeout Ctrl-C would go unheard on Windows
-        except queue.Empty:
-            if session.state.plan is not None:
-                player.cancel()
+
+    def idle() -> None:
+        if session.state.plan is not None:
+            player.cancel()
+
+    _go_on(posted, lambda: player.playing, idle)
     progress = session.state.scene
-    problem = "" if progress is None or progress.finished else progress.problem
+    unplaced = "" if progress is None or progress.finished else progress.problem
+    no_model = unplaced.startswith("There is no model")
+    if no_model and (hint := _other_model(session, posted, page.scene.model)):
+        unplaced = hint
+    problem = unplaced or not_there(page, session.state)
     facts = facts_of(session.state)
     text, figures = _text(page.text, facts)
     question = None if page.question is None else _question(page.question, facts)
-    known = all(one["known"] for one in (*figures, *([question] if question else [])))
-    return {
+    shown = {
         "title": page.title,
         "line": page.line,
         "text": text,
         "scene_problem": problem,
         "figures": figures,
         "question": question,
-        "passed": known and not problem,
     }
+    if unplaced:  # nothing else can be told of this page
+        return shown, [f"line {page.line}: The scene is not in place: {unplaced}"]
+    faults = [f"line {page.line}: {problem}"] if problem else []
+    for one in (*figures, *(question["figures"] if question else [])):
+        if not one["known"]:
+            faults.append(f"line {page.line}: not known: {one['expression']}: {one['reason']}")
+    if question and question["reason"] and page.question:
+        faults.append(f"line {page.question.line}: the answer: {question['reason']}")
+    return shown, faults
+
+
+def _go_on(
+    posted: queue.SimpleQueue[Callable[[], None]],
+    going: Callable[[], bool],
+    idle: Callable[[], None] = lambda: None,
+) -> None:
+    """Run what is posted while `going`; `idle` is called whenever nothing came for a while."""
+    while going():
+        try:
+            posted.get(timeout=0.5)()  # without a timeout Ctrl-C would go unheard on Windows
+        except queue.Empty:
+            idle()
+
+
+def _other_model(session: Session, posted: queue.SimpleQueue[Callable[[], None]], name: str) -> str:
+    """What to say of a model that is not on this computer; "" if it is."""
+    session.models.find()
+    _go_on(posted, lambda: session.state.finding)
+    found = session.state.library
+    names = [] if found is None else [model.name for model in found.models]
+    return refusal(name, sorted({*names, *_ALWAYS}), "model")
 
 
 def _text(text: FigureText, facts: RunFacts) -> tuple[str, list[dict[str, Any]]]:
@@ -179,19 +224,28 @@ def _question(question: Question, facts: RunFacts) -> dict[str, Any]:
     }
 
 
-def _print(lesson: dict[str, Any]) -> None:
+def _print(lesson: dict[str, Any], faults: list[list[str]]) -> None:
     print(f"{lesson['title']} ({lesson['name']}, {lesson['model']})")
     for number, page in enumerate(lesson["pages"], 1):
         print(f"\n{number}. {page['title']}\n{printable(page['text'], keep=chr(10)).strip()}")
-        if page["scene_problem"]:
-            print(f"  The scene is not in place: {page['scene_problem']}")
+        for fault in faults[number - 1]:
+            print(f"  {fault}")
         question = page["question"]
-        figures = [*page["figures"], *(question["figures"] if question else [])]
-        for figure in figures:
-            if not figure["known"]:
-                print(f"  not known: {figure['expression']}: {figure['reason']}")
-        if question:
+        if question and not any("not in place" in one for one in faults[number - 1]):
             print(f"  {question['ask']} → {question['measured'] or question['reason']}")
             if question["explanation"]:
                 print(f"  {question['explanation'].strip()}")
-    print("\nEvery figure is known.\n" if lesson["passed"] else "\nSome figures are not known.\n")
+    print(f"\n{_ending(lesson['pages'], faults)}\n")
+
+
+def _ending(pages: list[dict[str, Any]], faults: list[list[str]]) -> str:
+    """Which pages have problems, in one sentence."""
+    bad = [
+        f"page {number} (line {page['line']})"
+        for number, (page, found) in enumerate(zip(pages, faults, strict=True), 1)
+        if found
+    ]
+    if not bad:
+        return "Every figure is known."
+    count = "1 page has" if len(bad) == 1 else f"{len(bad)} pages have"
+    return f"{count} problems: {', '.join(bad)}."

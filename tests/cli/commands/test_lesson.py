@@ -67,6 +67,12 @@ def test_a_folder_is_a_lesson_too_and_words_are_for_people(command: Command, fil
         ("when(rank(' blue') == 1, 1, 2)", "7", "none of the choices"),
         ("layer = 1", "layer = 7", "layers 0 to 1"),
         ('model = "copycat"', 'model = "no-such-model"', "no model called"),
+        ('model = "copycat"', 'model = "copicat"', "Did you mean “copycat”?"),
+        ("panel:attention", "cell:50,2", "rows and columns 0 to 7. “look_at” asks for cell:50,2."),
+        ("panel:attention", "head:5,2", "layers 0 to 1 and heads 0 to 3. “look_at” asks for head"),
+        ("panel:attention", "token:70", "tokens 0 to 8. “look_at” asks for token:70."),
+        ("run = 2", "run = 2, key = 70", "positions 0 to 7. The scene asks for key 70."),
+        ("layer = 1,", "query = 70,", "positions 0 to 7. The scene asks for query 70."),
     ],
 )
 def test_a_figure_that_can_not_be_had_fails_the_check(
@@ -75,8 +81,37 @@ def test_a_figure_that_can_not_be_had_fails_the_check(
     file.write_text(LESSON.replace(old, new), encoding="utf-8")
     done = command("lesson", file, "--check", "--json")
     assert done.code == 1
-    assert not json.loads(done.out)["passed"]
-    assert words in done.out
+    found = json.loads(done.out)
+    assert not found["passed"]
+    assert words in json.dumps(found, ensure_ascii=False)
+
+
+PROBLEMS = [
+    ("layer = 1", "layer = 7", ["line 13: The scene is not in place: "], "1 page has problems: "
+     "page 2 (line 13)."),
+    ("panel:attention", "token:70", ["line 5: The text has tokens"], "1 page has problems: "
+     "page 1 (line 5)."),
+    ("{token_count}", "{greedy_p}", ["line 5: not known: greedy_p: "], "1 page has problems: "
+     "page 1 (line 5)."),
+    ("when(rank(' blue') == 1, 1, 2)", "7", ["line 17: the answer: The measured answer, 7, "],
+     "1 page has problems: page 2 (line 13)."),
+    ('model = "copycat"', 'model = "copicat"', ["line 5: The scene is not in place: There is no "
+     "model called “copicat”. Did", "line 13: The scene is not in place: "],
+     "2 pages have problems: page 1 (line 5), page 2 (line 13)."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "faults", "ending"), PROBLEMS, ids=[p[1] for p in PROBLEMS])
+def test_problems_are_told_once_each_with_their_line(
+    command: Command, file: Path, old: str, new: str, faults: list[str], ending: str
+) -> None:
+    file.write_text(LESSON.replace(old, new), encoding="utf-8")
+    done = command("lesson", file, "--check")
+    assert (done.code, done.err) == (1, "")
+    told = [line.strip() for line in done.out.splitlines() if line.startswith("  line ")]
+    assert len(told) == len(faults), told
+    assert all(one.startswith(fault) for one, fault in zip(told, faults, strict=True)), told
+    assert done.out.strip().endswith(ending)
 
 
 def test_bad_input_is_one_sentence_with_the_line(command: Command, file: Path) -> None:
