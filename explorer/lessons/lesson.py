@@ -19,6 +19,7 @@ from explorer.lessons.figure_text import FigureText, FigureTextError, parse_text
 from explorer.lessons.live_figures import NAMES
 from explorer.lessons.scene import PanelId, Scene, is_model_name, scene_of
 from explorer.lessons.screen_names import CONTROLS, HIDEABLE, PANELS, refusal
+from explorer.lessons.toml_faults import PAGES
 from explorer.lessons.toml_lines import MOST_CHARACTERS, Document, LessonFileError, read
 from explorer.lessons.toml_lines import Path as Place
 
@@ -122,6 +123,8 @@ def load(path: Path) -> Lesson:
 def read_lesson(text: str, file: str, name: str = "") -> Lesson:
     """The lesson in a file's text; LessonFileError with file and line if there is none."""
     document = read(text, file)
+    if isinstance(document.values.get("page"), dict):
+        raise document.error(("page",), PAGES)
     table = document.convert(document.values, _LessonTable, ())
     if not is_model_name(table.model):
         raise document.error(("model",), "“model” must be a model's name, such as copycat.")

@@ -36,11 +36,21 @@ def find(name: str, language: str = ENGLISH) -> Lesson:
         there = path.is_file() or (path / FILE).is_file()
     except (OSError, ValueError):
         there = False
+    if not there and _is_folder(path):
+        words = f"There is no {FILE} in this folder. A lesson is a folder with a file of this name."
+        raise LessonFileError(name[:200], 0, words)
     if not there:
         names = ", ".join(lesson.name for lesson in shipped(language))
         words = f"There is no lesson and no lesson file of this name. Lessons: {names}."
         raise LessonFileError(name[:200], 0, words)
     return load(path)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return bool(path.name) and path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 ORDER = (

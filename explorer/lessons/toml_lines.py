@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from explorer.lessons.toml_faults import explained
+
 MOST_CHARACTERS = 200_000
 MOST_DEPTH = 8
 _SHOWN = 60  # characters of what a file says, in a message
@@ -127,7 +129,8 @@ def _syntax_error(file: str, text: str, error: Exception) -> LessonFileError:
     last = max(1, len(text.splitlines()))
     line = int(found[1]) if found and found[1] else last if found else 1
     words = _AT_LINE.sub("", str(error))[:200].rstrip(".")
-    return LessonFileError(file, min(line, last), f"This is not valid TOML: {words}.")
+    line, words = explained(text, min(line, last), words)
+    return LessonFileError(file, line, f"This is not valid TOML: {words}")
 
 
 def _explained(message: str, kind: type[msgspec.Struct]) -> tuple[Path, str]:

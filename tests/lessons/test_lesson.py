@@ -70,7 +70,15 @@ CHANGES = [
     ("layer = 1", "view = { shown = ['x'] }", 16, "no panel called “x”"),
     ('title = "Two"\n', "", 13, "“title” is missing."),
     ("ask = ", "asks = ", 18, "Did you mean “ask”?"),
-    ('ask = "What comes next?"', 'ask = "What', 18, "not valid TOML"),
+    ('ask = "What comes next?"', 'ask = "What', 18, "A text has no closing quote."),
+    ('ask = "What comes next?"', "ask = 'What", 18, "A text has no closing quote."),
+    ('["It is {chosen(1)}", "', '["It is, "', 19, "A text has no closing quote."),
+    ('tokens."""', "tokens.", 7, "has no closing"),
+    ('ask = "What comes next?"', "ask = “What?”", 18, "Use straight quotes"),
+    ('"Another"]', "“Another”]", 19, "Use straight quotes"),
+    ("change = { ", "change = {\n", 16, "Write all of { … } on one line"),
+    ("layer = 1, ", "layer = 1,\n", 16, "Write all of { … } on one line"),
+    ('[[page]]\ntitle = "Two"', '[page]\ntitle = "Two"', 13, "begins with [[page]]"),
     ('model = "copycat"', 'model = "/etc/passwd"', 3, "model"),
     ('summary = "Two pages"', 'summary = "Two pages"\nminutes = 0', 3, "at least 1"),
     ("change = {", "scene = {}\nchange = {", 17, "not both"),
@@ -124,6 +132,18 @@ def test_a_folder_and_a_file_are_lessons(tmp_path: Path) -> None:
     (folder / "lesson.toml").write_text(LESSON, encoding="utf-8")
     assert load(folder).name == load(folder / "lesson.toml").name == "mine"
     assert library.find(str(folder)).title == "A first lesson"
+
+
+def test_a_single_page_needs_two_pairs_of_brackets_too() -> None:
+    one = LESSON.partition('[[page]]\ntitle = "Two"')[0].replace("[[page]]", "[page]")
+    refused = refusal(one)
+    assert refused is not None
+    assert (refused.line, "begins with [[page]]" in str(refused)) == (5, True)
+
+
+def test_a_folder_without_a_lesson_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LessonFileError, match=r"There is no lesson\.toml in this folder"):
+        library.find(str(tmp_path))
 
 
 def test_a_language_without_lessons_has_the_english_ones() -> None:
