@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QToolButton, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State, reading
 from explorer.trace.chat import ChatParts
+from explorer.ui.canvases.tokens import strip_legend
+from explorer.ui.canvases.tokens.plain_tokens import PlainTokens
+from explorer.ui.canvases.tokens.strip_legend import StripLegend
 from explorer.ui.canvases.tokens.token_strip import TokenStrip
 from explorer.ui.frame.timeline import Timeline
 from explorer.ui.frame.token_colours import TokenColours
@@ -37,6 +40,15 @@ class TokenArea(QWidget):
         self._empty.setTextFormat(Qt.TextFormat.PlainText)
         self._empty.setProperty("look", "muted")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.text = PlainTokens()
+        self.text.setAccessibleName(self.tr("Text of all tokens"))
+        self.as_text = QToolButton()
+        self.as_text.setText(self.tr("Text"))
+        self.as_text.setCheckable(True)
+        self.as_text.setToolTip(self.tr("Show the tokens as plain text, to select and copy"))
+        self.as_text.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.as_text.toggled.connect(lambda: self._show_tokens(session.state))
+        self.legend = StripLegend(theme)
         self.timeline = Timeline(session)
         self.colours = TokenColours(session)
         self.colours.changed.connect(self._on_coloured)
@@ -45,8 +57,9 @@ class TokenArea(QWidget):
         self._pages = QStackedLayout(tokens)
         self._pages.addWidget(self._empty)
         self._pages.addWidget(self.strip)
+        self._pages.addWidget(self.text)
         self._below = QWidget()
-        line(self._below, (self.timeline, 1), self.colours)
+        line(self._below, (self.timeline, 1), self.legend, self.colours, self.as_text)
         column(self, tokens, self._below, gap=2, edges=(10, 4, 10, 4))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -68,6 +81,7 @@ class TokenArea(QWidget):
     def _on_coloured(self) -> None:
         self.show_controls(self._controls)
         self._show_colours(self._session.state)
+        self._show_legend(self._session.state)
 
     def show_state(self, old: State | None, new: State) -> None:
         self.timeline.show_state(old, new)
@@ -79,6 +93,8 @@ class TokenArea(QWidget):
             self._show_colours(new)
         shown = new.shown
         self.strip.set_marks(None if shown is None else shown.query, new.selection.key)
+        if changed(old, new, *_TOKENS_FROM):
+            self._show_legend(new)
 
     def _show_tokens(self, state: State) -> None:
         shown = state.shown
@@ -92,7 +108,9 @@ class TokenArea(QWidget):
             self.strip.set_tokens(state.prompt_tokens)
         self.strip.set_parts(chat_parts(state))
         some = state.trace is not None or bool(state.prompt_tokens)
-        self._pages.setCurrentIndex(int(some))
+        self._pages.setCurrentIndex((2 if self.as_text.isChecked() else 1) if some else 0)
+        if self.as_text.isChecked():
+            self.text.show_text(self.strip.text())
         self._empty.setText(self._words_for_none(state))
 
     def _words_for_none(self, state: State) -> str:
@@ -110,6 +128,16 @@ class TokenArea(QWidget):
             return self.colours.tip(state, slot, known[slot]) if slot < len(known) else ""
 
         self.strip.set_levels(self.colours.levels(state, known), more)
+
+    def _show_legend(self, state: State) -> None:
+        """What the boxes mean; colours of figures have a key of their own."""
+        shown, trace = state.shown, state.trace
+        tokens = state.prompt_tokens if trace is None else trace.tokens
+        read = len(tokens) if shown is None else shown.slots
+        parts = chat_parts(state)
+        by_origin = self.colours.by is None
+        looks = strip_legend.kinds(tokens, read, parts, shown is not None) if by_origin else ()
+        self.legend.set_kinds(looks)
 
     def _pick(self, slot: int) -> None:
         trace = self._session.state.trace

@@ -17,6 +17,7 @@ from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.tokens import Label, labels
 from explorer.trace.step import Token
 from explorer.ui.access.accessible import line_of
+from explorer.ui.canvases.maps.colour_key import swatches
 from explorer.ui.canvases.maps.heatmap import Heatmap
 from explorer.ui.canvases.maps.map_labels import MapLabels
 from explorer.ui.files import export
@@ -378,3 +379,17 @@ def test_the_key_is_there_at_the_width_that_a_projector_leaves(heatmap: Heatmap)
         ends.append(width - heatmap.cell_rect(0, 19).right())
     assert ends[0] > 80
     assert ends[1] < 20
+
+
+def test_the_key_names_only_the_kinds_of_cells_that_the_map_has(heatmap: Heatmap) -> None:
+    levels = np.full((3, 3), READ, np.uint8)
+    heatmap.set_map(levels, _labels(3))
+    assert heatmap.styles == set()
+    levels[0, 1] = MASKED
+    heatmap.set_map(levels.copy(), _labels(3), padding=[0])
+    assert heatmap.styles == {"masked", "padding"}
+    levels[0, 2] = ABSENT
+    heatmap.set_map(levels, _labels(3))
+    assert heatmap.styles == {"masked", "absent"}
+    named = [words for _, words in swatches(LIGHT, 1.0, heatmap.styles)]
+    assert named == ["masked", "not computed"]

@@ -20,6 +20,7 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 
 translate = QCoreApplication.translate
+Styles = frozenset[str]  # of cells without a weight: masked, absent, padding
 
 _WORDS = (
     ("masked", QT_TRANSLATE_NOOP("ColourKey", "masked")),
@@ -46,7 +47,7 @@ def key_width(metrics: QFontMetricsF, key: ColourKey) -> float:
 
 
 def paint_key(
-    painter: QPainter, area: QRectF, theme: Theme, map_name: str, key: ColourKey, padding: bool
+    painter: QPainter, area: QRectF, theme: Theme, map_name: str, key: ColourKey, shown: Styles
 ) -> None:
     """Draw the scale, named, and the swatches into `area`, with the painter's font."""
     line = painter.fontMetrics().height()
@@ -71,7 +72,7 @@ def paint_key(
             y = bar.bottom() - share * bar.height()
             painter.drawText(QPointF(beside, y + line * 0.35), words)
     y = bar.bottom() + line * 0.8
-    for brush, words in swatches(theme, painter.device().devicePixelRatioF(), padding):
+    for brush, words in swatches(theme, painter.device().devicePixelRatioF(), shown):
         if y + line > area.bottom():
             break
         swatch = QRectF(bar.left(), y, bar.width(), line * 0.8)
@@ -85,15 +86,17 @@ def paint_key(
     painter.setBrushOrigin(QPointF())
 
 
-def swatches(theme: Theme, ratio: float, padding: bool) -> list[tuple[QBrush, str]]:
-    """What is no weight, with its word; padding only where there is some."""
+def styles(levels: np.ndarray, padding: bool) -> Styles:
+    """What is no weight in a map of these levels, see `lut_image`."""
+    there = {"masked": bool((levels == 1).any()), "absent": bool((levels == 0).any())}
+    return frozenset(kind for kind, some in {**there, "padding": padding}.items() if some)
+
+
+def swatches(theme: Theme, ratio: float, shown: Styles) -> list[tuple[QBrush, str]]:
+    """What is no weight, with its word: only those styles that the map has."""
     brushes = {
         "masked": masked_brush(theme, ratio),
         "absent": absent_brush(theme, ratio),
         "padding": padding_brush(theme),
     }
-    return [
-        (brushes[kind], translate("ColourKey", text))
-        for kind, text in _WORDS
-        if padding or kind != "padding"
-    ]
+    return [(brushes[kind], translate("ColourKey", text)) for kind, text in _WORDS if kind in shown]

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.figures.drawing.colormaps import difference
 from explorer.figures.drawing.map_viewport import CellView, Pooled
 from explorer.figures.text.tokens import Label
-from explorer.ui.canvases.maps.colour_key import ColourKey, key_width, paint_key
+from explorer.ui.canvases.maps.colour_key import ColourKey, Styles, key_width, paint_key, styles
 from explorer.ui.canvases.maps.lut_image import (
     colour_table,
     dots,
@@ -76,6 +76,7 @@ class Heatmap(MapWidget):
         self._colours = "viridis"
         self._still: QPixmap | None = None  # everything but the marks
         self._colour_key = ColourKey()
+        self._styles: Styles = frozenset()  # of its cells without a weight
         self._marked: list[_Mark] = []  # as they are on screen
         self._place()
 
@@ -98,6 +99,7 @@ class Heatmap(MapWidget):
         self._levels, self._colour_key, self._pooled = levels, key, pooled
         self._signed, self._note = signed, ""
         self._padding = runs(padding)
+        self._styles = styles(levels, bool(self._padding))
         self._names.set_labels(labels, self._padding)
         self.view.set_cells(*levels.shape)
         self._place()
@@ -121,6 +123,11 @@ class Heatmap(MapWidget):
     def levels(self) -> np.ndarray:
         """(Q, K) uint8 colours of the cells; empty without a map."""
         return self._levels
+
+    @property
+    def styles(self) -> Styles:
+        """Which kinds of cells without a weight the map has; its key names these."""
+        return self._styles
 
     def set_frame(self, frame: Frame | None) -> None:
         """Fixed room around the plot, so that several maps line up; None = as needed."""
@@ -236,7 +243,7 @@ class Heatmap(MapWidget):
                 theme,
                 colours,
                 self._colour_key,
-                bool(self._padding),
+                self._styles,
             )
 
     def _paint_grid(self, painter: QPainter, drawn: QRectF) -> None:

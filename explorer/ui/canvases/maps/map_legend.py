@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.drawing.colormaps import difference
 from explorer.ui.canvases.canvas import Canvas
-from explorer.ui.canvases.maps.colour_key import ColourKey, swatches
+from explorer.ui.canvases.maps.colour_key import ColourKey, Styles, swatches
 from explorer.ui.canvases.maps.lut_image import FIRST_LEVEL, colour_table, picture
 from explorer.ui.canvases.opaque import painter_of
 from explorer.ui.look.text_size import small_font
@@ -29,13 +29,13 @@ class MapLegend(Canvas):
         self._theme = theme
         self._colours = "viridis"
         self._keys = (ColourKey(), ColourKey(low="−100 %", high="+100 %"))
-        self._padding = False
+        self._shown: Styles = frozenset()
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as the maps
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def set_key(self, colours: str, keys: tuple[ColourKey, ColourKey], padding: bool) -> None:
-        """Colour map and scale of the maps, and the scale of their difference."""
-        self._colours, self._keys, self._padding = colours, keys, padding
+    def set_key(self, colours: str, keys: tuple[ColourKey, ColourKey], shown: Styles) -> None:
+        """Colour map and scale of the maps, of their difference, and their cells without weight."""
+        self._colours, self._keys, self._shown = colours, keys, shown
         self.update()
 
     def set_colours(self, colours: str) -> None:
@@ -66,7 +66,7 @@ class MapLegend(Canvas):
             lambda at: self._scale(painter, metrics, at, plain.low, named, shown, self._colours),
             lambda at: self._scale(painter, metrics, at, change.low, change.high, signed, name),
         ]
-        for brush, words in swatches(self._theme, self.devicePixelRatioF(), self._padding):
+        for brush, words in swatches(self._theme, self.devicePixelRatioF(), self._shown):
             pieces.append(partial(self._swatch, painter, metrics, brush, words))
         at = QPointF(2, 0)
         for piece in pieces:

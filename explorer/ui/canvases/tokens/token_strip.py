@@ -13,6 +13,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QColor,
+    QFocusEvent,
     QFontMetricsF,
     QGuiApplication,
     QKeyEvent,
@@ -372,10 +373,21 @@ class TokenStrip(ScrollCanvas):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         slot = self._slot_at(event.position().toPoint())
         if event.button() == Qt.MouseButton.LeftButton and slot is not None:
+            self.setProperty(KEEPS_ARROWS, False)
             self.picked.emit(slot)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         event.accept()  # the press has said it all
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """With the keyboard, arrows move its cursor; after a click they go along the run."""
+        reason = event.reason()
+        if reason not in (
+            Qt.FocusReason.ActiveWindowFocusReason,
+            Qt.FocusReason.PopupFocusReason,
+        ):
+            self.setProperty(KEEPS_ARROWS, reason != Qt.FocusReason.MouseFocusReason)
+        super().focusInEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = Qt.Key(event.key())

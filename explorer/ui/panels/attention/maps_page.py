@@ -134,7 +134,8 @@ class MapsPage(JoinedMaps):
                 tops[found.signed] = found.top
             scale = drawn.request.scale
             keys = scales.key(scale, tops[0]), scales.key(scale, tops[1], signed=True)
-            self.key.set_key(self._colours, keys, bool(padding))
+            shown = frozenset[str]().union(*(one.styles for one in self.maps[: self._count]))
+            self.key.set_key(self._colours, keys, shown)
             self._line_up()
 
     def _show_map(

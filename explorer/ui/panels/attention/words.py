@@ -152,9 +152,10 @@ def cell(drawn: DrawnMaps, labels: Sequence[Label], query: int, key: int) -> str
     maps = [one for one in drawn.maps if one is not None]
     if not maps or max(query, key) >= len(maps[0].map.weights):
         return ""
-    who = translate("AttentionWords", "{0} → {1}").format(token(query, labels), token(key, labels))
+    row, column = token(query, labels), token(key, labels)
     if len(drawn.maps) == 1:
-        return f"{who}: {_share(maps[0].map, query, key)}{_where(drawn)}"
+        return f"{_attends(maps[0].map, query, key, row, column)}{_where(drawn)}"
+    who = translate("AttentionWords", "Query {0}, key {1}").format(row, column)
     parts = [
         translate("AttentionWords", "with the mask {0}").format(_side(drawn.maps[0], query, key)),
         translate("AttentionWords", "without {0}").format(_side(drawn.maps[1], query, key)),
@@ -167,6 +168,18 @@ def cell(drawn: DrawnMaps, labels: Sequence[Label], query: int, key: int) -> str
             )
         )
     return f"{who}: {', '.join(parts)}{_where(drawn)}"
+
+
+def _attends(whole: Map, query: int, key: int, row: str, column: str) -> str:
+    """One cell as a sentence that names its row, its column and its share."""
+    kind, share = int(whole.kinds[query, key]), _share(whole, query, key)
+    if kind == READ and query == key:
+        words = translate("AttentionWords", "Query {0} attends {2} to itself")
+    elif kind == READ:
+        words = translate("AttentionWords", "Query {0} attends {2} to key {1}")
+    else:
+        words = translate("AttentionWords", "Query {0}, key {1}: {2}")
+    return words.format(row, column, share)
 
 
 def _side(one: DrawnMap | None, query: int, key: int) -> str:

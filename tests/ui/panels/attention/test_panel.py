@@ -367,6 +367,8 @@ def test_the_cursor_reads_its_cell_and_what_its_row_reads_most(board: Board) -> 
         assert board.panel.readout.text() == read[-1]
     most = figures.row(trace, 0, 0, 0, 7).top_keys(1)[0]
     assert len(set(read)) == 3
-    assert "(7) → " in read[1]
+    assert read[1].startswith("Query '")
+    assert "(7), key '" in read[1]
     assert "masked" in read[1]
+    assert " to key '" in read[2]
     assert f"most attention: {percent(most[1])} to " in read[1]
