@@ -68,7 +68,7 @@ def test_one_hot_head_is_where_it_belongs(view: AtlasView, layers: int, heads: i
     layer, head = layers // 2, heads // 3
     atlas.levels[layer, head, 11, 5] = READ + LEVELS
     view.set_atlas(atlas)
-    view._show_cell(layer, head)
+    view.reveal(layer, head)
     assert HOT in _colours(view, layer, head)
     if heads > 1:
         assert HOT not in _colours(view, layer, (head + 1) % heads)
