@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QToolButton, QWidget
 
 from explorer.session.changes import changed
@@ -17,8 +18,9 @@ from explorer.ui.frame.timeline import Timeline
 from explorer.ui.frame.token_colours import TokenColours
 from explorer.ui.glossary.labels import stand_for
 from explorer.ui.kit.boxes import column, line
-from explorer.ui.look.theme import Theme
+from explorer.ui.look.theme import Theme, unit
 
+_ROOM_FOR_TEXT = 620  # pixels of width at a zoom of 1, from which the switch to plain text is seen
 _TOKENS_FROM = ("trace", "step_index", "prompt_tokens", "prompt_parts", "chat_parts", "request")
 
 
@@ -95,6 +97,11 @@ class TokenArea(QWidget):
         self.strip.set_marks(None if shown is None else shown.query, new.selection.key)
         if changed(old, new, *_TOKENS_FROM):
             self._show_legend(new)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # A small window has no room for it; all that is generated can still be copied.
+        self.as_text.setVisible(self.width() >= round(_ROOM_FOR_TEXT * unit(self)))
 
     def _show_tokens(self, state: State) -> None:
         shown = state.shown
