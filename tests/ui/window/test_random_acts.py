@@ -61,7 +61,8 @@ class Player:
             case "advance":
                 assert state.trace is not None
                 index = len(state.trace.steps) if job.kept is None else job.kept
-                say(stepped(job.run, index, recompute=not job.request.uses_cache))
+                recompute = not job.request.uses_cache
+                say(stepped(job.run, index, recompute=recompute, sampling=state.sampling))
                 if not job.endless or whole or index > 40:
                     say(m.Finished(run=job.run, reason="steps"))
             case "recapture" | "compare" | "proof":
@@ -107,7 +108,11 @@ class Player:
         if kind in ("step", "run") and not reading:
             assert after.request == before.request
             if before.trace is not None and after.trace is not None:
-                shown = [(one.request, one.chosen_ids) for one in (before.trace, after.trace)]
+                # A branch may choose the same tokens, but it has drawn them with other settings.
+                shown = [
+                    (one.request, one.chosen_ids, [step.sampling for step in one.steps])
+                    for one in (before.trace, after.trace)
+                ]
                 assert shown[0] != shown[1]
         if kind == "prompt":
             same = (before.trace is after.trace) or reading
