@@ -35,13 +35,13 @@ class Flow(QLayout):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return sum(high for _, high in self._rows(width)) + self.spacing() * (
-            len(self._rows(width)) - 1
-        )
+        rows = self._rows(width)
+        return sum(high for _, high in rows) + self.spacing() * (len(rows) - 1)
 
     def sizeHint(self) -> QSize:
-        whole = sum(size.width() + self.spacing() for _, size in self._seen()) - self.spacing()
-        return QSize(max(whole, 0), max((s.height() for _, s in self._seen()), default=0))
+        sizes = [size for _, size in self._seen()]
+        whole = sum(size.width() + self.spacing() for size in sizes) - self.spacing()
+        return QSize(max(whole, 0), max((size.height() for size in sizes), default=0))
 
     def minimumSize(self) -> QSize:
         widest = max((item.minimumSize().width() for item in self._items), default=0)
@@ -66,15 +66,16 @@ class Flow(QLayout):
     def _rows(self, width: int) -> list[tuple[list[tuple[QLayoutItem, QSize]], int]]:
         """Items row by row, and how high each row is."""
         rows: list[tuple[list[tuple[QLayoutItem, QSize]], int]] = []
-        used = width + 1
+        used, spacing = width + 1, self.spacing()
         for item, size in self._seen():
-            if used + self.spacing() + size.width() > width:
+            wide = spacing + size.width()
+            if used + wide > width:
                 rows.append(([], 0))
-                used = -self.spacing()
+                used = -spacing
             row, high = rows[-1]
             row.append((item, size))
             rows[-1] = (row, max(high, size.height()))
-            used += self.spacing() + size.width()
+            used += wide
         return rows
 
     def _place(self, row: list[tuple[QLayoutItem, QSize]], area: QRect) -> None:
