@@ -7,7 +7,7 @@ that no control changes its size or its own look for it.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QRegion
 from PySide6.QtWidgets import QApplication, QCheckBox, QRadioButton, QTabBar, QWidget
 from shiboken6 import isValid
@@ -67,6 +67,8 @@ class FocusRings(QObject):
         self._watched: list[QWidget] = []
         self._focus: QWidget | None = None
         self._rings: list[FocusRing] = []
+        self._again = QTimer(self, singleShot=True, interval=0)  # once for all that moved
+        self._again.timeout.connect(self._place)
         app.focusChanged.connect(self._follow)
 
     def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
@@ -102,8 +104,8 @@ class FocusRings(QObject):
         return self._rings[-1]
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() in _MOVED:
-            self._place()
+        if event.type() in _MOVED and not self._again.isActive():
+            self._again.start()
         return False
 
 

@@ -175,6 +175,7 @@ def test_the_ring_follows_its_widget_through_scrolling_and_out_of_sight(
     (ring,) = holder.findChildren(FocusRing)
     before = ring.geometry()
     area.verticalScrollBar().setValue(10)
+    settle()
     assert ring.geometry() != before
     assert (
         area.viewport()
@@ -183,8 +184,10 @@ def test_the_ring_follows_its_widget_through_scrolling_and_out_of_sight(
         .contains(ring.geometry())
     )
     area.verticalScrollBar().setValue(400)
+    settle()
     assert ring.isHidden()
     area.verticalScrollBar().setValue(0)
+    settle()
     assert ring.geometry() == before
     assert ring.isVisible()
     buttons[0].hide()
