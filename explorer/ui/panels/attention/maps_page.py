@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 
 from explorer.figures.attention.map_request import DrawnMap, DrawnMaps
@@ -158,6 +158,8 @@ class MapsPage(JoinedMaps):
         return self._turn.isActive()
 
     def _take_turn(self) -> None:
+        # Qt runs the timers that are due before it paints what an event of the same turn changed.
+        QCoreApplication.sendPostedEvents(self.window(), QEvent.Type.UpdateRequest.value)
         if self._moved:
             self._line_up()
         elif self._later:
