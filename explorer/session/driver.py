@@ -107,9 +107,10 @@ class Driver:
         job, waiting, wanted = self._lease.job, self._after_load, self._wanted
         act, kept = self._act_after, self._kept
         loading = job if job is not None and job.kind == "load" else None
-        if job is not None and job.kind == "advance":
-            waiting, act = ENDLESS if job.endless else self._planned, job.act
-            kept = job.kept
+        if self.proof.waits_for(self._begin_planned):
+            waiting = self._planned
+        elif job is not None and job.kind == "advance":
+            waiting, act, kept = self._still_to_run(job), job.act, job.kept
             self._take_back(job)
         self._wanted = False
         self.start()
@@ -123,6 +124,10 @@ class Driver:
             error="The engine did not stop on request, so it was restarted. Your run is still "
             "here. The model's tokenizer or chat template may never finish."
         )
+
+    def _still_to_run(self, job: Job) -> int:
+        """Steps of a run that has not ended, with those wished for meanwhile."""
+        return ENDLESS if job.endless else max(1, self._planned + job.queued)
 
     @property
     def running(self) -> bool:
@@ -535,6 +540,7 @@ class Driver:
             self.background.on_stepped(event.step, job, trace)
         elif job.kind == "advance" and event.step.index == _next_index(job, trace):
             self.stopwatch.arrived(event.step, self._lease.link.arrived_at)
+            self._planned -= 1
             read = job.begun is not None or state.status.fraction is not None
             changes: dict[str, Any] = {}
             if job.kept is None:
@@ -608,7 +614,7 @@ class Driver:
         if self.proof.waits_for(self._begin_planned):
             waiting, job.kept = self._planned, self._kept
         if job.kind == "advance":
-            waiting = ENDLESS if job.endless else 1
+            waiting = self._still_to_run(job)
         self._after_load = self._act_after = self._kept = None
         if event.files_changed:
             self._lease.loaded = ()

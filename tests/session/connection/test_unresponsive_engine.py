@@ -84,6 +84,47 @@ def test_a_run_that_is_gone_on_with_is_proven_and_the_restart_is_told(stage: Sta
     assert "did not stop" in stage.state.error
 
 
+def restarted(stage: Stage) -> None:
+    """The engine obeys no cancel, and the next one has opened the model."""
+    lose_patience(stage)
+    stage.session._driver._lease.link.send(m.Cancel(run=0))  # of anything
+    until(stage, lambda: len(stage.engines) == 2)
+    stage.drain()
+    stage.answer_load(fingerprint=TOUCHED)
+
+
+def test_steps_that_wait_for_the_proof_of_their_run_are_made_by_the_next_engine(
+    stage: Stage,
+) -> None:
+    stage.loaded().session.open_model("tiny")
+    stage.answer_load(fingerprint=BEFORE)
+    stage.ran(2)
+    stage.session.open_model("tiny")
+    stage.answer_load(fingerprint=TOUCHED)
+    stage.session.step()  # the proof begins
+    stage.session.step()
+    restarted(stage)
+    stage.prove()
+    asked = stage.engine.last(m.Advance)
+    assert (asked.chosen, asked.steps) == ((10, 11), 2)
+    assert ids(stage.state) == [10, 11]
+
+
+def test_steps_still_to_make_and_those_wished_for_meanwhile_are_made_by_the_next_engine(
+    stage: Stage,
+) -> None:
+    stage.loaded().session.open_model("tiny")
+    stage.answer_load(fingerprint=TOUCHED)
+    stage.session.step(3)
+    stage.prompted()
+    stage.steps(1)
+    for _ in range(2):
+        stage.session.step()
+    restarted(stage)
+    asked = stage.engine.last(m.Advance)
+    assert (asked.chosen, asked.steps) == ((10,), 4)
+
+
 @pytest.mark.parametrize("read", [False, True])
 def test_undo_takes_back_the_act_that_a_run_of_the_next_engine_belongs_to(
     hasty: Stage, read: bool
