@@ -277,6 +277,8 @@ class Driver:
                 return
             self.load(state.request)
         self._after_load, self._act_after, self._kept = steps, act, kept
+        status = self._lease.store.state.status
+        self._lease.store.set(status=replace(status, step_waits=True))
 
     def _begin(self, steps: int, act: UndoEntry | None = None, kept: int | None = None) -> None:
         """Go on with the run on screen, once its model is proven, or begin another."""

@@ -41,6 +41,7 @@ class Status:
     text: str = ""
     fraction: float | None = None
     experiment: type[Experiment] | None = None  # the one under way
+    step_waits: bool = False  # for the model that is being opened
 
 
 @dataclass(frozen=True)

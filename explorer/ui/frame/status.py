@@ -231,6 +231,9 @@ class StatusBar(QWidget):
         # The light tells of the self-check, which begins by itself; the words stay the run's.
         checking = status.activity == "checking"
         doing = "" if checking else status.text
+        if status.step_waits and status.activity == "loading":
+            doing += "" if doing.endswith("…") else "."
+            doing = self.tr("{0} Your step runs once the model is open.").format(doing)
         self._text.setText(doing or self._said or self._idle_words(state))
         busy = status.activity == "loading"
         busy = busy or (status.activity == "starting" and bool(status.text))

@@ -99,9 +99,11 @@ class ElidedLabel(QLabel):
         painter.drawText(self.contentsRect(), int(self.alignment()), self._shown)
 
     def _follow(self) -> None:
-        mode = Qt.TextElideMode.ElideRight
-        width = self.contentsRect().width()
-        self._show_as(self.fontMetrics().elidedText(self.text(), mode, width))
+        self._show_as(self.elided(self.contentsRect().width()))
+
+    def elided(self, width: int) -> str:
+        """The text as it stands in `width` pixels."""
+        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, width)
 
     def _show_as(self, shown: str) -> None:
         self._shown = shown
@@ -151,6 +153,18 @@ class ResultLabel(ElidedLabel):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._follow()
+
+
+class NoticeLine(ResultLabel):
+    """What happened stands at its start, and what to do at its end: what is between gives way."""
+
+    def elided(self, width: int) -> str:
+        text, metrics = self.text(), self.fontMetrics()
+        for longest in (300, 48, 24):  # letters of a word; a path may name its file without all
+            text = fitting(text, longest, keep="\n")
+            if metrics.horizontalAdvance(text) <= width:
+                return text
+        return metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, width)
 
 
 class Subtitle(ElidedLabel):

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton
 from explorer.session.session import Session
 from explorer.trace.wire import messages as m
 from explorer.ui.frame.notices import Notice
+from explorer.ui.kit.elided import NoticeLine
 from tests.session.jobs.test_replay_check import CHANGED, moved, opened_anew
 from tests.ui.stage import WindowStage
 
@@ -151,6 +152,22 @@ def test_of_many_notices_one_is_seen_and_covers_nothing(
     stage.paint()
     assert seen(stage) == []
     assert notices.height() == high
+
+
+@pytest.mark.parametrize("parts", [1, 3, 30])
+@pytest.mark.parametrize("width", [800, 1280])
+def test_a_long_path_leaves_the_next_step_in_view(
+    stage: WindowStage, parts: int, width: int
+) -> None:
+    stage.resize(width, 600)
+    stage.loaded()
+    path = "/home/somebody/models" + "/a folder of a folder" * parts + "/model.gguf"
+    step = "Choose another folder."
+    stage.session.report(f"{path} is damaged, so it can't be opened here. {step}")
+    stage.paint()
+    (line,) = stage.window.notices.error.findChildren(NoticeLine)
+    assert line.shown.startswith("/home/somebody")
+    assert line.shown.endswith(step)
 
 
 def test_the_rest_of_a_long_notice_is_read_by_keyboard(stage: WindowStage) -> None:

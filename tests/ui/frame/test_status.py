@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QLabel
 
+from explorer.trace.wire import messages as m
 from tests.ui.stage import WindowStage
 
 
@@ -27,3 +29,21 @@ def test_the_stored_dtype_is_told(stage: WindowStage, source: str, stored: str, 
     assert label.text() == words
     assert "KV heads" in label.toolTip()
     assert label.minimumSizeHint().width() < 40, "it must not widen the window"
+
+
+def test_a_step_that_waits_for_another_model_is_said(stage: WindowStage) -> None:
+    stage.loaded()
+    stage.session.open_model("another")
+
+    def said() -> str:
+        stage.paint()
+        return " ".join(label.text() for label in stage.window.status.findChildren(QLabel))
+
+    assert "another" in said()
+    assert "Your step" not in said()
+    stage.session.step()
+    assert "Your step runs once the model is open." in said()
+    stage.say(m.Progress(run=stage.engine.last(m.Load).run, text="Reading", fraction=0.5))
+    assert "Reading. Your step runs once the model is open." in said()
+    stage.session.cancel()
+    assert "Your step" not in said()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QPushButton, QToolButton, QWidget
 from explorer.figures.text.sentences import fitting
 from explorer.ui.access.accessible import announce
 from explorer.ui.kit.boxes import column, line
-from explorer.ui.kit.elided import ResultLabel
+from explorer.ui.kit.elided import NoticeLine
 from explorer.ui.kit.forms import keep_place
 from explorer.ui.kit.sentence import SentenceLabel
 
@@ -30,7 +30,7 @@ class Notice(QWidget):
         self._closed = ""  # the sentence that was closed by hand: it is not said again
         self.setProperty("look", look)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._label = ResultLabel()
+        self._label = NoticeLine()
         self._label.cutChanged.connect(self._offer_rest)
         self._label.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         copy = QAction(self.tr("Copy text"), self._label)
