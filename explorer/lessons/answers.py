@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from explorer.lessons.figure_text import filled, in_words, joined
@@ -11,6 +12,11 @@ from explorer.lessons.quantities import NotKnown, Quantity
 from explorer.lessons.run_facts import RunFacts
 
 MOST_TYPED = 200
+_TYPED = re.compile(r"([-+]?[\d.,_\s]*\d[.]?(?:e[-+]?\d+)?)\s*(%|[a-z]*)")
+_UNITS = {
+    "thousand": 1e3, "million": 1e6, "billion": 1e9,
+    "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +86,13 @@ def _agrees(given: str, value: Quantity, within: float) -> bool:
 
 
 def _number(text: str) -> float | None:
-    """What was typed, without signs that people add to numbers."""
-    bare = text.strip().rstrip("%").replace(",", "").replace("_", "").strip()
+    """What was typed: 1,024 and 9,5 are read as people mean them, and a unit may follow."""
+    typed = _TYPED.fullmatch(text.partition("(")[0].strip().casefold())
+    if typed is None:
+        return None
+    figure = re.sub(r"(?<=\d)[,_\s](?=\d{3}(?!\d))", "", typed[1]).replace(",", ".")
     try:
-        number = float(bare)
+        number = float(figure) * _UNITS.get(typed[2], 1)
     except ValueError:
         return None
     return number if math.isfinite(number) else None

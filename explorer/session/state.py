@@ -147,6 +147,11 @@ class SceneProgress:
     finished: bool = False  # it is in place: the view can be put back
     problem: str = ""  # why it is not, as one sentence
 
+    @property
+    def going(self) -> bool:
+        """True until it is in place, or is known not to be."""
+        return not (self.finished or self.problem)
+
 
 @dataclass(frozen=True, slots=True)
 class LessonPlace:

@@ -29,7 +29,11 @@ TYPED = [
     ("1000 + 24", "1024", True), ("1024", "1,024", True), ("1024", " 1030 ", True),
     ("1024", "1100", False), ("'Paris'", " paris", True), ("' Paris'", "␣Paris", True),
     ("'Paris'", "London", False), ("5", "five", False), ("5", "", False), ("5", "nan", False),
-    ("5", "1e999", False), ("5", "5" * 5000, False),
+    ("5", "1e999", False), ("5", "5" * 5000, False), ("460800", "460,800 bytes", True),
+    ("460800", "450 KiB", True), ("460800", "460,800 bytes (450 KiB)", True),
+    ("460800", "460 800", True), ("9.5", "9,5 %", True), ("95", "9,5", False),
+    ("28311552", "28.3 million", True), ("10", "10 tokens", True),
+    ("10", "tokens", False), ("10", "10 or 11", False), ("1024", "1,02,4", False),
 ]  # fmt: skip
 
 

@@ -128,6 +128,14 @@ class DrawsPanel(Panel):
         super().set_theme(theme)
         self._show_draws()
 
+    def choices(self) -> dict[str, str | float]:
+        return {"tab": float(self.tabs.currentIndex())}
+
+    def choose(self, choices: Mapping[str, str | float]) -> None:
+        tab = choices.get("tab")
+        if isinstance(tab, float) and tab in range(self.tabs.count()):
+            self.tabs.setCurrentIndex(int(tab))
+
     def views(self) -> Mapping[str, View]:
         views = {}
         if self._draws() is not None:

@@ -144,3 +144,14 @@ def test_the_search_says_what_is_proven_and_no_more(
 def test_without_its_model_it_says_what_is_needed(stage: WindowStage) -> None:
     stage.session.measure(SearchSequences, length=4, width=4, passes=100)
     assert "Open the model and press Step" in stage.state.error
+
+
+def test_a_scene_or_file_turns_to_the_search(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    shown = panel_of(stage)
+    assert shown.choices() == {"tab": 0.0}
+    shown.choose({"tab": 1.0})
+    assert shown.tabs.currentIndex() == 1
+    for unknown in ({"tab": 7.0}, {"tab": "search"}, {}):
+        shown.choose(unknown)
+        assert shown.choices() == {"tab": 1.0}

@@ -30,6 +30,8 @@ class BranchNotice(Notice):
         before, after = old.trace, new.trace
         if before is None or after is None or not same_root(before, after):
             return
+        if new.scene is not None and new.scene.going:  # a scene's own branch: nobody's act
+            return
         left, fresh = old.branches.current, new.branches.current
         shared = shared_steps(before, after)
         if left is None or fresh is None or shared >= min(len(before.steps), len(after.steps)):

@@ -66,6 +66,7 @@ class PaddingPanel(Panel):
         self._model: str | None = None  # that is open
         self._asked: BatchRequest | None = None
         self._running = False  # a batch of this panel has the engine
+        self._prompts_wanted = False  # a file or scene turns to them, even beside results
         self._selected = 0
         self._again = QTimer(self)
         self._again.setSingleShot(True)
@@ -326,7 +327,7 @@ class PaddingPanel(Panel):
         for widget, before in zip(widgets, blocked, strict=True):
             widget.blockSignals(before)
         self._show_buttons()
-        if self.tabs.currentIndex() == 0:
+        if self.tabs.currentIndex() == 0 and not self._prompts_wanted:
             self.tabs.setCurrentIndex(1)
 
     def _on_run(self) -> None:
@@ -393,6 +394,7 @@ class PaddingPanel(Panel):
 
     def choose(self, choices: Mapping[str, str | float]) -> None:
         tab = choices.get("tab")
+        self._prompts_wanted = tab == 0
         if isinstance(tab, float) and tab < self.tabs.count() and self.tabs.isTabEnabled(int(tab)):
             self.tabs.setCurrentIndex(int(tab))
 

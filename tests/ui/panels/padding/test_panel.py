@@ -415,3 +415,16 @@ def test_the_loss_is_drawn_by_position_a_line_a_prompt(stage: WindowStage) -> No
     assert drawn.series["prompt 2"][1].tolist() == [2, 2, 2]
     assert drawn.series["mean"][1].tolist() == [2, 2, 2]
     assert drawn.ticks[1][0] == "0 nats"
+
+
+@pytest.mark.parametrize(("tab", "shown"), [(0.0, 0), (1.0, 1)])
+def test_a_scene_with_results_turns_to_the_tab_it_names(
+    stage: WindowStage, tab: float, shown: int
+) -> None:
+    panel = loaded(stage)
+    panel.choose({"tab": tab})
+    stage.session.batches.run(BatchRequest(prompts=("one", "two"), padding="left", loss=True))
+    answer(stage)
+    wait_until(lambda: panel.tabs.isTabEnabled(1))
+    assert panel.prompts.prompts() == ("one", "two")
+    assert panel.tabs.currentIndex() == shown
