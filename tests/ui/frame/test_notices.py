@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton
 
+from explorer.lessons.scene import Scene
 from explorer.session.session import Session
+from explorer.session.state import SceneProgress
 from explorer.trace.wire import messages as m
+from explorer.ui.frame.bars.branch_notice import BranchNotice
 from explorer.ui.frame.notices import Notice
 from explorer.ui.kit.elided import NoticeLine
 from tests.session.jobs.test_replay_check import CHANGED, moved, opened_anew
@@ -204,3 +208,17 @@ def test_a_lost_engine_stays_in_view_whatever_else_is_said(stage: WindowStage) -
     stage.paint()
     assert stage.window.notices.lost.isVisible()
     assert len(stage.window.notices.waiting) == 2
+
+
+def test_a_branch_that_a_scene_begins_is_not_announced(stage: WindowStage) -> None:
+    before = stage.loaded().ran(3).state
+    stage.session.select(step=1)
+    stage.session.force(20)
+    notice = BranchNotice(stage.session)
+    notice.show_state(before, replace(stage.state, scene=SceneProgress(scene=Scene())))
+    assert notice.text == ""
+    notice.show_state(
+        before, replace(stage.state, scene=SceneProgress(scene=Scene(), finished=True))
+    )
+    assert "Branch B begins" in notice.text
+    notice.deleteLater()

@@ -287,11 +287,3 @@ def test_hidden_tokens_are_named(room: Classroom) -> None:
     assert hidden(room) == {"tokens"}
     (cover,) = room.window.sequence.findChildren(Cover)
     assert cover.accessibleName().startswith("The list of tokens is hidden")
-
-
-def test_a_branch_that_a_scene_makes_needs_no_notice(room: Classroom) -> None:
-    forced = 'change = { layer = 1, force = [{ step = 0, token = " red" }] }'
-    room.begin(LESSON.replace("change = { layer = 1 }", forced))
-    room.go(2)
-    assert room.session.state.branches.begun == 2
-    assert room.window.notices.branch.text == ""
