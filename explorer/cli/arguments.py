@@ -57,7 +57,9 @@ class Command:
         return parser
 
     def run(self, arguments: argparse.Namespace) -> int:
-        module: Any = importlib.import_module(f"explorer.cli.commands.{self.name}")
+        module: Any = importlib.import_module(
+            f"explorer.cli.commands.{self.name.replace('-', '_')}"
+        )
         return int(module.run(arguments))
 
 
@@ -274,5 +276,6 @@ COMMANDS = {
         Command("bench", "Measure how much recording slows a model down.", _bench),
         Command("lesson", "Open a lesson, list the lessons, or measure all its figures.", _lesson),
         Command("engine", "The engine's process; speaks frames over stdin/stdout.", _nothing),
+        Command("llama-engine", "The engine's own process for .gguf files as they are.", _nothing),
     )
 }

@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.model_files.find_layers import decoder_layers
 from explorer.engine.passes.runner import Runner
-from explorer.engine.text.tokenizers import Encoded
+from explorer.engine.text.encoding import Encoded
 from explorer.trace.card import ModelCard
 from explorer.trace.step import Origin, Token
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-
-import psutil
 
 from explorer.engine.errors import BadInput
+from explorer.engine.machine import system_memory
 from explorer.engine.model_files.model_shape import Shape
 from explorer.wording import short_bytes
 
@@ -75,34 +72,7 @@ def available_bytes(device: str = "cpu") -> int | None:
         import torch
 
         return int(torch.cuda.mem_get_info(torch.device(device))[0])
-    with suppress(OSError, psutil.Error):
-        return min([psutil.virtual_memory().available, *_control_group()])
-    return None
-
-
-def _control_group() -> list[int]:
-    """What a container may still take; nothing if it has no limit."""
-    root = Path("/sys/fs/cgroup")
-    versions = (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    )
-    for limit, used in versions:
-        with suppress(OSError, ValueError):
-            most = int((root / limit).read_text())
-            held = int((root / used).read_text()) - _cached(root / limit)
-            if most < 2**60:
-                return [max(0, most - held)]
-    return []
-
-
-def _cached(limit: Path) -> int:
-    """File pages counted as used, which the kernel gives back when asked."""
-    with suppress(OSError):
-        for line in (limit.parent / "memory.stat").read_text().splitlines():
-            if line.startswith(("inactive_file ", "total_inactive_file ")):
-                return int(line.split()[1])
-    return 0
+    return system_memory.available_bytes()
 
 
 __all__ = ["BYTES_OF", "Estimate", "available_bytes", "check_fits", "estimate"]

@@ -11,7 +11,7 @@ import sys
 
 import psutil
 
-from explorer.engine.machine import free_memory
+from explorer.engine.machine import system_memory
 
 _RESERVE = 256 << 20  # bytes left to the rest of the machine; a quarter where that is less
 _REFUSED = ("not enough memory", "out of memory", "can't allocate memory", "cannot allocate memory")
@@ -33,7 +33,7 @@ def set_here() -> None:
     import resource
 
     with contextlib.suppress(OSError, ValueError, psutil.Error):
-        free = free_memory.available_bytes()
+        free = system_memory.available_bytes()
         if free is None:
             return
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)

@@ -24,10 +24,11 @@ _HEAD = 65536
 def fingerprint(folder: Path, files: Sequence[Path]) -> dict[str, Any]:
     """Of a model folder: a hash of its config.json, and what tells of each weight file."""
     config = hashlib.sha256((folder / "config.json").read_bytes()).hexdigest()
-    return {"config": config, "weights": [_of_file(path) for path in files]}
+    return {"config": config, "weights": [of_file(path) for path in files]}
 
 
-def _of_file(path: Path) -> dict[str, Any]:
+def of_file(path: Path) -> dict[str, Any]:
+    """What tells of one weight file, without reading it whole."""
     if path.suffix == ".safetensors":
         head, tensors = safetensors_header(path)
         begin = 8 + len(head)

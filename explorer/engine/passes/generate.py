@@ -31,7 +31,8 @@ from explorer.engine.passes import chunked_prefill, masks
 from explorer.engine.passes.cache import OwnCache
 from explorer.engine.passes.chunked_prefill import Gathered
 from explorer.engine.passes.layout import Layout, Prompt
-from explorer.engine.passes.picked_step import picked_step, require_possible
+from explorer.engine.passes.picked_step import picked_step
+from explorer.engine.passes.picking import require_possible
 from explorer.engine.passes.preallocated_cache import reserve
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
@@ -54,7 +55,8 @@ def generate(
 
     `sampling` is asked before each step.  BadInput if the prompt does not fit the model.
     """
-    rules = StopRules(runner.loaded, prompt.request, stops, chosen)
+    spelled = runner.loaded.tokenizer.token
+    rules = StopRules(runner.loaded.card, spelled, prompt.request, stops, chosen)
     layout = prompt.layout.followed_by(chosen)  # T slots
     runner.require_ids(chosen)
     ids = list(chosen)
@@ -65,7 +67,7 @@ def generate(
         if reason := rules.before(layout):
             return reason
         step = one_step(runner, prompt.request, layout, len(ids), sampling(), cancelled, began)
-        token = runner.loaded.tokenizer.token(step.draw.token_id, "generated")
+        token = spelled(step.draw.token_id, "generated")
         ids.append(token.id)
         emit(step, token)
         if reason := rules.after(token):

@@ -7,16 +7,13 @@ import time
 import numpy as np
 import torch
 
-from explorer import sampling as chain
-from explorer.engine.errors import BadInput
 from explorer.engine.passes.cache import layer_bytes
 from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.picking import NAMED, drawn, note
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.step import Draw, Step, Token
-
-NAMED = 100  # most probable tokens that travel with their bytes
+from explorer.trace.step import Step, Token
 
 
 def picked_step(
@@ -33,7 +30,7 @@ def picked_step(
     layers, hidden = done.records(runner.capture.proven), done.hidden
     captured = time.perf_counter()
     warm_up = runner.is_first(done.phase)
-    draw = _draw(runner, layout, index, done.logits, sampling)
+    draw = drawn(done.logits, sampling, index, layout, runner.loaded.not_finite.warning)
     top = _top(runner, done.logits)
     picked = time.perf_counter()
     times, count, caches = done.times, len(runner.layers), runner.caches(request)
@@ -66,27 +63,8 @@ def picked_step(
         hidden=hidden,
         keys_from=0 if caches else index,
         rebuilt_tokens=done.rebuilt,
-        note=_note(done),
+        note=note(done.rebuilt, done.chunks),
     )
-
-
-def require_possible(sampling: Sampling) -> None:
-    """BadInput for settings that no token can be picked with."""
-    try:
-        chain.check(sampling)
-    except chain.SamplingError as error:
-        raise BadInput(str(error)) from error
-
-
-def _draw(
-    runner: Runner, layout: Layout, index: int, logits: np.ndarray, sampling: Sampling
-) -> Draw:
-    """BadInput where the logits (V,) are not numbers."""
-    context = layout.real_ids() if sampling.repetition_penalty != 1 else ()
-    try:
-        return chain.pick(logits, sampling, index, context)
-    except chain.SamplingError as error:
-        raise BadInput(runner.loaded.not_finite.warning or str(error)) from error
 
 
 def _top(runner: Runner, logits: np.ndarray) -> tuple[Token, ...]:
@@ -94,9 +72,3 @@ def _top(runner: Runner, logits: np.ndarray) -> tuple[Token, ...]:
     best = found.indices.numpy()
     best = best[np.lexsort((best, -logits[best]))]
     return tuple(runner.loaded.tokenizer.token(int(i), "generated") for i in best)
-
-
-def _note(done: ForwardPass) -> str:
-    if done.rebuilt:
-        return f"cache rebuilt by prefill of {done.rebuilt} tokens"
-    return f"prompt read in {done.chunks} chunks" if done.chunks > 1 else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.passes.layout import Layout
+from explorer.trace.card import ModelCard
 from explorer.trace.request import RunRequest, Stops
 from explorer.trace.step import Token
 
@@ -14,14 +14,20 @@ class StopRules:
     """Asked before and after each step; each answer is the reason to end, empty to go on."""
 
     def __init__(
-        self, loaded: LoadedModel, request: RunRequest, stops: Stops, chosen: Sequence[int]
+        self,
+        card: ModelCard,
+        token: Callable[[int], Token],
+        request: RunRequest,
+        stops: Stops,
+        chosen: Sequence[int],
     ) -> None:
-        self._ends = set(loaded.card.eos_ids) if stops.end_tokens else set()
-        self._context = loaded.card.context
+        """`token` spells an id."""
+        self._ends = set(card.eos_ids) if stops.end_tokens else set()
+        self._context = card.context
         self._most = min(filter(None, (request.max_tokens, stops.tokens)), default=0)
         self._strings = [text.encode("utf-8", "surrogatepass") for text in stops.strings if text]
         self._count = len(chosen)
-        self._text = b"".join(loaded.tokenizer.token(i).raw for i in chosen)
+        self._text = b"".join(token(i).raw for i in chosen)
 
     def before(self, layout: Layout) -> str:
         """May the model read so many slots, and one more token come of it?"""

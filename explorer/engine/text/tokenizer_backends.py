@@ -6,7 +6,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import tiktoken
 from tokenizers import Tokenizer as Backend
@@ -14,18 +14,6 @@ from tokenizers import Tokenizer as Backend
 from explorer.engine.errors import BadInput, no_panic
 from explorer.engine.text import token_bytes
 from explorer.engine.text.token_bytes import TokenBytes
-
-
-class Splitter(Protocol):
-    """What a tokenizer of any kind must do; `ids` may be called from several threads."""
-
-    vocabulary: TokenBytes
-
-    def ids(self, text: str, add: bool, special_as_text: bool = False) -> list[int]:
-        """Ids of a text; `add`: with what the tokenizer puts around every text."""
-
-    def unspelled(self, text: str) -> list[str]:
-        """Characters that become the unknown token."""
 
 
 @contextmanager

@@ -32,8 +32,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 LIMIT = """
 import re
-from explorer.engine.machine import free_memory, memory_limit
-free_memory.available_bytes = lambda: 600 << 20
+from explorer.engine.machine import memory_limit, system_memory
+system_memory.available_bytes = lambda: 600 << 20
 memory_limit.set_here()
 try:
     kept = [bytearray(100 << 20) for _ in range(20)]
@@ -41,14 +41,14 @@ except MemoryError as error:
     assert memory_limit.is_reached(error)
     print("refused")
 import torch
-free_memory.available_bytes = lambda: 600 << 20
+system_memory.available_bytes = lambda: 600 << 20
 memory_limit.set_here()
 try:
     torch.ones(1 << 30)
 except RuntimeError as error:
     assert memory_limit.is_reached(error), error
     print("refused")
-free_memory.available_bytes = lambda: 8 << 30
+system_memory.available_bytes = lambda: 8 << 30
 memory_limit.set_here()
 print(int(torch.ones(1 << 24).sum()))
 """

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.engine.text.tokenizers import Encoded, load_tokenizer
+from explorer.engine.text.encoding import Encoded
+from explorer.engine.text.tokenizers import load_tokenizer
 from tests.engine.folders import byte_level, write_tokenizer
 
 SYSTEM = (

@@ -1,0 +1,39 @@
+"""The token of a step: what may be asked, and how it is picked from the logits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from explorer import sampling as chain
+from explorer.engine.errors import BadInput
+from explorer.engine.passes.layout import Layout
+from explorer.trace.request import Sampling
+from explorer.trace.step import Draw
+
+NAMED = 100  # most probable tokens that travel with their bytes
+
+
+def require_possible(sampling: Sampling) -> None:
+    """BadInput for settings that no token can be picked with."""
+    try:
+        chain.check(sampling)
+    except chain.SamplingError as error:
+        raise BadInput(str(error)) from error
+
+
+def drawn(
+    logits: np.ndarray, sampling: Sampling, index: int, layout: Layout, warning: str = ""
+) -> Draw:
+    """The token of step `index`; BadInput, with `warning`, where the logits (V,) are no numbers."""
+    context = layout.real_ids() if sampling.repetition_penalty != 1 else ()
+    try:
+        return chain.pick(logits, sampling, index, context)
+    except chain.SamplingError as error:
+        raise BadInput(warning or str(error)) from error
+
+
+def note(rebuilt: int, chunks: int) -> str:
+    """What is worth saying of the pass; empty if nothing is."""
+    if rebuilt:
+        return f"cache rebuilt by prefill of {rebuilt} tokens"
+    return f"prompt read in {chunks} chunks" if chunks > 1 else ""

@@ -1,0 +1,1 @@
+"""Questions that take passes of their own, answered by llama.cpp's passes."""

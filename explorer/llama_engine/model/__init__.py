@@ -1,0 +1,1 @@
+"""A .gguf file as llama.cpp opens it: its weights, its tokenizer and its model card."""

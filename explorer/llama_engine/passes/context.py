@@ -1,0 +1,202 @@
+"""One llama.cpp context: a cache for one sequence, and the call that reads tokens into it."""
+
+from __future__ import annotations
+
+import ctypes as c
+import functools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.engine.callbacks import Stop
+from explorer.engine.errors import Cancelled, EngineError, NoMemory
+from explorer.llama_engine.binding.library import LlamaLibrary, strlen
+from explorer.llama_engine.binding.structs import FLASH_OFF
+from explorer.llama_engine.model.model import LlamaModel
+from explorer.llama_engine.passes.watch import Seen, Wanted, Watch
+
+CHUNK = 512  # slots read in one call at most
+MOST_OUTPUTS = 32  # logits (V,) of one call; room for them is made beforehand
+_FIRST_SLOTS = 1024
+_LOOK_SECONDS = 0.05  # between two looks at whether a long call is cancelled
+_ABORTED, _FULL = 2, 1  # of llama_decode
+
+
+@dataclass(frozen=True, slots=True)
+class ContextShape:
+    """What a context is made for."""
+
+    slots: int
+    chunk: int = CHUNK
+    outputs: int = MOST_OUTPUTS
+    flash: int = FLASH_OFF  # off: its own attention weights are there to compare with
+    watched: bool = True
+
+
+class Context:
+    """A cache of so many slots; `ids` are the tokens that it holds, from the first slot on."""
+
+    def __init__(self, model: LlamaModel, threads: int, shape: ContextShape) -> None:
+        """NoMemory if llama.cpp gets no room for it."""
+        self.shape = shape
+        self._library: LlamaLibrary = model.library
+        self._width = model.vocab_size
+        self.watch = Watch(model.library)
+        params = self._library.llama_context_default_params()
+        params.n_ctx = shape.slots
+        params.n_batch = params.n_ubatch = min(shape.chunk, shape.slots)
+        params.n_outputs_max = min(shape.outputs, params.n_batch)
+        params.n_threads = params.n_threads_batch = threads
+        params.flash_attn_type = shape.flash
+        params.op_offload = params.offload_kqv = False
+        if shape.watched:
+            params.cb_eval = self.watch.callback
+        self._library.said.clear()
+        self._handle = self._library.llama_init_from_model(model.handle, params)
+        if not self._handle:
+            raise NoMemory(
+                "There is not enough memory for a run of this model. Close other programs, or "
+                "shorten the prompt.",
+                self._library.last_words,
+            )
+        self._memory = self._library.llama_get_memory(self._handle)
+        self._library.llama_set_abort_callback(
+            self._handle, _strlen(), c.addressof(self.watch.abort)
+        )
+        self._batch = self._library.llama_batch_init(params.n_batch, 0, 1)
+        self.ids: tuple[int, ...] = ()
+        self.causal = True
+
+    @property
+    def slots(self) -> int:
+        """That are held."""
+        return len(self.ids)
+
+    def set_causal(self, causal: bool) -> None:
+        """With or without the causal mask; a change empties the cache."""
+        if causal != self.causal:
+            self.clear()
+            self._library.llama_set_causal_attn(self._handle, causal)
+            self.causal = causal
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._library.llama_memory_clear(self._memory, False)
+        self.ids = ()
+
+    def cut_to(self, slots: int) -> bool:
+        """Keep the first `slots` slots; False, and nothing kept, if this memory can't be cut."""
+        if slots == self.slots:
+            return True
+        if slots > 0 and self._library.llama_memory_seq_rm(self._memory, 0, slots, -1):
+            self.ids = self.ids[:slots]
+            return True
+        self.clear()
+        return slots == 0
+
+    def read(
+        self, ids: Sequence[int], at: Sequence[int], wanted: Wanted, stop: Stop
+    ) -> tuple[np.ndarray, Seen]:
+        """Read `ids` after what is held: ((len(at), V) float32 logits of the rows `at`, what was
+        seen).
+
+        EngineError if llama.cpp fails, Cancelled within one node of its graph; the cache is empty
+        after either.
+        """
+        self._fill(ids, at)
+        first = self.slots
+        wanted.rows, wanted.slots = len(ids), first + len(ids)
+        self.watch.begin(wanted, stop)
+        try:
+            self._decode(len(ids), stop)
+        except BaseException:
+            self.clear()
+            raise
+        self.ids += tuple(ids)
+        return self._logits(at), self.watch.seen
+
+    def greedy_id(self, row: int) -> int:
+        """The token that llama.cpp's own sampler takes after row `row` of the last call."""
+        sampler = self._library.llama_sampler_init_greedy()
+        try:
+            return int(self._library.llama_sampler_sample(sampler, self._handle, row))
+        finally:
+            self._library.llama_sampler_free(sampler)
+
+    def close(self) -> None:
+        """Free it; harmless the second time."""
+        handle, self._handle = self._handle, None
+        if handle:
+            self._library.llama_batch_free(self._batch)
+            self._library.llama_free(handle)
+
+    def _fill(self, ids: Sequence[int], at: Sequence[int]) -> None:
+        """Write the batch; what llama.cpp would abort on is refused here."""
+        count, batch = len(ids), self._batch
+        most = min(self.shape.chunk, self.shape.slots)
+        if not 0 < count <= most or self.slots + count > self.shape.slots:
+            raise EngineError(f"A call of {count} tokens does not fit. Shorten the prompt.")
+        if len(at) > self.shape.outputs:
+            raise EngineError(f"Logits of {len(at)} tokens do not fit into one call.")
+        batch.n_tokens = count
+        first, reads = self.slots, set(at)
+        for row, token_id in enumerate(ids):
+            batch.token[row] = token_id
+            batch.pos[row] = first + row
+            batch.n_seq_id[row] = 1
+            batch.seq_id[row][0] = 0
+            batch.logits[row] = row in reads
+
+    def _decode(self, rows: int, stop: Stop) -> None:
+        if rows > 1:  # one token is over sooner than a thread would look
+            done = threading.Event()
+            looking = threading.Thread(target=self._look, args=(stop, done), daemon=True)
+            looking.start()
+            try:
+                code = self._library.llama_decode(self._handle, self._batch)
+            finally:
+                done.set()
+                looking.join()
+        else:
+            code = self._library.llama_decode(self._handle, self._batch)
+        if self.watch.error is not None:
+            raise self.watch.error
+        if code == _ABORTED or (self.watch.abort[0] != b"\0" and stop()):
+            raise Cancelled
+        if code == _FULL:
+            raise NoMemory("The cache of this run is full. Start the run again.")
+        if code:
+            raise EngineError(
+                "llama.cpp could not run this pass. See the log for details.",
+                f"llama_decode gave {code}: {self._library.last_words}",
+            )
+
+    def _look(self, stop: Stop, done: threading.Event) -> None:
+        """In a thread of its own: a single node of a large model may take seconds."""
+        while not done.wait(_LOOK_SECONDS):
+            if stop():
+                self.watch.end_pass()
+                return
+
+    def _logits(self, at: Sequence[int]) -> np.ndarray:
+        found = np.empty((len(at), self._width), np.float32)
+        for place, row in enumerate(at):
+            address = self._library.llama_get_logits_ith(self._handle, row)
+            if not address:
+                raise EngineError("llama.cpp gave no logits. Open the model again.")
+            c.memmove(found[place].ctypes.data, address, found[place].nbytes)
+        return found
+
+
+@functools.cache
+def _strlen() -> int:
+    return strlen()
+
+
+def room_for(slots: int, context: int) -> int:
+    """Slots to make room for where `slots` are needed now: some more, and no odd number."""
+    wanted = max(_FIRST_SLOTS, slots + slots // 2)
+    rounded = -(-wanted // 256) * 256
+    return max(slots, min(rounded, context)) if context else rounded

@@ -1,0 +1,153 @@
+"""An open model made ready to run: its contexts, and what the self-test found of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from explorer.engine.callbacks import Report, nobody
+from explorer.engine.errors import BadInput
+from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
+from explorer.llama_engine.model.model import LlamaModel
+from explorer.llama_engine.passes.context import CHUNK, Context, ContextShape, room_for
+from explorer.llama_engine.passes.records import Exactness
+from explorer.trace.card import ModelCard
+from explorer.trace.request import RunRequest
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBytes:
+    """What one layer's cache takes."""
+
+    slot: int = 0  # a slot: keys and values
+    state: int = 0  # whatever the number of slots
+
+
+class LlamaRunner:
+    """One model, and the caches of its runs.  Every call names the whole context."""
+
+    def __init__(self, model: LlamaModel, card: ModelCard, threads: int) -> None:
+        self.model, self.card, self.threads = model, card, threads
+        self.report: Report = nobody
+        # What the self-test finds out:
+        self.proven: Exactness | None = None
+        self.kept: tuple[KeptBytes, ...] = ()
+        self.cache_offered = True
+        self.slot_seconds: float | None = None  # of the longest prefill so far
+        self._longest = 0
+        self.causal = True  # False for a model that reads later tokens by design
+        self._contexts: dict[str, Context] = {}
+        self._run = "run"  # whose cache a run uses
+        self._phases_seen: set[str] = set()
+        self._prompts: dict[Any, Prompt] = {}  # the last one, laid out
+
+    # -- the prompt
+
+    def prompt(self, request: RunRequest) -> Prompt:
+        """The prompt laid out; BadInput if it can't be read, or is too long."""
+        text = request.prompt, request.chat, request.special_as_text
+        if request.padding and request.pad:
+            raise BadInput(f"Padding is not possible here: {self.card.words('left_padding')}.")
+        if text not in self._prompts:
+            encoded = self.model.tokenizer.encode(*text)
+            if encoded.problem and not encoded.tokens:
+                raise BadInput(encoded.problem)
+            made = lay_out_prompt(
+                encoded.tokens, request, self.card.pad_id, self.model.tokenizer.token
+            )
+            self._prompts = {text: made}
+        found = self._prompts[text].asked_as(request)
+        self._require_context(found.layout)
+        return found
+
+    def layout(self, request: RunRequest, chosen: Sequence[int]) -> Layout:
+        """Prompt and chosen tokens in slots; BadInput if they exceed the context."""
+        found = self.prompt(request).layout.followed_by(chosen)
+        self._require_context(found)
+        self.require_ids(chosen)
+        return found
+
+    def _require_context(self, layout: Layout) -> None:
+        limit = self.card.context
+        if limit and len(layout.ids) > limit:
+            raise BadInput(
+                f"The prompt takes {len(layout.ids):,} positions, but this model reads at "
+                f"most {limit:,}. Shorten it."
+            )
+
+    def require_ids(self, ids: Sequence[int]) -> None:
+        """BadInput if the model has no such token."""
+        width = self.model.vocab_size
+        wrong = next((i for i in ids if not 0 <= i < width), None)
+        if wrong is not None:
+            raise BadInput(f"There is no token {wrong}: this model's ids end at {width - 1}.")
+
+    # -- contexts
+
+    def caches(self, request: RunRequest) -> bool:
+        """True if this request runs with a cache on this model."""
+        return request.uses_cache and self.cache_offered
+
+    def run_context(self, slots: int) -> Context:
+        """The context of the run, with room for `slots`; one that must grow begins anew."""
+        return self._context(self._run, slots)
+
+    def spare_context(self, slots: int, causal: bool = True) -> Context:
+        """An empty context for passes that leave the run's cache alone.
+
+        Without the causal mask all slots must fit into one call.
+        """
+        chunk = CHUNK if causal else max(CHUNK, slots)
+        found = self._context("spare", slots, chunk)
+        found.set_causal(causal)
+        found.clear()
+        return found
+
+    @contextlib.contextmanager
+    def own_cache_aside(self) -> Iterator[None]:
+        """While inside, runs fill another cache; the run's own is left as it was."""
+        before, self._run = self._run, "aside"
+        try:
+            yield
+        finally:
+            self._run = before
+            self._drop("aside")
+
+    def _context(self, name: str, slots: int, chunk: int = CHUNK) -> Context:
+        held = self._contexts.get(name)
+        if held is not None and held.shape.slots >= slots and held.shape.chunk >= chunk:
+            return held
+        self._drop(name)
+        shape = ContextShape(room_for(slots, self.card.context), chunk)
+        found = self._contexts[name] = Context(self.model, self.threads, shape)
+        return found
+
+    def _drop(self, name: str) -> None:
+        held = self._contexts.pop(name, None)
+        if held is not None:
+            held.close()
+
+    def close(self) -> None:
+        """Free everything."""
+        for name in tuple(self._contexts):
+            self._drop(name)
+        self.model.close()
+
+    # -- small things
+
+    def cache_bytes(self, slots: int) -> tuple[int, ...]:
+        """By layer, of so many slots."""
+        return tuple(kept.slot * slots + kept.state for kept in self.kept)
+
+    def note_speed(self, slots: int, seconds: float) -> None:
+        """Of a pass that has just been run: what a longer one is estimated by."""
+        if slots >= self._longest:
+            self._longest, self.slot_seconds = slots, seconds / slots
+
+    def is_first(self, phase: str) -> bool:
+        """True once for each phase: the model's first pass of a kind is slower than the rest."""
+        first = phase not in self._phases_seen
+        self._phases_seen.add(phase)
+        return first
