@@ -69,6 +69,7 @@ def test_a_page_escapes_every_text_and_asks_for_nothing(qapp: QApplication) -> N
     assert kind == "data:image/png;base64"
     assert QImage.fromData(base64.b64decode(data)).width() == 60
     assert b"<p><img" in report_page.html(evil_report()), "a picture has lines of its own"
+    assert b'<div class="keep"><p><b>1.' in report_page.html(evil_report()), "an answer is one"
     assert page.text.count("<script>") >= 9, "as letters"
     assert "\u202e" not in page.text
     for words in ("Answers", "Paris", "92.5 %", "Room for more", "forced by you", "2026"):

@@ -28,8 +28,9 @@ h2 { font-size: 14pt; margin-top: 22px; color: #23407a; }
 p.by { color: #566072; }
 p.caption { color: #566072; font-size: 9pt; }
 table { border-collapse: collapse; }
-th { text-align: left; padding: 4px 18px 4px 0; color: #566072; font-weight: normal; }
-td { padding: 4px 18px 4px 0; }
+th { text-align: left; padding: 4px 18px 4px 0; color: #566072; font-weight: normal;
+  vertical-align: top; white-space: nowrap; }
+td { padding: 4px 18px 4px 0; vertical-align: top; }
 .tokens { font-family: "DejaVu Sans Mono", Consolas, monospace; font-size: 10pt; }
 .prompt { background-color: #e8eefb; }
 .generated { background-color: #dff3e4; }
@@ -42,6 +43,7 @@ img { max-width: 100%; height: auto; border: 1px solid #d4d9e2; }
 .text { white-space: pre-wrap; overflow-wrap: anywhere; }
 .tokens span { padding: 1px 4px; border-radius: 4px; display: inline-block; margin: 1px; }
 .line { border-bottom: 1px solid #9aa3b2; height: 30px; }
+.keep p { margin: 10px 0 4px; }
 @media print { body { margin: 0; } .keep { break-inside: avoid; } }
 """
 
@@ -142,13 +144,12 @@ def _table(rows: Iterable[tuple[str, str]]) -> str:
 
 def _answers(report: Report) -> Iterator[str]:
     for number, answer in enumerate(report.answers, start=1):
-        yield f"<p><b>{number}. {_text(answer.question)}</b></p>"
-        yield _table(
-            [
-                (translate("Report", "Predicted"), answer.predicted),
-                (translate("Report", "Measured"), answer.measured),
-            ]
-        )
+        rows = [
+            (translate("Report", "Predicted"), answer.predicted),
+            (translate("Report", "Measured"), answer.measured),
+        ]
+        asked = f"<p><b>{number}. {_text(answer.question)}</b></p>"
+        yield f'<div class="keep">{asked}{_table(rows)}</div>'
 
 
 def _figure(picture: Picture) -> str:
