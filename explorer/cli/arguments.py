@@ -110,6 +110,19 @@ def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
 
 
+def _prompt(parser: argparse.ArgumentParser) -> None:
+    prompt = parser.add_mutually_exclusive_group(required=True)
+    prompt.add_argument("--prompt", metavar="TEXT", help="the prompt, as raw text")
+    prompt.add_argument("--prompt-file", metavar="F", help="a UTF-8 file that is the prompt")
+    parser.add_argument("--chat", action="store_true", help="send the prompt in the chat template")
+
+
+def _machine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
+    parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
+    _engine(parser)
+
+
 def _number(kind: type, least: float, words: str) -> Callable[[str], Any]:
     """An argparse type with a sentence of its own."""
 
@@ -136,9 +149,7 @@ _REAL = _number(float, float("-inf"), "a number")
 def _trace(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _model(parser)
-    prompt = parser.add_mutually_exclusive_group(required=True)
-    prompt.add_argument("--prompt", metavar="TEXT", help="the prompt, as raw text")
-    prompt.add_argument("--prompt-file", metavar="F", help="a UTF-8 file that is the prompt")
+    _prompt(parser)
     add(
         "--steps",
         type=_COUNT,
@@ -164,7 +175,6 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     add("--no-cache", action="store_true", help="recompute the whole text at every step")
     add("--padding", choices=("left", "right"), help="pad on this side …")
     add("--pad", type=_INDEX, metavar="N", help="… with this many padding tokens")
-    add("--chat", action="store_true", help="send the prompt in the chat template")
     add(
         "--capture-every",
         type=_COUNT,
@@ -172,9 +182,7 @@ def _trace(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="record the attention of every N-th layer only (default 1)",
     )
-    add("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
-    add("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
-    _engine(parser)
+    _machine(parser)
 
 
 def _file(parser: argparse.ArgumentParser) -> None:
@@ -236,6 +244,34 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     add("--no-window", action="store_true", help="skip the measurements of the window")
 
 
+def _inside(parser: argparse.ArgumentParser) -> None:
+    """What every command has that looks into one run."""
+    _model(parser)
+    _prompt(parser)
+    parser.add_argument(
+        "--steps",
+        type=_INDEX,
+        default=0,
+        metavar="N",
+        help="first continue the prompt by N tokens, greedily (default 0)",
+    )
+    parser.add_argument(
+        "--slot",
+        type=_INDEX,
+        metavar="S",
+        help="look at this position, counted from 0 (default: the last)",
+    )
+    _json(parser)
+    _machine(parser)
+
+
+def _lens(parser: argparse.ArgumentParser) -> None:
+    _inside(parser)
+    parser.add_argument(
+        "--top", type=_COUNT, default=5, metavar="K", help="tokens per cell (default 5)"
+    )
+
+
 def _models(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _engine(parser)
@@ -271,6 +307,7 @@ COMMANDS = {
         Command("attention", "Write the attention map of one head of a saved run.", _attention),
         Command("batch", "Run padded prompts as a batch and compare with each one alone.", _batch),
         Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _of_model),
+        Command("lens", "What the model would say after each of its layers (logit lens).", _lens),
         Command("inspect", "Architecture and parameter count, from the config alone.", _of_model),
         Command("models", "List local models: size, and whether they fit in memory.", _models),
         Command("bench", "Measure how much recording slows a model down.", _bench),

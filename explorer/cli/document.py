@@ -34,7 +34,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "dtype": trace.card.dtype,
         "sampling": msgspec.to_builtins(sampling),
         "stop_reason": trace.stop_reason,
-        "tokens": [_token(token) for token in trace.tokens],
+        "tokens": [token_document(token) for token in trace.tokens],
         "steps": [
             _step(step, token) for step, token in zip(trace.steps, trace.chosen, strict=True)
         ],
@@ -53,7 +53,8 @@ def self_check_document(self_check: SelfCheck) -> dict[str, Any]:
     }
 
 
-def _token(token: Token) -> dict[str, Any]:
+def token_document(token: Token) -> dict[str, Any]:
+    """One token as every command lists it."""
     return {
         "id": token.id,
         "text": token.text,

@@ -104,17 +104,25 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
         )
     if (arguments.pad or 0) > MOST_PADDING:
         raise CommandError(f"--pad {arguments.pad} is too large: at most {MOST_PADDING:,} slots.")
-    request = RunRequest(
-        model=arguments.model,
-        prompt=_prompt(arguments),
-        chat=arguments.chat,
+    return run_request(
+        arguments,
         causal_mask=not arguments.no_causal_mask,
         cache=not arguments.no_cache,
         padding=arguments.padding,
         pad=arguments.pad or 0,
         capture_every=arguments.capture_every,
+    )
+
+
+def run_request(arguments: argparse.Namespace, **more: Any) -> RunRequest:
+    """The run that the arguments of a command ask for; CommandError if it can't be asked for."""
+    request = RunRequest(
+        model=arguments.model,
+        prompt=_prompt(arguments),
+        chat=arguments.chat,
         dtype=arguments.dtype,
         device=arguments.device,
+        **more,
     )
     require_possible(request)
     return request

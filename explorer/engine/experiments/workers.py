@@ -12,7 +12,9 @@ from explorer.engine.experiments import (
     samples,
     search,
 )
+from explorer.engine.inside import lens
 from explorer.trace import experiments as asked
+from explorer.trace import inside
 
 WORKERS: dict[type[asked.Experiment], Callable[..., asked.Result]] = {
     asked.DrawMany: samples.draw_many,
@@ -21,4 +23,5 @@ WORKERS: dict[type[asked.Experiment], Callable[..., asked.Result]] = {
     asked.ScorePrompt: prompt_scores.score_prompt,
     asked.CacheExperiment: cache_comparison.run,
     asked.ReadSlot: read_position.read,
+    inside.ReadLens: lens.read,
 }

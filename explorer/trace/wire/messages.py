@@ -17,6 +17,7 @@ from explorer.trace.chat import ChatParts
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import AnyExperiment
+from explorer.trace.inside import AnyInside
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
@@ -265,6 +266,7 @@ AnyRequest = (
     | Recapture
     | CheckTrace
     | AnyExperiment
+    | AnyInside
     | ListVocabulary
     | RunBatch
     | MeasureTraffic

@@ -1,0 +1,107 @@
+"""Passes of a run that is looked into: which slots are read together, and through which cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+
+from explorer.engine.callbacks import Stop
+from explorer.engine.errors import BadInput, EngineError
+from explorer.engine.passes import chunked_prefill
+from explorer.engine.passes.generate import forward
+from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.recorded_pass import ForwardPass
+from explorer.engine.passes.runner import Runner
+from explorer.trace.request import RunRequest
+
+LOGIT_BYTES = 128 << 20
+
+
+# Notes a pass over so many tokens, at these of its rows, while inside.
+Watching = Callable[[int, Sequence[int]], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One pass that was watched."""
+
+    slots: tuple[int, ...]  # those asked for that it read, in order
+    done: ForwardPass
+
+    @property
+    def logits(self) -> np.ndarray:
+        """(n, V) float32, the model's own, at those slots."""
+        return self.done.logits
+
+
+def chosen_slots(layout: Layout, asked: Sequence[int]) -> tuple[int, ...]:
+    """The slots asked for, in order; every real token if none are named.  BadInput beyond them."""
+    if not asked:
+        return tuple(slot for slot, real in enumerate(layout.attention_mask) if real)
+    for slot in asked:
+        if not 0 <= slot < len(layout.ids):
+            raise BadInput(
+                f"There is no position {slot}. The run has {len(layout.ids):,} so far, counted "
+                "from 0."
+            )
+    return tuple(sorted(set(asked)))
+
+
+def watched_passes(
+    runner: Runner,
+    request: RunRequest,
+    layout: Layout,
+    slots: Sequence[int],
+    watching: Watching,
+    stop: Stop,
+    *,
+    keep_outputs: bool = False,
+) -> Iterator[Span]:
+    """Passes that read the `slots`, in order, a bounded number of logits each.
+
+    `watching` is entered for each, with the rows wanted of the tokens it reads.  The newest slot
+    alone is read through the run's own cache, which is then as it was; all else leaves that cache
+    alone.  EngineError where the logits are no numbers.
+    """
+    causal = request.causal_mask and runner.capture.causal
+    if causal and not layout.padded:
+        layout = layout.first(max(slots) + 1)
+    last = len(layout.ids) - 1
+    if tuple(slots) == (last,) and runner.caches(request) and runner.cache.shared(layout, last):
+        with runner.cache_of(request):
+            held = runner.cache.hold(layout, last)
+            if held == last:
+                with watching(1, [0]):
+                    done = forward(runner, request, layout, last, runner.cache.live, stop,
+                                   at=[last], keep_outputs=keep_outputs)  # fmt: skip
+                runner.cache.grew(layout, last + 1)
+                yield _finite(Span((last,), done))
+                return
+    most = max(1, LOGIT_BYTES // (4 * max(1, runner.loaded.card.vocab_size)))
+    most = min(most, chunked_prefill.CHUNK)
+    cache = None
+    whole = len(layout.ids)
+    if whole > most and causal and runner.in_chunks and runner.caches(request):
+        own = runner.cache.another()
+        own.fresh()
+        cache = own.live
+    for start in range(0, whole, most):
+        end = min(start + most, whole)
+        here = tuple(slot for slot in slots if start <= slot < end)
+        if cache is None and not here:
+            continue
+        part, first = (layout, 0) if cache is None else (layout.first(end), start)
+        with watching(len(part.ids) - first, [slot - first for slot in here or (end - 1,)]):
+            done = forward(runner, request, part, first, cache, stop, at=here or (end - 1,),
+                           keep_outputs=keep_outputs)  # fmt: skip
+        if here:
+            yield _finite(Span(here, done))
+
+
+def _finite(span: Span) -> Span:
+    if not np.isfinite(span.logits).all():
+        raise EngineError("The model's logits contain NaN or infinite values. Try another dtype.")
+    return span
