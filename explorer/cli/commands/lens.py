@@ -16,7 +16,7 @@ from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.trace.card import ModelCard
 from explorer.trace.experiments import Experiment, Result, UnfitAnswer, read_result
-from explorer.trace.inside import LensBoard, ReadLens
+from explorer.trace.inside.lens import LensBoard, ReadLens
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Token
 from explorer.trace.wire import messages as m

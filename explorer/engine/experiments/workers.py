@@ -14,7 +14,7 @@ from explorer.engine.experiments import (
 )
 from explorer.engine.inside import lens
 from explorer.trace import experiments as asked
-from explorer.trace import inside
+from explorer.trace.inside.lens import ReadLens
 
 WORKERS: dict[type[asked.Experiment], Callable[..., asked.Result]] = {
     asked.DrawMany: samples.draw_many,
@@ -23,5 +23,5 @@ WORKERS: dict[type[asked.Experiment], Callable[..., asked.Result]] = {
     asked.ScorePrompt: prompt_scores.score_prompt,
     asked.CacheExperiment: cache_comparison.run,
     asked.ReadSlot: read_position.read,
-    inside.ReadLens: lens.read,
+    ReadLens: lens.read,
 }

@@ -21,7 +21,8 @@ from explorer.engine.inside.tail import Tail
 from explorer.engine.inside.watched_pass import Span, chosen_slots, watched_passes
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
-from explorer.trace.inside import WHOLE, LensBoard, ReadLens, packed
+from explorer.trace.inside.arrays import WHOLE, packed
+from explorer.trace.inside.lens import LensBoard, ReadLens
 from explorer.trace.rounding import largest, logit_tolerance
 
 LOGIT_BYTES = 32 << 20  # of one replay: a cancel is heard within a fraction of a second

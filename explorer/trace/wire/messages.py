@@ -17,7 +17,7 @@ from explorer.trace.chat import ChatParts
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import AnyExperiment
-from explorer.trace.inside import AnyInside
+from explorer.trace.inside.questions import AnyInside
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary

@@ -17,7 +17,7 @@ from explorer.engine.passes import generate as generating
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
-from explorer.trace.inside import LensBoard, ReadLens
+from explorer.trace.inside.lens import LensBoard, ReadLens
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.experiments.batches import PROMPTS, alone, ids_of, runner_of
 

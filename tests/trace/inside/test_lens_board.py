@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from explorer.trace.experiments import UnfitAnswer, read_result
-from explorer.trace.inside import LensBoard, packed
+from explorer.trace.inside.arrays import packed
+from explorer.trace.inside.lens import LensBoard
 
 BOARD: dict[str, Any] = {
     "rows": ["embedding", "final"],

@@ -1,8 +1,7 @@
-"""Questions about the inside of a model: what is asked, and what is found.
+"""The logit lens: what is asked, and the board that is found.
 
-Axes: R rows of a lens (the embedding, each layer's output, the last of them "final"), N slots that
-were asked for, K most probable tokens.  Figures travel as little-endian bytes, so that a board of
-thousands of cells is a handful of arrays.
+Axes: R rows (the embedding, each layer's output, the last of them "final"), N slots that were asked
+for, K most probable tokens.
 """
 
 from __future__ import annotations
@@ -13,26 +12,10 @@ import numpy as np
 from msgspec import Meta
 
 from explorer.trace.experiments import Bytes, Count, Experiment, Measure, Result
+from explorer.trace.inside.arrays import FLOAT, WHOLE, unpacked
 
 MOST_LISTED = 1 << 20
 Names = Annotated[tuple[Annotated[str, Meta(max_length=400)], ...], Meta(max_length=MOST_LISTED)]
-FLOAT, WHOLE = "<f4", "<i4"
-
-
-def packed(numbers: object, kind: str = FLOAT) -> bytes:
-    """Numbers as the bytes of their array, row by row."""
-    return np.ascontiguousarray(np.asarray(numbers, kind)).tobytes()
-
-
-def _unpacked(data: bytes, kind: str, *shape: int) -> np.ndarray:
-    """The array again, read-only; ValueError if the bytes are not those of its shape."""
-    array = np.frombuffer(data, kind)
-    if array.size != int(np.prod(shape)):
-        raise ValueError("not the numbers of its shape")
-    return array.reshape(shape)
-
-
-# -- the lens
 
 
 class LensBoard(Result, frozen=True, kw_only=True):
@@ -58,23 +41,24 @@ class LensBoard(Result, frozen=True, kw_only=True):
     tolerance: Measure  # of final_gap
 
     def __post_init__(self) -> None:
-        for array in (self.ids, self.probabilities, self.entropy_bits, self.kl_to_final_bits,
-                      self.rank_of_final, self.probability_of_final):  # fmt: skip
-            if not np.isfinite(array).all():
-                raise ValueError("a figure that is no number")
+        cells = (self.entropy_bits, self.kl_to_final_bits, self.rank_of_final)
+        if any(one.shape != self.ids.shape[:2] for one in (*cells, self.probability_of_final)):
+            raise ValueError("not one figure a cell")
+        if self.probabilities.shape != self.ids.shape:
+            raise ValueError("not one probability a token")
         if len(self.spelled) != len(self.spelled_ids):
             raise ValueError("not one spelling an id")
 
     @property
     def ids(self) -> np.ndarray:
         """(R, N, K) int32."""
-        return _unpacked(self.id_bytes, WHOLE, len(self.rows), len(self.slots), self.top)
+        return unpacked(self.id_bytes, WHOLE, len(self.rows), len(self.slots), self.top)
 
     @property
     def probabilities(self) -> np.ndarray:
         """(R, N, K) float32."""
         shape = len(self.rows), len(self.slots), self.top
-        return _unpacked(self.probability_bytes, FLOAT, *shape)
+        return unpacked(self.probability_bytes, FLOAT, *shape)
 
     @property
     def entropy_bits(self) -> np.ndarray:
@@ -97,7 +81,7 @@ class LensBoard(Result, frozen=True, kw_only=True):
         return self._board(self.final_probability_bytes)
 
     def _board(self, data: bytes, kind: str = FLOAT) -> np.ndarray:
-        return _unpacked(data, kind, len(self.rows), len(self.slots))
+        return unpacked(data, kind, len(self.rows), len(self.slots))
 
     @property
     def spelling(self) -> dict[int, bytes]:
@@ -116,6 +100,3 @@ class ReadLens(Experiment, frozen=True, kw_only=True):
     chosen: tuple[int, ...] = ()
     slots: tuple[int, ...] = ()  # empty = every token of the run
     top: int = 5
-
-
-AnyInside = ReadLens

@@ -1,0 +1,1 @@
+"""Questions about the inside of a model: one request and one result for each."""
