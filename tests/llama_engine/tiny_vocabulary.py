@@ -9,26 +9,28 @@ CHAT = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6  # llama.cpp's token types
+_NORMAL, _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 1, 2, 3, 5, 6  # llama.cpp's token types
 _JOINS = (  # in the order in which they are made; "_" is the space
     "t h", "th e", "_ the", "_ c", "_c a", "_ca t", "a n", "an d", "_ and", "i n", "o n", "_ on",
     "s a", "sa t", "_ sat", "_ m", "_m a", "_ma t", "e r", "r e", "_ d", "_d o", "_do g", "_ _",
 )  # fmt: skip
 
 
-def add_byte_level(writer: gguf.GGUFWriter, start: bool | None) -> None:
+def add_byte_level(writer: gguf.GGUFWriter, start: bool | None, size: int = 0) -> None:
     """A byte-level BPE as of GPT-2: three control tokens, 256 bytes, joins.
 
-    `start` says whether a start token is added; None: the file does not say.
+    `start` says whether a start token is added; None: the file does not say.  Unused tokens fill
+    the vocabulary up to `size`.
     """
     letters = _letters()
     space = letters[ord(" ")]
     joins = [pair.replace("_", space) for pair in _JOINS]
     tokens = [START, TURN, END, *letters, *(pair.replace(" ", "") for pair in joins)]
+    unused = [f"<unused{number}>" for number in range(size - len(tokens))]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
-    writer.add_token_list(tokens)
-    writer.add_token_types([_CONTROL] * 3 + [_NORMAL] * (len(tokens) - 3))
+    writer.add_token_list(tokens + unused)
+    writer.add_token_types([_CONTROL] * 3 + [_NORMAL] * (len(tokens) - 3) + [_UNUSED] * len(unused))
     writer.add_token_merges(joins)
     _add_special(writer, START, END, tokens, start)
 
