@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from explorer.llama_engine.binding.library import library
 from explorer.llama_engine.binding.structs import EVAL, FLASH_OFF, TensorStruct
 

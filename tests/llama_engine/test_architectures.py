@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from explorer.llama_engine.passes.runner import LlamaRunner
-from tests.llama_engine.opened import opened, run
 
 from explorer.engine.errors import BadInput
 from explorer.figures.attention.maps import pass_map
+from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from tests.llama_engine import tiny_gguf
+from tests.llama_engine.opened import opened, run
 from tests.llama_engine.oracle import direct
 from tests.llama_engine.tiny_architectures import WINDOW
 

@@ -11,6 +11,7 @@ from explorer.engine.machine import system_memory
 from explorer.engine.model_files.identity import Watched
 from explorer.llama_engine.binding.library import LlamaLibrary, library
 from explorer.llama_engine.binding.structs import PROGRESS
+from explorer.llama_engine.model import fatal_numbers
 from explorer.llama_engine.model.tokenizer import LlamaTokenizer
 from explorer.wording import short_bytes
 
@@ -29,6 +30,7 @@ class LlamaModel:
         """
         self.path = path
         self.header: Header = read_header(path)
+        fatal_numbers.refuse(self.header)
         self.library: LlamaLibrary = library()
         _check_fits(path, room_bytes)
         self.watched = Watched.of([path])

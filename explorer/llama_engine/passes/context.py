@@ -68,6 +68,7 @@ class Context:
         self._batch = self._library.llama_batch_init(params.n_batch, 0, 1)
         self.ids: tuple[int, ...] = ()
         self.causal = True
+        self._gap = 0  # positions left out
 
     @property
     def slots(self) -> int:
@@ -84,7 +85,15 @@ class Context:
     def clear(self) -> None:
         """Hold nothing."""
         self._library.llama_memory_clear(self._memory, False)
-        self.ids = ()
+        self.ids, self._gap = (), 0
+
+    def leave_gap(self, slot: int, positions: int) -> bool:
+        """Count `positions` more from slot `slot` on, until the next `clear`; False if it can't."""
+        if not self._library.llama_memory_can_shift(self._memory):
+            return False
+        self._library.llama_memory_seq_add(self._memory, 0, slot, -1, positions)
+        self._gap = positions
+        return True
 
     def cut_to(self, slots: int) -> bool:
         """Keep the first `slots` slots; False, and nothing kept, if this memory can't be cut."""
@@ -144,7 +153,7 @@ class Context:
         first, reads = self.slots, set(at)
         for row, token_id in enumerate(ids):
             batch.token[row] = token_id
-            batch.pos[row] = first + row
+            batch.pos[row] = first + row + self._gap
             batch.n_seq_id[row] = 1
             batch.seq_id[row][0] = 0
             batch.logits[row] = row in reads

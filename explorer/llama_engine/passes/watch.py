@@ -40,7 +40,6 @@ class AttentionCall:
     softcap: float = 0.0
     max_bias: float = 0.0  # of ALiBi; 0 = none
     mask: np.ndarray | None = None  # (n, K) as added to the scores
-    mask_name: str = ""
     sinks: np.ndarray | None = None  # (H,)
     weights: np.ndarray | None = None  # (H, n, K) llama.cpp's own, where they were asked for
     flaw: str = ""  # why queries and keys are not all there is
@@ -193,11 +192,11 @@ class Watch:
         return below
 
     def _take_mask(self, call: AttentionCall, address: int) -> None:
-        mask, wanted = tensor.at(address), self.wanted
+        wanted = self.wanted
         if address not in wanted.masks:
-            values = tensor.numbers(mask)[0]  # (rows and padding, cells)
+            values = tensor.numbers(tensor.at(address))[0]  # (rows and padding, cells)
             wanted.masks[address] = values[: wanted.rows].astype(np.float32)
-        call.mask, call.mask_name = wanted.masks[address], mask.name.decode("utf-8", "replace")
+        call.mask = wanted.masks[address]
 
 
 def _scale(node: TensorStruct) -> float:

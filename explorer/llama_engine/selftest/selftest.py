@@ -17,7 +17,7 @@ from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.llama_engine.passes.context import Context
 from explorer.llama_engine.passes.generate import Done, forward
-from explorer.llama_engine.passes.records import Exactness
+from explorer.llama_engine.passes.records import HIDDEN, Exactness
 from explorer.llama_engine.passes.runner import KeptBytes, LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.llama_engine.selftest import gaps
@@ -221,13 +221,29 @@ class OpeningTest:
     def layer_kinds(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """(full, sliding or recurrent, its window) of each layer, by the mask it was given."""
         window = int(self.runner.model.library.llama_model_n_swa(self.runner.model.handle))
+        short = self._short_sighted(window) if window > 0 else frozenset()
         kinds, windows = [], []
         for layer in range(self.runner.card.layers):
             calls = self.reference.seen.calls(layer)
-            sliding = bool(calls) and window > 0 and calls[0].mask_name.endswith("_swa")
+            sliding = layer in short
             kinds.append("sliding" if sliding else "full" if calls else "recurrent")
             windows.append(window if sliding else 0)
         return tuple(kinds), tuple(windows)
+
+    def _short_sighted(self, window: int) -> frozenset[int]:
+        """Layers that hide what lies a window back; no long text is needed to see it.
+
+        A few tokens are read and the first of them moved out of reach of the next one.
+        """
+        context, far, near = self.context, 2, 4
+        forward(self.runner, context, self.ids[:near], Wanted(every=0), self.stop)
+        if not context.leave_gap(far, window):
+            return frozenset()
+        seen = forward(self.runner, context, self.ids[: near + 1], Wanted(), self.stop).seen
+        context.clear()
+        calls = [call for one in seen.seen for call in one.calls.values()]
+        visible = {call.layer: _visible(call.mask) for call in calls if call.mask is not None}
+        return frozenset(layer for layer, keys in visible.items() if keys <= near)
 
 
 def run(
@@ -264,6 +280,11 @@ def run(
             reason = f"not offered: the model failed its test ({type(error).__name__})"
             found.append(_finding(name, False, reason, None))
     runner.card = msgspec.structs.replace(runner.card, capabilities=tuple(found))
+
+
+def _visible(mask: np.ndarray) -> int:
+    """Keys that the first row of a mask shows."""
+    return int((mask[0] > HIDDEN).sum())
 
 
 def _finding(name: str, offered: bool, words: str, measured: float | None) -> Capability:

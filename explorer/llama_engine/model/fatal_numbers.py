@@ -1,0 +1,56 @@
+"""What llama.cpp aborts on instead of refusing it, found in the file's header beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from explorer.engine.gguf.header import Header, damaged
+
+_MOST_LAYERS = _MOST_EXPERTS = 512  # of the pinned build
+
+
+def refuse(header: Header) -> None:
+    """BadInput if a number of the header, or its vocabulary, would end the process."""
+    for details in (_layers(header), _experts(header), _epsilon(header), _rotary(header)):
+        if details:
+            raise damaged(header.path, details)
+    tokens = header.metadata.get("tokenizer.ggml.tokens")
+    if isinstance(tokens, list) and len(set(tokens)) < len(tokens):
+        raise damaged(header.path, "a token stands in the vocabulary twice")
+
+
+def _number(header: Header, key: str) -> Any:
+    """Of the architecture; None where the header has none."""
+    value = header.metadata.get(f"{header.architecture}.{key}")
+    return value if isinstance(value, int | float) else None
+
+
+def _layers(header: Header) -> str:
+    layers = _number(header, "block_count")
+    wrong = layers is not None and not 0 < layers <= _MOST_LAYERS
+    return f"{layers} layers" if wrong else ""
+
+
+def _experts(header: Header) -> str:
+    experts, used = _number(header, "expert_count") or 0, _number(header, "expert_used_count") or 0
+    wrong = experts > _MOST_EXPERTS or used > experts or (experts > 0 and used == 0)
+    return f"{used} of {experts} experts" if wrong else ""
+
+
+def _epsilon(header: Header) -> str:
+    for key in ("attention.layer_norm_epsilon", "attention.layer_norm_rms_epsilon"):
+        value = _number(header, key)
+        if value is not None and not value >= 0:  # NaN is not, either
+            return f"{key} is {value}"
+    return ""
+
+
+def _rotary(header: Header) -> str:
+    """Rotated numbers of a head are among its numbers."""
+    rotated, width = _number(header, "rope.dimension_count"), _number(header, "embedding_length")
+    head = _number(header, "attention.key_length_mla") or _number(header, "attention.key_length")
+    heads = _number(header, "attention.head_count")
+    if head is None and width and heads:
+        head = width // heads
+    wrong = rotated is not None and head is not None and rotated > head
+    return f"{rotated} of {head} numbers of a head are rotated" if wrong else ""
