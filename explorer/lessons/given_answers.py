@@ -1,8 +1,11 @@
-"""The predictions of a student beside what was measured, kept for as long as the program runs."""
+"""The predictions of a student beside what was measured, and both as they are kept."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import msgspec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,20 @@ class GivenAnswers:
     def drop(self, lesson: str, page: int) -> None:
         """The question is open again."""
         self._given.pop((lesson, page), None)
+
+    def kept(self, lesson: str) -> list[dict[str, Any]]:
+        """The answers of a lesson as plain data."""
+        return [asdict(one) for one in self.all if one.lesson == lesson]
+
+    def restore(self, lesson: str, kept: object) -> None:
+        """The answers of a lesson from what `kept` once gave; anything else is left out."""
+        for one in kept if isinstance(kept, list) else []:
+            try:
+                answer = msgspec.convert(one, GivenAnswer)
+            except msgspec.ValidationError:
+                continue
+            if answer.lesson == lesson and self.of(lesson, answer.page) is None:
+                self.put(answer)
 
     @property
     def all(self) -> tuple[GivenAnswer, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,12 @@ from explorer.lessons.live_figures import NAMES
 from explorer.lessons.scene import PanelId, Scene, is_model_name, scene_of
 from explorer.lessons.screen_names import CONTROLS, HIDEABLE, PANELS, refusal
 from explorer.lessons.toml_faults import PAGES
-from explorer.lessons.toml_lines import MOST_CHARACTERS, Document, LessonFileError, read
+from explorer.lessons.toml_lines import MOST_CHARACTERS, Document, Faults, LessonFileError, read
 from explorer.lessons.toml_lines import Path as Place
 
 FILE = "lesson.toml"
 MOST_PAGES = 60
+_NO_MODEL = "“model” must be a model's name, such as copycat."
 _LOOK_AT = re.compile(
     r"(panel|control):[A-Za-z][\w.-]{0,60}|token:\d{1,6}|(cell|head):\d{1,6},\d{1,6}"
 )
@@ -121,21 +123,25 @@ def load(path: Path) -> Lesson:
 
 
 def read_lesson(text: str, file: str, name: str = "") -> Lesson:
-    """The lesson in a file's text; LessonFileError with file and line if there is none."""
-    document = read(text, file)
+    """The lesson in a file's text; LessonFileError with all that is wrong, by lines, if not."""
+    document, faults = read(text, file), Faults()
     if isinstance(document.values.get("page"), dict):
         raise document.error(("page",), PAGES)
-    table = document.convert(document.values, _LessonTable, ())
+    table = _table(document)
     if not is_model_name(table.model):
-        raise document.error(("model",), "“model” must be a model's name, such as copycat.")
-    pages: list[LessonPage] = []
+        faults.of(lambda: document.refuse(("model",), _NO_MODEL))
+    pages: list[LessonPage | None] = []
     values: dict[str, Any] = {"model": table.model, "run": 0}
     places: dict[str, Place] = {}
     for number, page in enumerate(table.page):
         at: Place = ("page", number)
-        values, places = _scene_values(document, page, at, table.model, values, places)
-        scene = scene_of(document, values, at, places)
-        pages.append(_page(document, page, scene, at))
+        known = partial(_scene_values, document, page, at, table.model, values, places)
+        before = values, places  # what is wrong in one page's scene is told once
+        values, places = faults.of(known) or before
+        scene = faults.of(partial(scene_of, document, values, at, places))
+        values, places = before if scene is None else (values, places)
+        pages.append(faults.of(partial(_page, document, page, scene or Scene(), at)))
+    faults.tell()
     return Lesson(
         name=name,
         file=file,
@@ -143,8 +149,24 @@ def read_lesson(text: str, file: str, name: str = "") -> Lesson:
         summary=table.summary,
         model=table.model,
         minutes=table.minutes,
-        pages=tuple(pages),
+        pages=tuple(filter(None, pages)),
     )
+
+
+def _table(document: Document) -> _LessonTable:
+    """The file's tables; LessonFileError with what is wrong in each page's own."""
+    values, faults, each = document.values, Faults(), Faults()
+    table = faults.of(lambda: document.convert(values, _LessonTable, ()))
+    pages = values.get("page")
+    if table is None and isinstance(pages, list) and 1 <= len(pages) <= MOST_PAGES:
+        for number, page in enumerate(pages):
+            each.of(partial(document.convert, page, _PageTable, ("page", number)))
+        whole = {**values, "page": [{"title": " ", "text": " "}]}
+        each.of(lambda: document.convert(whole, _LessonTable, ()))
+    each.tell()
+    faults.tell()
+    assert table is not None
+    return table
 
 
 def _scene_values(
@@ -173,54 +195,68 @@ def _scene_values(
 
 
 def _page(document: Document, page: _PageTable, scene: Scene, at: Place) -> LessonPage:
-    look_at = page.look_at and _look_at(page.look_at)
-    if look_at is None:
-        words = "“look_at” is one of panel:NAME, control:NAME, token:4, cell:5,2 or head:1,0."
-        raise document.error((*at, "look_at"), words)
-    if look_at and look_at.kind in ("panel", "control"):
-        names = PANELS if look_at.kind == "panel" else CONTROLS
-        if unknown := refusal(look_at.name, names, look_at.kind):
-            raise document.error((*at, "look_at"), unknown)
+    faults, question = Faults(), page.question
+    look_at = faults.of(partial(_look_at, document, page.look_at, (*at, "look_at")))
+    text = faults.of(partial(_text, document, page.text, (*at, "text")))
+    asked = None
+    if question is not None:
+        asked = faults.of(partial(_question, document, question, (*at, "question")))
+    faults.tell()
+    assert text is not None
     return LessonPage(
         title=page.title,
-        text=_text(document, page.text, (*at, "text")),
-        look_at=look_at or None,
+        text=text,
+        look_at=look_at,
         scene=scene,
-        question=None
-        if page.question is None
-        else _question(document, page.question, (*at, "question")),
+        question=asked,
         line=document.line(at),
     )
 
 
-def _look_at(text: str) -> LookAt | None:
-    if not _LOOK_AT.fullmatch(text):
+def _look_at(document: Document, text: str, at: Place) -> LookAt | None:
+    if not text:
         return None
+    if not _LOOK_AT.fullmatch(text):
+        words = "“look_at” is one of panel:NAME, control:NAME, token:4, cell:5,2 or head:1,0."
+        raise document.error(at, words)
     kind, _, rest = text.partition(":")
     if kind in ("panel", "control"):
+        if unknown := refusal(rest, PANELS if kind == "panel" else CONTROLS, kind):
+            raise document.error(at, unknown)
         return LookAt(kind, rest)
     first, _, second = rest.partition(",")
     return LookAt(kind, "", int(first), int(second or 0))
 
 
 def _question(document: Document, table: _QuestionTable, at: Place) -> Question:
+    faults = Faults()
     if len(table.choices) == 1:
-        raise document.error((*at, "choices"), "A question has two choices or more, or none.")
+        words = "A question has two choices or more, or none."
+        faults.of(partial(document.refuse, (*at, "choices"), words))
     choices = [
-        _text(document, one, (*at, "choices", number)) for number, one in enumerate(table.choices)
+        faults.of(partial(_text, document, one, (*at, "choices", number)))
+        for number, one in enumerate(table.choices)
     ]
-    explained = table.explanation and _text(document, table.explanation, (*at, "explanation"))
+    explained = None
+    if table.explanation:
+        words_at = (*at, "explanation")
+        explained = faults.of(partial(_text, document, table.explanation, words_at))
     hides = (table.hides,) if isinstance(table.hides, str) else table.hides
     for number, name in enumerate(hides):
         if name and (unknown := refusal(name, HIDEABLE, "panel")):
-            raise document.error((*at, "hides", number), unknown)
+            faults.of(partial(document.refuse, (*at, "hides", number), unknown))
+    ask = faults.of(partial(_text, document, table.ask, (*at, "ask")))
+    answer = faults.of(partial(_answer, document, table, (*at, "answer")))
+    faults.tell()
+    assert ask is not None
+    assert answer is not None
     return Question(
-        ask=_text(document, table.ask, (*at, "ask")),
-        choices=tuple(choices),
-        answer=_answer(document, table, (*at, "answer")),
+        ask=ask,
+        choices=tuple(filter(None, choices)),
+        answer=answer,
         within=table.within,
         hides=tuple(filter(None, hides)),
-        explanation=explained or None,
+        explanation=explained,
         line=document.line(at),
     )
 

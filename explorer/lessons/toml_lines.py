@@ -6,7 +6,7 @@ import bisect
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -30,17 +30,51 @@ _WORDS = {
 
 Path = tuple[str | int, ...]
 S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 
 
 class LessonFileError(ValueError):
     """What is wrong with a lesson or scene file, as one sentence that begins with the file.
 
-    `line` counts from 1; 0 = the file as a whole.
+    `line` counts from 1; 0 = the file as a whole.  `others` are wrong in the same file.
     """
 
-    def __init__(self, file: str, line: int, words: str) -> None:
+    def __init__(
+        self, file: str, line: int, words: str, others: Sequence[LessonFileError] = ()
+    ) -> None:
         super().__init__(f"{file}, line {line}: {words}" if line else f"{file}: {words}")
-        self.file, self.line, self.words = file, line, words
+        self.file, self.line, self.words, self.others = file, line, words, tuple(others)
+
+    @property
+    def each(self) -> tuple[LessonFileError, ...]:
+        """Everything that is wrong in the file, from its top."""
+        return self, *self.others
+
+
+class Faults:
+    """Collects what is wrong in a file, so that all of it is told at once."""
+
+    def __init__(self) -> None:
+        self._found: list[LessonFileError] = []
+
+    def of(self, make: Callable[[], T]) -> T | None:
+        """What `make` gives; None, and its fault kept, if that is not possible."""
+        try:
+            return make()
+        except LessonFileError as error:
+            self._found += error.each
+            return None
+
+    @property
+    def found(self) -> tuple[LessonFileError, ...]:
+        """All of it, as it was found."""
+        return tuple(self._found)
+
+    def tell(self) -> None:
+        """LessonFileError with every fault so far, if there is any."""
+        if self._found:
+            first, *others = sorted(self._found, key=lambda one: one.line)
+            raise LessonFileError(first.file, first.line, first.words, others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +95,10 @@ class Document:
     def error(self, at: Path, words: str) -> LessonFileError:
         """An error about the value at this place."""
         return LessonFileError(self.file, self.line(at), words)
+
+    def refuse(self, at: Path, words: str) -> None:
+        """The same, raised."""
+        raise self.error(at, words)
 
     def convert(self, value: Any, kind: type[S], at: Path, places: Mapping[str, Path] = {}) -> S:
         """The table `value`, written at `at`, as a struct; LessonFileError if it does not fit.

@@ -45,6 +45,7 @@ class ScenePlayer:
         self._was_busy = False  # since the part began
         self._inside = False
         self._request: RunRequest | None = None  # that the scene has set
+        self._own_run = False  # the scene makes it: it was not there before
         self._measured: dict[ExperimentWish, Measured[Any]] = {}
         self._leave = session.subscribe(lambda old, new: self._go_on())
 
@@ -57,13 +58,14 @@ class ScenePlayer:
         """Put a scene in place; returns at once."""
         self._session.report("")
         self._parts, self._part, self._request = self._all(scene), None, None
+        self._own_run = False
         self._session.show_scene(SceneProgress(scene=scene, of=_count(scene)))
         self._go_on()
 
     def cancel(self) -> None:
         """Stop where it is; what has been run stays."""
         if self.playing:
-            self._parts = None
+            self._parts, self._own_run = None, False
             self._session.cancel()
             self._note(problem=CANCELLED)
 
@@ -78,6 +80,7 @@ class ScenePlayer:
         if self._inside:
             return
         self._inside = True
+        self._note_made()
         try:
             while self._parts is not None and self._ended():
                 self._part = next(self._parts, None)
@@ -91,7 +94,15 @@ class ScenePlayer:
             self._parts = None
             self._note(problem=str(problem))
         finally:
+            self._note_made()
+            self._own_run &= self.playing
             self._inside = False
+
+    def _note_made(self) -> None:
+        """The run as far as it is there is the scene's own, not the user's."""
+        state = self._session.state
+        if self._own_run and state.trace is not None and state.trace.request == self._request:
+            self._session.note_made(state.scene_made.with_run(state.trace))
 
     def _ended(self) -> bool:
         """True if the part under way is over; SceneProblem if it will not be."""
@@ -155,6 +166,7 @@ class ScenePlayer:
         ends = [*(one.step + 1 for one in forced), scene.run]
         if not scene.compare:
             self._session.compare(False)
+        self._own_run = True
         self._session.lay_out(request, scene.sampling, scene.stops, ends[0])
         yield self._running(ends[0])
         for one, upto in zip(forced, ends[1:], strict=True):
@@ -211,6 +223,8 @@ class ScenePlayer:
                 "Running the batch…",
                 lambda state: state.batch is not before and state.batch is not None,
             )
+            made = self._session.state.scene_made
+            self._session.note_made(made.with_batch(self._session.state.batch))
 
     def _experiment(self, wish: ExperimentWish) -> Iterator[_Part]:
         kind = EXPERIMENTS[wish.name]

@@ -20,7 +20,7 @@ from explorer.session.connection.ports import Engine
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
 from explorer.session.saving.saved_sessions import Saving
-from explorer.session.state import LessonPlace, SceneProgress, State, model_key
+from explorer.session.state import LessonPlace, SceneMade, SceneProgress, State, model_key
 from explorer.session.store import Store
 from explorer.session.undo_history import History
 from explorer.trace.card import SelfCheck
@@ -234,6 +234,11 @@ class Session:
     def show_scene(self, progress: SceneProgress) -> None:
         """Say how far a scene is; see `scenes.ScenePlayer`."""
         self._store.set(scene=progress)
+
+    def note_made(self, made: SceneMade) -> None:
+        """Say what scenes made by themselves: it is not asked to be saved."""
+        if made is not self.state.scene_made:
+            self._store.set(scene_made=made)
 
     def show_lesson(self, place: LessonPlace | None) -> None:
         """Say which page of which lesson is open; None = no lesson."""

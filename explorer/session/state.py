@@ -24,7 +24,7 @@ from explorer.trace.files.saved_view import SavedView
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.found_models import Library, Offer, Recipe
 from explorer.trace.request import RunRequest, Sampling, Stops
-from explorer.trace.step import Step, Token
+from explorer.trace.step import Draw, Step, Token
 from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
 
@@ -58,6 +58,27 @@ class Saved:
         siblings = (one.trace for one in self.beside.branches)
         traces = (trace for trace in (self.trace, *siblings) if trace is not None)
         return frozenset(_choice(step) for trace in traces for step in trace.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class SceneMade:
+    """What scenes made by themselves, and can make again at any time: it needs no saving."""
+
+    draws: Mapping[int, Draw] = field(default_factory=dict)  # by identity, kept so that it lasts
+    batch: BatchResult | None = None
+
+    def chose(self, step: Step) -> bool:
+        """True if a scene made this choice."""
+        return id(step.draw) in self.draws
+
+    def with_run(self, trace: Trace) -> SceneMade:
+        """With every choice of a run; itself if it has them all."""
+        new = {id(step.draw): step.draw for step in trace.steps if not self.chose(step)}
+        return replace(self, draws={**self.draws, **new}) if new else self
+
+    def with_batch(self, batch: BatchResult | None) -> SceneMade:
+        """With this batch in place of an earlier one."""
+        return self if batch is self.batch else replace(self, batch=batch)
 
 
 def _choice(step: Step) -> tuple[int, int]:
@@ -209,6 +230,7 @@ class State:
     # Results of experiments by their type, the last of each: see `measured_of`.
     measured: Mapping[type[Result], Measured[Any] | None] = field(default_factory=dict)
     scene: SceneProgress | None = None  # the last one that was asked for
+    scene_made: SceneMade = field(default_factory=SceneMade)
     lesson: LessonPlace | None = None  # the one that is open
     batch: BatchResult | None = None  # the last padded batch, on the model that is open
     plan: Plan | None = None  # a large run waits for the user's word: go_on or drop_plan
@@ -336,13 +358,18 @@ class State:
 
     @property
     def unsaved(self) -> bool:
-        """True if the trace on screen, a branch of it or the last batch is in no file."""
+        """True if the trace on screen, a branch of it or the last batch is in no file.
+
+        What a scene made by itself is not counted.
+        """
         runs = [] if self.trace is None else [self.trace, *(one.trace for one in self.tree)]
         # Traces only grow, and a choice that is changed makes another step: the last one tells.
-        ends = [_choice(run.steps[-1]) for run in runs if run.steps]
+        lasts = [run.steps[-1] for run in runs if run.steps]
+        ends = [_choice(step) for step in lasts if not self.scene_made.chose(step)]
+        new_batch = self.batch is not None and self.batch is not self.scene_made.batch
         if self.saved is None:
-            return bool(ends) or self.batch is not None
-        new_batch = self.batch is not None and self.batch is not self.saved.beside.batch
+            return bool(ends) or new_batch
+        new_batch = new_batch and self.batch is not self.saved.beside.batch
         return new_batch or not self.saved.choices.issuperset(ends)
 
     @property

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, Qt, QTimer, QUrl
+from PySide6.QtCore import QEvent, QRect, Qt, QTimer, QUrl
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -380,9 +380,9 @@ class Window(PresentedWindow):
         else:
             self.files.unsaved.before(self.session.reset)
 
-    def explain(self, widget: QWidget, term: str) -> None:
+    def explain(self, widget: QWidget, term: str, words: QRect | None = None) -> None:
         """The card of a term beside the word over which the mouse rests."""
-        self.help.explain(widget, term)
+        self.help.explain(widget, term, words=words)
 
     def compare_mask(self) -> None:
         self._attention().compare()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from explorer import places
 from explorer.lessons import library
 from explorer.lessons.lesson import LookAt, load, read_lesson
 from explorer.lessons.toml_lines import LessonFileError
@@ -94,6 +95,25 @@ def test_what_is_wrong_is_told_with_its_line(old: str, new: str, line: int, word
     assert words in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({"{token_count}": "{tokn}", "panel:attention": "x", "1, 2)": "1, 2"}, [9, 10, 20]),
+        ({"run = 2": "run = 'two'", "layer = 1": "view = { theme = 'drak' }"}, [11, 16]),
+        ({'title = "Two"\n': "", 'model = "copycat"': "model = 3", "run = 2": "rn = 2"}, [3, 13]),
+        ({"run = 2": "run = 2, view = { zoom = 9 }"}, [11]),
+    ],
+)
+def test_all_that_is_wrong_is_told_at_once(changes: dict[str, str], lines: list[int]) -> None:
+    text = LESSON
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    refused = refusal(text)
+    assert refused is not None
+    assert [one.line for one in refused.each] == lines
+
+
 @given(st.text(max_size=30), st.integers(0, len(LESSON)), st.integers(0, 60))
 def test_a_damaged_lesson_is_read_or_refused(junk: str, at: int, cut: int) -> None:
     refused = refusal(LESSON[:at] + junk + LESSON[at + cut :])
@@ -148,6 +168,21 @@ def test_a_folder_without_a_lesson_file_says_so(tmp_path: Path) -> None:
 
 def test_a_language_without_lessons_has_the_english_ones() -> None:
     assert library.shipped("xx") == library.shipped()
+
+
+def test_a_fault_in_one_lesson_belongs_to_that_one_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("good", LESSON), ("bad", "title = 3")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "lesson.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(places, "asset", lambda *_: tmp_path)
+    assert library.find("good").name == "good"
+    lessons, faults = library.readable()
+    assert [one.name for one in lessons] == ["good"]
+    assert {Path(one.file).parent.name for one in faults} == {"bad"}
+    with pytest.raises(LessonFileError, match="Lessons: bad, good"):
+        library.find("other")
 
 
 def test_what_is_no_lesson_is_told(tmp_path: Path) -> None:

@@ -53,6 +53,17 @@ def test_lessons_on_smollm2_are_right() -> None:
     measured([one for one in of_model("smollm2") if one.name not in small])
 
 
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda one: one.name)
+def test_each_page_shows_the_panels_that_it_needs_and_no_others(lesson: Lesson) -> None:
+    for page in lesson.pages:
+        shown, target = page.scene.view.shown, page.look_at
+        assert 1 <= len(shown) <= 2, page.title
+        if target is not None and target.kind == "panel":
+            assert target.name in shown, page.title
+        if target is not None and target.kind in ("cell", "head"):
+            assert "attention" in shown, page.title
+
+
 def test_each_lesson_is_on_a_model_that_is_there() -> None:
     assert {one.name for one in of_model("smollm2")} == {one.name for one in LESSONS}
     assert [one.name for one in LESSONS] == list(library.ORDER)

@@ -123,6 +123,31 @@ def test_comparison_experiments_and_batch(playing: Playing) -> None:
     assert playing.state.measured is measured  # known results are not measured again
 
 
+def test_what_a_scene_made_needs_no_saving_but_what_the_user_adds_does(playing: Playing) -> None:
+    forced = (ForcedToken(step=1, token=" red"),)
+    batch = BatchRequest(prompts=("red fish", "a b"), padding="right")
+    for scene in (SCENE, msgspec.structs.replace(SCENE, force=forced, batch=batch)):
+        assert playing.play(scene).finished
+        assert not playing.state.unsaved
+    playing.session.step()
+    playing.until(lambda state: state.trace is not None and len(state.trace.steps) == 4)
+    assert playing.state.unsaved
+    assert playing.play(SCENE).finished  # the user's run is a branch beside it
+    assert playing.state.unsaved
+    playing.play(msgspec.structs.replace(SCENE, prompt="one two one"))
+    assert not playing.state.unsaved
+
+
+def test_the_user_s_own_run_is_not_taken_for_the_scene_s(playing: Playing) -> None:
+    prompt = "one two three four one two"
+    playing.session.set_prompt(prompt)
+    playing.session.step(3)
+    playing.until(lambda state: state.trace is not None and len(state.trace.steps) == 3)
+    playing.until(lambda state: state.status.activity in ("idle", "checking"))
+    playing.play(msgspec.structs.replace(SCENE, prompt=prompt))
+    assert playing.state.unsaved
+
+
 PROBLEMS = [
     ({"model": "no-such-model"}, "There is no model called no-such-model"),
     ({"layer": 9}, "layers 0 to 1"),

@@ -47,7 +47,7 @@ def lesson_named(name: str) -> Lesson:
     try:
         return library.find(name)
     except LessonFileError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError("\n".join(map(str, error.each))) from error
 
 
 def _open(lesson: Lesson, engine: str | None) -> int:
@@ -60,12 +60,14 @@ def _open(lesson: Lesson, engine: str | None) -> int:
 
 
 def _list(as_json: bool) -> int:
-    lessons = library.shipped()
+    lessons, faults = library.readable()
     if as_json:
         print_json({"lessons": [_listed(one) for one in lessons]})
-        return DONE
-    rows = [(one.name, one.title, str(len(one.pages)), one.model) for one in lessons]
-    print_table(("lesson", "title", "pages", "model"), rows, left={0, 1, 3})
+    else:
+        rows = [(one.name, one.title, str(len(one.pages)), one.model) for one in lessons]
+        print_table(("lesson", "title", "pages", "model"), rows, left={0, 1, 3})
+    if faults:
+        raise CommandError("\n".join(map(str, faults)))
     return DONE
 
 

@@ -137,7 +137,7 @@ class Saving:
 
     def _keep(self, old: State, new: State) -> None:
         told = news(old, new, self.look)
-        if told is None and new.saved is old.saved:
+        if told is None and new.saved is old.saved and new.scene_made is old.scene_made:
             return
         if not new.unsaved:
             self._autosave.saved()

@@ -8,17 +8,24 @@ through two overrides of Qt's methods, one within the other, as `paintEvent` is 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QPoint
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from explorer.ui.access import tips
+from explorer.ui.glossary.labels import explaining
+
+Terms = Sequence[tuple[str, QRectF]]  # of the glossary, and where they are painted
 
 
 class Canvas(QWidget):
     """One that is as large as what it shows, or fits it to its own size."""
+
+    def painted_terms(self) -> Terms:
+        """The terms of the glossary that the canvas paints, and where their words are."""
+        return ()
 
     def tip_at(self, point: QPoint) -> str:
         """What the place under the mouse says; "" = nothing."""
@@ -30,6 +37,10 @@ class Canvas(QWidget):
 
 class ScrollCanvas(QAbstractScrollArea):
     """One that shows a part of what there is; points are those of its viewport."""
+
+    def painted_terms(self) -> Terms:
+        """The terms of the glossary that the canvas paints, and where their words are."""
+        return ()
 
     def tip_at(self, point: QPoint) -> str:
         """What the place under the mouse says; "" = nothing."""
@@ -54,6 +65,11 @@ def _tip(canvas: Canvas | ScrollCanvas, event: QEvent) -> bool:
     """Show the tip that an event asks for; False if it asks for something else."""
     if event.type() != QEvent.Type.ToolTip or not isinstance(event, QHelpEvent):
         return False
+    window = explaining(canvas)
+    for name, words in canvas.painted_terms() if window is not None else ():
+        if window is not None and words.contains(QPointF(event.pos())):
+            window.explain(canvas, name, words.toAlignedRect())
+            return True
     tips.show(event, canvas.tip_at(event.pos()), canvas)
     return True
 

@@ -23,8 +23,8 @@ else:
 class Explains(Protocol):
     """A window that shows the explanation of a term."""
 
-    def explain(self, widget: QWidget, term: str) -> None:
-        """Show it beside this widget."""
+    def explain(self, widget: QWidget, term: str, words: QRect | None = None) -> None:
+        """Show it beside this widget, or beside these words that it paints."""
 
 
 def known() -> Glossary:
@@ -68,7 +68,7 @@ class Dotted(_Base):
 
     def event(self, event: QEvent) -> bool:
         if self._term and event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
-            window = _explaining(self)
+            window = explaining(self)
             if window is not None and self.words_area().contains(event.pos()):
                 window.explain(self, self._term)
                 return True
@@ -119,7 +119,7 @@ class TermBox(Dotted, QCheckBox):
         )
 
 
-def _explaining(widget: QWidget) -> Explains | None:
+def explaining(widget: QWidget) -> Explains | None:
     """The window around a widget that explains, also where its panel floats."""
     above: QWidget | None = widget
     while above is not None and not isinstance(above, Explains):

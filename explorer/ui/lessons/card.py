@@ -23,7 +23,6 @@ from explorer.session.state import SceneProgress
 from explorer.ui.access import mnemonics
 from explorer.ui.access.accessible import announce
 from explorer.ui.kit import boxes
-from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.names import literal
 from explorer.ui.kit.scrolled import Scrolled, Wrapping
@@ -33,7 +32,8 @@ from explorer.ui.lessons.question_box import QuestionBox
 from explorer.ui.look.theme import Theme, unit
 
 _WIDTH = 300  # pixels at a zoom of 1
-_SHARE = 0.36  # of the window at most, in large text
+_LARGE = 1.4  # the zoom from which the page has all of the card
+_SHARE = 0.3  # of the window at most, in large text
 
 
 class LessonCard(QWidget):
@@ -45,6 +45,7 @@ class LessonCard(QWidget):
     restoreWanted = Signal()
     cancelWanted = Signal()
     foldWanted = Signal()
+    startOverWanted = Signal()
     closeWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -52,17 +53,17 @@ class LessonCard(QWidget):
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
-        self.title = ElidedLabel(look="muted")
+        self.title = SentenceLabel(look="muted")
         self.heading = SentenceLabel(look="heading")
         self.text = FigureLabel()
         self.question = QuestionBox()
         self.look_button = QPushButton(self.tr("Look here"))
         self.look_button.setToolTip(self.tr("Outline what this page is about"))
         self.look_button.clicked.connect(self.lookWanted)
-        self.restore_button = QPushButton(self.tr("Back to the page's scene"))
+        self.restore_button = QPushButton(self.tr("Reset this page"))
         self.restore_button.setProperty("look", "flat")
         self.restore_button.setToolTip(
-            self.tr("Set the model, the prompt and the settings of this page again")
+            self.tr("Bring back this page's model, prompt, settings and panels")
         )
         self.restore_button.clicked.connect(self.restoreWanted)
         self.missing = SentenceLabel(look="muted")
@@ -87,7 +88,7 @@ class LessonCard(QWidget):
         self.contents.setMenu(self._menu)
         fold = self._flat("»", self.tr("Fold the lesson away"), self.foldWanted)
         close = self._flat("✕", self.tr("Close the lesson"), self.closeWanted)
-        return boxes.line(None, (self.title, 1), self.contents, fold, close, gap=2)
+        return boxes.line(None, self.contents, (QWidget(), 1), fold, close, gap=2)
 
     def _flat(self, text: str, name: str, signal: object) -> QToolButton:
         button = QToolButton()
@@ -125,7 +126,7 @@ class LessonCard(QWidget):
         buttons = Flow()
         buttons.addWidget(self.look_button)
         buttons.addWidget(self.restore_button)
-        for part in (self.heading, self.progress, self.problem, self.text):
+        for part in (self.title, self.heading, self.progress, self.problem, self.text):
             column.addWidget(part)
         column.addLayout(buttons)
         column.addWidget(self.missing)
@@ -149,7 +150,8 @@ class LessonCard(QWidget):
     # -- size
 
     def set_theme(self, theme: Theme | None) -> None:
-        """Text that has grown needs more room."""
+        """Text that has grown needs more room; a class knows which lesson it is."""
+        self.title.setVisible(unit(self) < _LARGE)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
@@ -177,7 +179,6 @@ class LessonCard(QWidget):
         self.text.show_pending(page.text)
         self.question.begin(page.question)
         self._ask_line.setVisible(page.question is not None)
-        self.look_button.setVisible(page.look_at is not None)
         self.problem.hide()
         self.missing.hide()
         self.back_button.setEnabled(index > 0)
@@ -194,6 +195,9 @@ class LessonCard(QWidget):
             action = self._menu.addAction(words, partial(self.chosen.emit, place))
             action.setCheckable(True)
             action.setChecked(place == index)
+        self._menu.addSeparator()
+        over = self._menu.addAction(self.tr("Start over"), self.startOverWanted.emit)
+        over.setToolTip(self.tr("Forget your answers in this lesson and go to page 1"))
 
     def show_missing(self, sentence: str) -> None:
         """Say that what the page points at is not there; "" = it is."""
@@ -212,7 +216,7 @@ class LessonCard(QWidget):
         self._bar.setValue(min(progress.done, progress.of))
         self.problem.setText(progress.problem)
         self.problem.setVisible(bool(progress.problem))
-        again = self.tr("Try again") if progress.problem else self.tr("Back to the page's scene")
+        again = self.tr("Try again") if progress.problem else self.tr("Reset this page")
         self.restore_button.setText(again)
         if going:
             self.text.show_pending(page.text)

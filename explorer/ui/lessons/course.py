@@ -14,7 +14,6 @@ from explorer.session.changes import changed
 from explorer.session.scenes import ScenePlayer
 from explorer.session.session import Session
 from explorer.session.state import LessonPlace, SceneProgress, State
-from explorer.trace.trace import Trace
 from explorer.ui.lessons.filled_page import FilledPage, fill
 from explorer.ui.settings.settings import Settings
 from explorer.ui.threads.worker import Worker
@@ -45,7 +44,6 @@ class Course(QObject):
         self._lesson: Lesson | None = None
         self._index = 0
         self._asked: FilledPage | None = None
-        self._made: Trace | None = None  # the run that a scene of ours put on screen
 
     @property
     def lesson(self) -> Lesson | None:
@@ -92,16 +90,13 @@ class Course(QObject):
         """True once the figures of the page's own scene are worked out."""
         return self._asked is not None
 
-    @property
-    def in_place(self) -> bool:
-        """True while the run on screen is the one that the page's scene made."""
-        return self._made is not None and self._session.state.trace is self._made
-
     # -- going through it
 
     def begin(self, lesson: Lesson, index: int | None = None) -> None:
         """Open a lesson; without an `index` on the page where it was left."""
         self._lesson = lesson
+        kept = _kept(self._memory, lesson).get("answers")
+        self._session.answers.restore(key_of(lesson), kept)
         at = remembered_page(self._memory, lesson) if index is None else index
         self.go(min(max(at, 0), len(lesson.pages) - 1))
 
@@ -154,7 +149,6 @@ class Course(QObject):
         if changed(old, new, "scene"):
             progress = self.progress
             if progress is not None and (progress.finished or progress.problem):
-                self._made = new.trace
                 self._fill(new, own=True)
             self.moved.emit()
         elif not self.playing and changed(old, new, *_READ_FROM):
@@ -171,6 +165,7 @@ class Course(QObject):
             if own:
                 self._asked = found
                 self.asked.emit(found)
+                self._judge_again()
             self.filled.emit(found)
 
         # The question's figures are those of the page's own scene: what follows does not drop them.
@@ -194,13 +189,38 @@ class Course(QObject):
                 right=found.right,
             )
         )
+        self._keep_answers(lesson)
         self.revealed.emit()
 
     def ask_again(self) -> None:
         """Hide the answer and ask once more."""
         if self._lesson is not None:
             self._session.answers.drop(key_of(self._lesson), self._index)
+            self._keep_answers(self._lesson)
             self.revealed.emit()
+
+    def start_over(self) -> None:
+        """Forget all answers and which pages were read, and open the first page."""
+        lesson = self._lesson
+        if lesson is not None:
+            for index in range(len(lesson.pages)):
+                self._session.answers.drop(key_of(lesson), index)
+            self._memory.put(f"lessons/{key_of(lesson)}", "{}")
+            self.go(0)
+
+    def _judge_again(self) -> None:
+        """Beside a prediction of earlier stands what is measured now."""
+        answer, asked = self.answer, self._asked
+        if answer is None or asked is None:
+            return
+        words = asked.choice_words
+        if words and answer.predicted and answer.predicted not in words:
+            self.ask_again()  # the lesson's file has other choices now
+        else:
+            self.predict(answer.predicted)
+
+    def _keep_answers(self, lesson: Lesson) -> None:
+        _keep(self._memory, lesson, answers=self._session.answers.kept(key_of(lesson)))
 
 
 def key_of(lesson: Lesson) -> str:
@@ -211,7 +231,11 @@ def key_of(lesson: Lesson) -> str:
 
 def _remember(memory: Settings, lesson: Lesson, index: int) -> None:
     seen = sorted({*pages_seen(memory, lesson), index})
-    memory.put(f"lessons/{key_of(lesson)}", json.dumps({"page": index, "seen": seen}))
+    _keep(memory, lesson, page=index, seen=seen)
+
+
+def _keep(memory: Settings, lesson: Lesson, **changes: object) -> None:
+    memory.put(f"lessons/{key_of(lesson)}", json.dumps({**_kept(memory, lesson), **changes}))
 
 
 def pages_seen(memory: Settings, lesson: Lesson) -> frozenset[int]:

@@ -18,6 +18,7 @@ from explorer.ui.access import tips
 _MOST = 4_000  # letters, as a lesson's file allows
 _PENDING = "…"
 _NO_BREAK = "&nbsp;"  # a number stays with its unit
+_LONG_WORD = re.compile(r"[^\W\d_]{14}(?=[^\W\d_]{4})")
 _BREAK = "&#8203;"  # has no width: tokens in a row may go on in the next line
 
 
@@ -39,6 +40,11 @@ class FigureLabel(QLabel):
     def words(self) -> str:
         """The text as it is read."""
         return "".join(part.text for part in self._parts)
+
+    @property
+    def parts(self) -> tuple[FilledPart, ...]:
+        """The text as it is shown, with its figures."""
+        return self._parts
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -99,4 +105,9 @@ def _escaped(text: str) -> str:
     lead = " " if text[:1] == " " and short[:1] != " " else ""
     trail = " " if text[-1:] == " " and short[-1:] != " " and len(text) > 1 else ""
     paragraphs = re.split(r"\n[ \t]*\n", f"{lead}{short}{trail}")
-    return "<br><br>".join(html.escape(one.replace("\n", " ")) for one in paragraphs)
+    return "<br><br>".join(_broken(html.escape(one.replace("\n", " "))) for one in paragraphs)
+
+
+def _broken(letters: str) -> str:
+    """Words that no card is wide enough for go on in the next line."""
+    return _LONG_WORD.sub(lambda word: f"{word[0]}{_BREAK}", letters)

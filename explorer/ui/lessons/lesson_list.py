@@ -18,7 +18,6 @@ from explorer import places, smollm2
 from explorer.figures.text import sentences
 from explorer.lessons import library
 from explorer.lessons.lesson import Lesson
-from explorer.lessons.toml_lines import LessonFileError
 from explorer.ui.frame.topbar import title_of
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
@@ -76,17 +75,13 @@ class LessonList(Dialog):
 
     def show_all(self) -> None:
         """Read the lessons again, and show how far each is."""
-        problem = ""
-        try:
-            self._lessons = library.shipped(language())
-        except LessonFileError as error:
-            self._lessons, problem = (), str(error)
+        self._lessons, faults = library.readable(language())
         self.table.setRowCount(len(self._lessons))
         for row, lesson in enumerate(self._lessons):
             for column, text in enumerate(self._texts(lesson)):
                 self.table.setItem(row, column, QTableWidgetItem(text))
         self.open_button.setEnabled(bool(self._lessons))
-        self.summary.setText(problem)
+        self.summary.setText("\n".join(map(str, faults)))
         if self._lessons:
             unread = [row for row, one in enumerate(self._lessons) if not self._read(one)]
             self.table.setCurrentCell(unread[0] if unread else 0, 0)

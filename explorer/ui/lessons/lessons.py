@@ -29,6 +29,7 @@ from explorer.ui.lessons.course import Course, pages_seen
 from explorer.ui.lessons.covers import Covers
 from explorer.ui.lessons.desk import Desk
 from explorer.ui.lessons.filled_page import FilledPage
+from explorer.ui.lessons.notes import LessonNotes
 from explorer.ui.look.appearance import Appearance
 from explorer.ui.panels.next_token import NextTokenPanel
 from explorer.ui.settings.settings import Settings
@@ -60,6 +61,8 @@ class Lessons(QObject):
         self._shown: Scene | None = None  # whose view is put back once it is in place
         self._list: LessonList | None = None
         self._desk: Desk | None = None
+        self._unfolded = False  # this page has opened the settings to point into them
+        self._notes: LessonNotes | None = None  # of the teacher, on another screen
         self.course = Course(session, memory, self._player, self)
         self.covers = Covers()
         self.outline = PartOutline(window)
@@ -92,19 +95,21 @@ class Lessons(QObject):
         card.restoreWanted.connect(course.restore)
         card.cancelWanted.connect(course.cancel)
         card.foldWanted.connect(lambda: self.fold(True))
+        card.startOverWanted.connect(course.start_over)
         card.closeWanted.connect(course.end)
         card.question.answered.connect(course.predict)
         card.question.skipped.connect(lambda: course.predict(""))
         card.question.again_button.clicked.connect(course.ask_again)
         course.turned.connect(self._show_page)
         course.moved.connect(self._show_progress)
-        course.filled.connect(lambda page: card.text.show_parts(page.text))
+        course.filled.connect(self._show_text)
         course.asked.connect(self._show_asked)
         course.revealed.connect(self._show_question)
 
     def take_parts(self, parts: targets.WindowParts, presenter: Presenter) -> None:
         """What can be pointed at and covered, once the window is laid out."""
         self._parts, self._presenter = parts, presenter
+        presenter.notesChanged.connect(self._show_notes)
 
     # -- what the user asks for
 
@@ -134,16 +139,15 @@ class Lessons(QObject):
         try:
             lesson = library.find(name)
         except LessonFileError as error:
-            self._session.report(str(error))
+            also = ", ".join(str(one.line) for one in error.others)
+            more = self.tr("There are more problems on these lines: {0}.").format(also)
+            self._session.report(f"{error} {more}" if also else str(error))
             return
         self.begin(lesson)
 
     def begin(self, lesson: Lesson) -> None:
         """Open a lesson on the page where it was left; an unsaved run is asked about first."""
-        if self.course.in_place:  # the run on screen is a lesson's own
-            self._begin(lesson)
-        else:
-            self._files.unsaved.before(lambda: self._begin(lesson))
+        self._files.unsaved.before(lambda: self._begin(lesson))
 
     def _begin(self, lesson: Lesson) -> None:
         if self._desk is None:
@@ -170,17 +174,29 @@ class Lessons(QObject):
         if self._look.presenting:
             self._look.fit()
 
+    @property
+    def can_look(self) -> bool:
+        """True if the page points at something that no question covers."""
+        page = self.course.page
+        if page is None or page.look_at is None:
+            return False
+        return targets.place_of(page.look_at) not in self.course.hidden
+
     def look_here(self) -> None:
         """Outline what the page points at, unless that would answer its question."""
         page = self.course.page
-        if page is None or page.look_at is None:
+        self.outline.clear()
+        if page is None or page.look_at is None or not self.can_look:
             return
-        if targets.place_of(page.look_at) in self.course.hidden:
-            self.outline.clear()
-            self.card.show_missing(self.tr("Answer the question first. Then this is shown."))
-        else:
-            there = targets.point(self.outline, self._parts, page.look_at)
-            self.card.show_missing("" if there else targets.not_there())
+        folded = not self._presenter.settings_shown and targets.in_settings(
+            self._parts, page.look_at
+        )
+        if folded and self._look.presenting:  # for a class, the panels keep their room
+            self.outline.point_at(self._presenter.strip)
+            return
+        self._unfolded |= folded
+        there = targets.point(self.outline, self._parts, page.look_at)
+        self.card.show_missing("" if there else targets.not_there())
 
     # -- scenes in files
 
@@ -271,10 +287,14 @@ class Lessons(QObject):
         lesson, page = self.course.lesson, self.course.page
         self.outline.clear()
         self._later.stop()
+        if self._unfolded and not self._look.presenting:
+            self._presenter.show_settings(False)
+        self._unfolded = False
         if lesson is None or page is None:
             self._cover()
             self.card.hide()
             self.strip.hide()
+            self._show_notes()
             if self._desk is not None:
                 self._desk.restore()
                 self._desk = None
@@ -284,6 +304,7 @@ class Lessons(QObject):
         saved_view.show_panels(page.scene.saved_view, self._parts.docks, self._look)
         self.card.show_page(lesson, self.course.index, pages_seen(self._memory, lesson))
         self._cover()
+        self._show_notes()
 
     def _show_progress(self) -> None:
         page, progress = self.course.page, self.course.progress
@@ -292,6 +313,24 @@ class Lessons(QObject):
         if progress is not None and progress.finished:
             self._tries = _TRIES
             self._later.start()
+
+    def _show_text(self, page: FilledPage) -> None:
+        self.card.text.show_parts(page.text)
+        self._show_notes()
+
+    def _show_notes(self) -> None:
+        """The page in the teacher's notes, where a class looks at another screen."""
+        window = self._presenter.notes
+        if window is None:
+            self._notes = None
+        elif self._notes is None:
+            self._notes = LessonNotes()
+            self._notes.turned.connect(self.turn)
+            window.set_lesson(self._notes)
+        if self._notes is not None:
+            card, course = self.card, self.course
+            said, asked = card.text.parts, card.question.ask.parts
+            self._notes.show_page(course.lesson, course.index, said, asked, course.answer)
 
     def _look_when_drawn(self) -> None:
         """Once the panels show the page's scene; what they draw takes a moment."""
@@ -312,12 +351,13 @@ class Lessons(QObject):
         else:
             self.card.question.reveal(answer)
         self._cover()
-        if answer is not None:
-            self.look_here()
+        self.look_here()
+        self._show_notes()
 
     def _cover(self) -> None:
         hidden = self.course.hidden
         self.covers.put(hidden, targets.covered(self._parts))
+        self.card.look_button.setVisible(self.can_look)
         self._parts.tokens.hide_next(NextTokenPanel.ID in hidden)
 
     def close(self) -> None:

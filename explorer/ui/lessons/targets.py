@@ -70,7 +70,7 @@ def names(parts: WindowParts) -> frozenset[str]:
 
 def point(outline: PartOutline, parts: WindowParts, target: LookAt) -> bool:
     """Surround what a page points at; False if it is not on screen."""
-    if target.kind == "control" and target.name in settings(parts):
+    if in_settings(parts, target):
         parts.show_settings(True)
     found = _found(parts, target)
     if found is None or not found[0].isVisible():
@@ -80,10 +80,18 @@ def point(outline: PartOutline, parts: WindowParts, target: LookAt) -> bool:
     return True
 
 
+def in_settings(parts: WindowParts, target: LookAt) -> bool:
+    """True for a control of the column of settings, which may be folded away."""
+    return target.kind == "control" and target.name in settings(parts)
+
+
 def place_of(target: LookAt) -> str:
-    """The ID of what holds a single token, cell or head; "" for a whole panel or a control."""
-    places = {"token": TOKENS, "cell": AttentionPanel.ID, "head": AttentionPanel.ID}
-    return places.get(target.kind, "")
+    """The ID of what a question may hide and the target is in; "" = always in sight."""
+    if target.kind == "panel":
+        return target.name
+    if target.kind == "control":
+        return TOKENS if target.name in (TOKENS, "timeline") else ""
+    return TOKENS if target.kind == "token" else AttentionPanel.ID
 
 
 def covered(parts: WindowParts) -> list[tuple[str, QWidget, str, tuple[QWidget, ...]]]:
@@ -101,6 +109,8 @@ def _found(parts: WindowParts, target: LookAt) -> Target | None:
         if target.name in docks:
             parts.docks.bring_up(target.name)
         return None if target.name not in docks else (docks[target.name], None)
+    if target.kind == "token" or target.name == TOKENS:
+        parts.tokens.as_text.setChecked(False)  # the boxes are what is pointed at
     if target.kind == "control":
         control = settings(parts).get(target.name) or others(parts).get(target.name)
         return None if control is None else (control, None)
@@ -110,6 +120,7 @@ def _found(parts: WindowParts, target: LookAt) -> Target | None:
     assert isinstance(panel, AttentionPanel)
     if target.kind == "head":
         return _head(panel.heads.atlas, target.first, target.second)
+    panel.tools.view.setCurrentIndex(panel.tools.view.findData("maps"))
     return _cell(panel.pages.maps.maps[0], target.first, target.second)
 
 

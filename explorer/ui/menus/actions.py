@@ -578,9 +578,9 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="page-scene",
         menu="lesson",
-        text=QT_TRANSLATE_NOOP("actions", "Back to the page's scene"),
+        text=QT_TRANSLATE_NOOP("actions", "Reset this page"),
         tip=QT_TRANSLATE_NOOP(
-            "actions", "Set the model, the prompt and the settings of this page again"
+            "actions", "Bring back this page's model, prompt, settings and panels"
         ),
         act=lambda w: w.lessons.course.restore(),
         enabled=_in_lesson,

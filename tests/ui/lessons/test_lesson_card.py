@@ -11,9 +11,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from explorer.lessons.figure_text import FilledPart
+from explorer.lessons.lesson import load
 from explorer.lessons.quantities import Quantity
+from explorer.ui.dialogs.hand_in.gif_dialog import GifDialog
 from explorer.ui.lessons.course import pages_seen
 from explorer.ui.lessons.covers import Cover
+from explorer.ui.panels.attention.panel import AttentionPanel
 from tests.ui.lessons.classroom import LESSON, Classroom
 from tests.ui.waiting import wait_until
 
@@ -175,6 +178,46 @@ def test_the_page_is_remembered(room: Classroom) -> None:
     assert room.card.heading.text() == "What comes next?"
 
 
+def test_answers_are_kept_and_measured_again_until_one_starts_over(room: Classroom) -> None:
+    room.begin()
+    room.go(1)
+    room.card.question.field.setText("green")
+    room.card.question.check_button.click()
+    lesson = room.lesson()
+    room.lessons.course.end()
+    (kept,) = room.session.answers.all
+    room.session.answers.drop(kept.lesson, kept.page)  # as in a program that was started anew
+    room.lessons.begin(lesson)
+    assert room.session.answers.all == (kept,)
+    room.until_in_place()
+    assert room.card.heading.text() == "What comes next?"
+    assert "green" in room.card.question.predicted.text()
+    assert "blue" in room.card.question.measured.text()
+    assert not hidden(room)
+    over = room.card.contents.menu().actions()[-1]
+    assert over.text() == "Start over"
+    over.trigger()
+    room.until_in_place()
+    assert room.card.heading.text() == "A list"
+    assert not room.session.answers.all
+    assert pages_seen(room.memory, lesson) == {0}
+    room.go(1)
+    assert hidden(room) == {"next-token", "attention"}
+
+
+def test_no_gif_gives_an_answer_away(room: Classroom) -> None:
+    room.begin()
+    room.go(1)
+    room.window.save_gif()
+    assert "Answer the question first" in room.session.state.error
+    assert room.window.findChild(GifDialog) is None
+    room.card.question.skip_button.click()
+    room.window.save_gif()
+    dialog = room.window.findChild(GifDialog)
+    assert isinstance(dialog, GifDialog)
+    dialog.close()
+
+
 def test_the_card_folds_to_a_strip_and_back(room: Classroom) -> None:
     room.begin()
     room.lessons.fold(True)
@@ -196,14 +239,65 @@ def test_what_a_page_points_at_is_outlined(room: Classroom, page: int, name: str
     wait_until(room.lessons.outline.isVisible)
 
 
-def test_pointing_does_not_give_the_answer_away(room: Classroom) -> None:
-    room.begin(LESSON.replace("control:temperature", "cell:5,2"))
+@pytest.mark.parametrize("target", ["cell:5,2", "panel:next-token", "head:1,0"])
+def test_pointing_does_not_give_the_answer_away(room: Classroom, target: str) -> None:
+    room.begin(LESSON.replace("control:temperature", target))
     room.go(1)
-    wait_until(lambda: room.card.missing.isVisible())
+    wait_until(lambda: room.window.docks.settled)
+    room.lessons.look_here()
     assert room.lessons.outline.target is None
+    assert not room.card.look_button.isVisible()  # there is nothing to see yet
     room.card.question.skip_button.click()
     assert room.lessons.outline.target is not None
-    assert not room.card.missing.isVisible()
+    assert room.card.look_button.isVisible()
+    room.card.question.again_button.click()
+    assert room.lessons.outline.target is None
+
+
+def test_what_is_pointed_at_is_brought_into_sight(room: Classroom) -> None:
+    room.begin(LESSON.replace("token:1", "cell:5,2").replace("head:1,0", "control:tokens"))
+    panel = room.window.docks.bring_up("attention")
+    assert isinstance(panel, AttentionPanel)
+    panel.tools.view.setCurrentIndex(panel.tools.view.findData("arcs"))
+    room.card.look_button.click()
+    assert panel.tools.chosen_view == "maps"
+    room.window.sequence.as_text.setChecked(True)
+    room.go(2)
+    wait_until(lambda: room.lessons.outline.target is room.window.sequence.strip)
+    assert room.window.sequence.strip.isVisible()
+
+
+def test_settings_that_a_page_points_at_are_unfolded_for_that_page(room: Classroom) -> None:
+    room.begin()
+    assert not room.window.presenter.settings_shown
+    room.go(1)
+    wait_until(lambda: room.lessons.outline.target is not None)
+    assert room.window.presenter.settings_shown
+    room.go(0)
+    assert not room.window.presenter.settings_shown
+    room.window.presenter.toggle()
+    room.go(1)
+    wait_until(lambda: room.lessons.outline.target is room.window.presenter.strip)
+    assert not room.window.presenter.settings_shown  # for a class, the panels keep their room
+    room.window.presenter.toggle()
+
+
+def test_the_lesson_s_title_is_whole(room: Classroom) -> None:
+    title = "A title that is a good deal longer than one line of the card can ever hold"
+    room.begin(LESSON.replace('"Copying"', f'"{title}"'))
+    shown = room.card.title
+    assert shown.text() == title
+    assert shown.height() >= shown.heightForWidth(shown.width())
+
+
+def test_for_a_class_the_card_leaves_the_panels_their_room(room: Classroom) -> None:
+    room.begin(LESSON.replace("The list begins", "antidisestablishmentarianism begins"))
+    room.window.presenter.toggle()
+    room.go(1)
+    assert room.card.fontInfo().pixelSize() >= 24
+    assert room.card.width() <= 0.3 * room.window.width() + 1
+    assert room.card.text.minimumSizeHint().width() <= room.card.text.width()
+    room.window.presenter.toggle()
 
 
 def test_a_scene_that_is_cancelled_says_so_and_can_be_tried_again(room: Classroom) -> None:
@@ -244,6 +338,21 @@ def test_an_unsaved_run_is_asked_about_before_a_lesson(room: Classroom) -> None:
     assert isinstance(box, QMessageBox)
     box.button(QMessageBox.StandardButton.Cancel).click()
     assert room.session.state.lesson is None
+
+
+def test_a_lesson_s_own_run_is_not_asked_about(room: Classroom) -> None:
+    room.begin()
+    room.go(1)
+    assert not room.window.isWindowModified()
+    other = load(room.file(LESSON, "other"))
+    room.lessons.course.end()
+    room.lessons.begin(other)
+    room.until_in_place()
+    assert room.window.findChild(QMessageBox, "unsaved") is None
+    room.session.step()
+    wait_until(room.window.isWindowModified)
+    room.lessons.begin(room.lesson())
+    assert room.window.findChild(QMessageBox, "unsaved") is not None
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,32 @@ SCREENS = [
 ]
 REST = {"logicalDpi": 96, "logicalBaseDpi": 96, "dpr": 1}
 
+LESSON = """
+title = "Sums"
+summary = "Adding numbers."
+model = "tiny"
+[[page]]
+title = "One and one"
+text = "Three is {1 + 2}."
+scene = { run = 0 }
+[page.question]
+ask = "And one and one?"
+answer = "1 + 1"
+[[page]]
+title = "More"
+text = "The end."
+"""
+
 # In a process of its own: a platform's screens can't be changed later.
 SCRIPT = """
 import json, os, sys
 from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 app = QApplication(["x"])
+from explorer.lessons.lesson import load
+from explorer.ui.lessons.notes import LessonNotes
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import settle, wait_until
 stage = WindowStage(app, Path(sys.argv[1]))
@@ -54,6 +72,20 @@ if notes is not None:
     settle()
     found["stepped"] = len(stage.state.trace.steps) - steps
     found["words"].append(notes.words)
+    course = window.lessons.course
+    window.lessons.begin(load(Path(sys.argv[1]) / "lesson.toml"))
+    box = window.findChild(QMessageBox, "unsaved")
+    box.button(QMessageBox.StandardButton.Discard).click()
+    wait_until(lambda: course.measured or course.progress and course.progress.problem, 60)
+    settle()
+    (page,) = notes.findChildren(LessonNotes)
+    told = lambda: (page.heading.text(), page.text.words, page.state.text(), page.following.text())
+    wait_until(lambda: page.text.words == "Three is 3.")
+    found["lesson"] = [told()]
+    course.predict("")
+    found["lesson"].append(told())
+    page.next_button.click()
+    found["lesson"].append(told())
     if len(sys.argv) > 2:
         notes.grab().save(sys.argv[2])
     QTest.keyClick(notes, Qt.Key.Key_Escape)
@@ -74,6 +106,7 @@ os._exit(0)
 
 def present(folder: Path, count: int) -> dict[str, object]:
     """What is seen in presenter mode where there are so many screens."""
+    (folder / "lesson.toml").write_text(LESSON)
     config = folder / "screens.json"
     config.write_text(json.dumps({"screens": [{**one, **REST} for one in SCREENS[:count]]}))
     env = {**os.environ, "QT_QPA_PLATFORM": f"offscreen:configfile={config}"}
@@ -102,6 +135,12 @@ def test_the_class_has_the_second_screen_and_the_notes_stay_on_the_first(tmp_pat
     assert re.fullmatch(r"0 min \d\d s", found["time"][1])  # type: ignore[index]
     assert found["after"] is True
     assert found["back"] == "laptop"
+    asked, skipped, last = found["lesson"]  # type: ignore[misc]
+    assert asked[:2] == ["One and one", "Three is 3."]
+    assert asked[2].startswith("Not answered yet")
+    assert asked[3] == "Next page: More"
+    assert skipped[2] == "Skipped. Measured: 2"
+    assert [last[0], last[3]] == ["More", "This is the last page."]
 
 
 @pytest.mark.timeout(240)

@@ -30,7 +30,7 @@ from explorer.figures.drawing.colormaps import difference
 from explorer.figures.drawing.colour_scale import Scale
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
-from explorer.ui.canvases.canvas import ScrollCanvas
+from explorer.ui.canvases.canvas import ScrollCanvas, Terms
 from explorer.ui.canvases.maps.atlas_labels import AtlasLabels
 from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
 from explorer.ui.canvases.maps.best_heads import Best, BestHeads
@@ -354,6 +354,11 @@ class AtlasView(ScrollCanvas):
                 say(self, self._read(*cell), aloud)
             self.hovered.emit(cell)
             self.viewport().update()
+
+    def painted_terms(self) -> Terms:
+        """The corner that names layers and heads."""
+        known = self._atlas is not None and self._layout.order is None
+        return [("head", QRectF(0, 0, self._layout.left, self._line))] if known else []
 
     def tip_at(self, point: QPoint) -> str:
         cell = self._head_at(QPointF(point))

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.figures.drawing.colormaps import difference
 from explorer.figures.drawing.map_viewport import CellView, Pooled
 from explorer.figures.text.tokens import Label
+from explorer.ui.canvases.canvas import Terms
 from explorer.ui.canvases.maps.colour_key import ColourKey, Styles, key_width, paint_key, styles
 from explorer.ui.canvases.maps.lut_image import (
     colour_table,
@@ -213,6 +214,15 @@ class Heatmap(MapWidget):
             painter.drawPixmap(0, 0, self._still)
         self._paint_marks(painter, event.region())
 
+    def _corner(self) -> str:
+        """What the axes are; nothing in the maps beside the first."""
+        return self.tr("keys →\nqueries ↓") if self._frame is None else ""
+
+    def painted_terms(self) -> Terms:
+        """Those of the axes."""
+        areas = self._names.corner_areas(self.plot, self._corner()) if self.has_map else []
+        return list(zip(("key", "query"), areas, strict=False))
+
     def _paint_still(self, painter: QPainter, ratio: float) -> None:
         theme, drawn = self._theme, self.drawn_area()
         hatched = masked_area(theme, ratio, drawn.size().toSize())
@@ -233,8 +243,7 @@ class Heatmap(MapWidget):
         painter.setPen(QPen(QColor(theme.strong_border), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(drawn.adjusted(-0.5, -0.5, 0.5, 0.5))
-        corner = self.tr("keys →\nqueries ↓") if self._frame is None else ""
-        self._names.paint(painter, self.view, self.plot, theme, corner)
+        self._names.paint(painter, self.view, self.plot, theme, self._corner())
         if self._key_room:
             left = drawn.right() + _KEY_GAP * unit(self)
             paint_key(

@@ -74,15 +74,28 @@ class MapLabels:
         u = self._unit
         painter.setFont(self._font)
         painter.setPen(QColor(theme.muted))
-        if corner:
+        if self.corner_areas(plot, corner):
             box = QRectF(0, 0, plot.left() - 5 * u, plot.top() - 3 * u)
-            if painter.boundingRect(QRectF(), 0, corner).width() <= box.width():
-                painter.drawText(box, _CORNER, corner)
+            painter.drawText(box, _CORNER, corner)
         stride = view.stride(self._line * 0.86)
         rows = self._shown(view.top, view.drawn_height / view.scale, view.rows, stride)
         if plot.left() >= _LEAST_ROOM:
             self._paint_all(painter, view, plot, theme, "query", rows)
         self.paint_keys(painter, view, plot, theme)
+
+    def corner_areas(self, plot: QRectF, corner: str) -> list[QRectF]:
+        """Where each line in the corner is; none if there is no room for them."""
+        metrics, u = QFontMetricsF(self._font), self._unit
+        right, bottom = plot.left() - 5 * u, plot.top() - 3 * u
+        lines = corner.split("\n") if corner else []
+        widths = [metrics.horizontalAdvance(line) for line in lines]
+        if max(widths, default=0) > right:
+            return []
+        high = metrics.lineSpacing()
+        tops = [bottom - high * below for below in range(len(lines), 0, -1)]
+        return [
+            QRectF(right - wide, top, wide, high) for wide, top in zip(widths, tops, strict=True)
+        ]
 
     def paint_keys(self, painter: QPainter, view: CellView, plot: QRectF, theme: Theme) -> None:
         """The labels above the plot alone."""

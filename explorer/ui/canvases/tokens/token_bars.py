@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
-from explorer.ui.canvases.canvas import Canvas
+from explorer.ui.canvases.canvas import Canvas, Terms
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import Ink, Theme, unit
@@ -31,6 +31,7 @@ from explorer.wording import round_percent
 CEILINGS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _ROW = 21  # pixels at a zoom of 1
 _AXIS = 17
+_TERMS = ("next-token", "sampling")  # of the two columns of figures
 _BAR_LEAST = 20  # pixels at a zoom of 1; bars that would be shorter are left out
 _LABEL_LEAST, _LABEL_SHARE = 76, 0.32  # pixels at a zoom of 1; at most this share of the width
 
@@ -325,6 +326,18 @@ class TokenBars(Canvas):
             self._click(self._over)
         else:
             super().keyPressEvent(event)
+
+    def painted_terms(self) -> Terms:
+        """Those of the two columns of figures."""
+        metrics, u = self.fontMetrics(), self._unit
+        _, first, second = self._columns(metrics)
+        rights = (first, second) if first < second - 5 * u else (first,)
+        widths = [metrics.horizontalAdvance(head) for head in self._heads]
+        areas = [
+            QRectF(right - wide, 0, wide, _AXIS * u)
+            for wide, right in zip(widths, rights, strict=False)
+        ]
+        return list(zip(_TERMS, areas, strict=False)) if self._rows else []
 
     def tip_at(self, point: QPoint) -> str:
         index = self._index_at(point)

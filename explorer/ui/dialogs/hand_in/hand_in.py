@@ -112,6 +112,14 @@ class HandIn(QObject):
         state = self._session.state
         if state.trace is None or not state.trace.steps:
             return
+        if any(dock.made and not dock.panel.isEnabled() for dock in self._docks.docks):
+            self.failed.emit(
+                self.tr(
+                    "A GIF would show the answer to the lesson's question. Answer the question "
+                    "first, then save the GIF."
+                )
+            )
+            return
         panels = [d.panel for d in self._docks.docks if d.place.id in _FILMED]
         dialog = GifDialog(state, panels, panels[0].theme, self._window)
         name = f"{self._stem('')}.gif"

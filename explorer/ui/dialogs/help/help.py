@@ -46,15 +46,20 @@ class Help(QObject):
 
     # -- one term
 
-    def explain(self, widget: QWidget, name: str, by_key: bool = False) -> None:
-        """The card of a term, beside the widget that stands for it."""
+    def explain(
+        self, widget: QWidget, name: str, by_key: bool = False, words: QRect | None = None
+    ) -> None:
+        """The card of a term, beside the widget that stands for it or the words in it."""
         term = known().terms.get(name)
         if term is None:
             return
         self.close_card()
         label = widget if isinstance(widget, Dotted) else _label_of(widget, name)
         about = label if label is not None and label.isVisible() else widget
-        words = about.words_area() if isinstance(about, Dotted) else about.rect()
+        if words is not None:
+            about = widget
+        else:
+            words = about.words_area() if isinstance(about, Dotted) else about.rect()
         self._card(about.window()).explain(name, term, about, words, by_key)
 
     def explain_focus(self) -> None:

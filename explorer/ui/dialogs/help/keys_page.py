@@ -63,6 +63,7 @@ class KeysPage(Dialog):
         for place, one in enumerate(self.lists):
             one.setVisible(place < len(parts))
             one.show_groups(parts[place] if place < len(parts) else ())
+            one.clearSelection()  # nothing is chosen until somebody walks over the rows
 
     def rows(self) -> list[tuple[str, str]]:
         """What is done, and by which keys."""

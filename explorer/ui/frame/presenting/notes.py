@@ -59,7 +59,7 @@ class NotesWindow(QWidget):
         column.addWidget(self._token)
         for names in (_TURNING, _RUNNING, ("presenter",)):
             column.addWidget(self._buttons(actions, names))
-        column.addLayout(self._lesson, 1)
+        column.addLayout(self._lesson, 6)
         column.addStretch(1)
         column.addWidget(keys)
 

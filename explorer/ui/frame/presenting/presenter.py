@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QObject, QRect, QSize, Qt, QTimer
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QEvent,
+    QObject,
+    QRect,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+)
 from PySide6.QtGui import QScreen
 from PySide6.QtWidgets import QSizePolicy, QSplitter, QToolButton, QWidget
 from shiboken6 import isValid
@@ -13,7 +23,7 @@ from explorer.ui.frame.presenting.notes import NotesWindow
 from explorer.ui.frame.presenting.presented_window import PresentedWindow
 
 _NOTES = QSize(560, 560)
-_SETTLE_MS = 200  # until a window manager has given up the full screen
+_SETTLE_MS, _LOOKS = 200, 6  # until a window manager has given up the full screen
 
 
 class Presenter(QObject):
@@ -22,6 +32,8 @@ class Presenter(QObject):
     The column of settings is a strip then, which opens it; the status line is there only while
     there is something to wait for.  Leaving puts everything back as it was.
     """
+
+    notesChanged = Signal()  # there are notes on another screen, or no longer
 
     def __init__(self, window: PresentedWindow, actions: OfferedActions, settings: QWidget) -> None:
         super().__init__(window)
@@ -101,6 +113,7 @@ class Presenter(QObject):
         self.notes = NotesWindow(self._actions, window.actions(), window)
         area = screen.availableGeometry()
         self.notes.setGeometry(area.adjusted(area.width() // 8, area.height() // 8, 0, 0))
+        self.notesChanged.emit()
         self.notes.resize(self.notes.sizeHint().expandedTo(_NOTES).boundedTo(area.size()))
         self.notes.show()
         self._tell_place()
@@ -110,6 +123,7 @@ class Presenter(QObject):
             self.notes.close()
             self.notes.deleteLater()
             self.notes = None
+            self.notesChanged.emit()
 
     def _leave(self) -> None:
         window = self._window
@@ -176,10 +190,15 @@ class Presenter(QObject):
         # above the screen.
         QTimer.singleShot(_SETTLE_MS, self, self._back_to_size)
 
-    def _back_to_size(self) -> None:
-        if not self._window.isFullScreen() and not self._window.isMaximized():
+    def _back_to_size(self, looks: int = _LOOKS) -> None:
+        """Some are so late that they undo it: it is looked at for a second."""
+        if self._window.isFullScreen() or self._window.isMaximized():
+            return
+        if self._window.geometry() != self._place_before:
             # Without its frame, which the window manager may not have drawn again yet.
             self._window.setGeometry(self._place_before)
+        if looks > 1:
+            QTimer.singleShot(_SETTLE_MS, self, lambda: self._back_to_size(looks - 1))
 
     def follow(self) -> None:
         """Show the status line to a class while there is something to wait for."""

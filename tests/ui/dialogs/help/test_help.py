@@ -11,6 +11,7 @@ from PySide6.QtGui import QHelpEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLabel, QWidget
 
+from explorer.ui.canvases.tokens.token_bars import TokenBars
 from explorer.ui.dialogs.help.glossary_page import GlossaryPage
 from explorer.ui.dialogs.help.guide import Guide
 from explorer.ui.dialogs.help.keys_page import KeysPage, keys_of, shared
@@ -19,6 +20,7 @@ from explorer.ui.glossary.labels import Dotted, known
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus.actions import ACTIONS
 from explorer.ui.panels import PANELS
+from explorer.ui.panels.attention.panel import AttentionPanel
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import activate, resize, settle, wait_until
 
@@ -111,6 +113,26 @@ def test_f1_in_a_map_explains_its_panel(stage: WindowStage) -> None:
     shown.setFocus()
     QTest.keyClick(shown, Qt.Key.Key_F1)
     assert stage.window.help.card.term == "next-token"
+
+
+def test_words_that_a_map_or_chart_paints_are_explained(stage: WindowStage) -> None:
+    stage.loaded().ran(2)
+    stage.until_settled()
+    attention = stage.window.docks.bring_up("attention")
+    assert isinstance(attention, AttentionPanel)
+    heatmap = attention.pages.maps.maps[0]
+    (bars,) = stage.window.findChildren(TokenBars)
+    found = []
+    for canvas in (heatmap, bars):
+        for name, words in canvas.painted_terms():
+            rest(canvas, words.center().toPoint())
+            assert stage.window.help.card.isVisible(), name
+            found.append(name)
+            stage.window.help.close_card()
+    assert found[:2] == ["key", "query"]
+    assert "next-token" in found
+    rest(heatmap, heatmap.cell_rect(1, 0).center().toPoint())
+    assert not stage.window.help.card.isVisible()  # a cell keeps its own tip
 
 
 def test_show_me_outlines_the_control(stage: WindowStage) -> None:
@@ -252,6 +274,7 @@ def test_the_keys_fit_a_projector_without_scrolling(stage: WindowStage) -> None:
     assert shown.width() <= 1270
     assert shown.height() <= 670
     settle()
+    assert not any(one.selectedItems() for one in shown.lists)
     for one in shown.lists:
         assert one.verticalScrollBar().maximum() == 0
         assert one.horizontalScrollBar().maximum() == 0
