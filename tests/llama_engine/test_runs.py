@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,3 +101,31 @@ def test_a_thin_recording_leaves_layers_out(tmp_path: Path) -> None:
 def test_alibi_falls_by_each_heads_slope() -> None:
     assert slopes(4, 8.0).tolist() == [2**-2, 2**-4, 2**-6, 2**-8]
     assert slopes(3, 8.0).tolist() == [2**-4, 2**-8, 2**-2]
+
+
+def test_a_cache_that_grows_keeps_what_it_holds(tmp_path: Path) -> None:
+    runner = llama(tmp_path, more={"llama.context_length": 4096})
+    small = run(runner, RunRequest(prompt="the cat"), 2)
+    room = runner.run_context(1).shape.slots
+    context = runner.run_context(room + 1)
+    assert context.shape.slots > room
+    assert context.ids == tuple(t.id for t in small.tokens[:-1])
+    again = run(runner, RunRequest(prompt="the cat"), 1, small.chosen_ids).steps[0]
+    assert again.rebuilt_tokens == 0
+    fresh = llama(tmp_path, more={"llama.context_length": 4096})
+    whole = run(fresh, RunRequest(prompt="the cat"), 3)
+    assert np.array_equal(again.logits, whole.steps[2].logits)
+    for one in (runner, fresh):
+        one.close()
+
+
+def test_a_map_that_is_not_rebuilt_is_recorded(tmp_path: Path) -> None:
+    runner = llama(tmp_path)
+    assert runner.proven is not None
+    runner.proven = replace(runner.proven, rebuilt=frozenset({0}), recorded=frozenset({1}))
+    trace = run(runner, REQUEST, 2)
+    for number in (0, 1):
+        kinds = [record.kind for record in trace.steps[number].layers[:2]]
+        assert kinds == ["qk", "map"]
+        assert np.abs(trace.weights(number, 1, 0).sum(axis=1) - 1).max() <= 1e-5
+    runner.close()

@@ -17,7 +17,8 @@ from explorer.llama_engine.binding.structs import FLASH_OFF
 from explorer.llama_engine.model.model import LlamaModel
 from explorer.llama_engine.passes.watch import Seen, Wanted, Watch
 
-CHUNK = 512  # slots read in one call at most
+CHUNK = 512  # slots read in one call at most; of a large model a quarter, to be cancelled soon
+_LARGE = 2e9  # parameters
 MOST_OUTPUTS = 32  # logits (V,) of one call; room for them is made beforehand
 _FIRST_SLOTS = 1024
 _LOOK_SECONDS = 0.05  # between two looks at whether a long call is cancelled
@@ -104,6 +105,17 @@ class Context:
             return True
         self.clear()
         return slots == 0
+
+    def take_over(self, other: Context) -> None:
+        """Hold what `other`, a smaller one of the same model, holds: a copy, bit for bit."""
+        size = self._library.llama_state_seq_get_size(other._handle, 0)
+        state = c.create_string_buffer(size)
+        given = self._library.llama_state_seq_get_data(other._handle, state, size, 0)
+        taken = self._library.llama_state_seq_set_data(self._handle, state, given, 0)
+        if given and taken == given:
+            self.ids = other.ids
+        else:
+            self.clear()
 
     def read(
         self, ids: Sequence[int], at: Sequence[int], wanted: Wanted, stop: Stop
@@ -202,6 +214,11 @@ class Context:
 @functools.cache
 def _strlen() -> int:
     return strlen()
+
+
+def chunk_for(parameters: int) -> int:
+    """Slots that a model of so many parameters reads in one call."""
+    return CHUNK if parameters < _LARGE else CHUNK // 4
 
 
 def room_for(slots: int, context: int) -> int:

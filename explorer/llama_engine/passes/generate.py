@@ -147,7 +147,7 @@ def next_pass(
     rebuilt = first - _hold(context, layout, first)
     if rebuilt:
         forward(runner, context, layout.ids[:first], Wanted(every=0), cancelled)
-    done = forward(runner, context, layout.ids, Wanted(every=request.capture_every), cancelled)
+    done = forward(runner, context, layout.ids, runner.wanted(request, slots), cancelled)
     done.phase, done.rebuilt = ("decode" if index else "prefill"), rebuilt
     return done
 
@@ -156,8 +156,9 @@ def recompute(
     runner: LlamaRunner, request: RunRequest, layout: Layout, index: int, cancelled: Stop = never
 ) -> Done:
     """All T slots, through an empty cache: what every step costs where none is kept."""
-    context = runner.spare_context(len(layout.ids), request.causal_mask)
-    done = forward(runner, context, layout.ids, Wanted(every=request.capture_every), cancelled)
+    slots = len(layout.ids)
+    context = runner.spare_context(slots, request.causal_mask)
+    done = forward(runner, context, layout.ids, runner.wanted(request, slots), cancelled)
     done.phase = "recompute" if index else "prefill"
     return done
 

@@ -17,7 +17,6 @@ NOT_NUMBERS = "Not shown: the attention of this layer is NaN or infinite. The we
 TOO_LARGE = "Not shown: the map of this layer is stored whole, and this text is too long for that."
 OWN_MAP = "Recorded: the weights computed by llama.cpp's own attention."
 MOST_MAP_BYTES = 256 << 20  # of one layer's stored map or bias
-HIDDEN = np.float32(-1e30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class Pass:
         if not (_finite(queries, dtype) and _finite(keys, dtype)):
             return _absent(layer, NOT_NUMBERS)
         bias = None
-        if first.max_bias:
+        if first.max_bias and first.distances is not None:
             if first.queries is None or self._map_bytes(first.queries.shape[1]) > MOST_MAP_BYTES:
                 return _absent(layer, TOO_LARGE)
             bias = self._slopes(calls, first.queries.shape[1])
@@ -151,23 +150,20 @@ class Pass:
     def _allowed(self, call: AttentionCall) -> np.ndarray:
         """(n, K) bool over all slots of the pass; later ones than the call's are hidden."""
         assert call.mask is not None
-        allowed = np.zeros((len(call.mask), self.slots), bool)
-        seen = call.mask[:, : self.slots] > HIDDEN
+        seen = np.unpackbits(call.mask, axis=1, count=min(self.slots, 8 * call.mask.shape[1]))
+        allowed = np.zeros((len(seen), self.slots), bool)
         allowed[:, : seen.shape[1]] = seen
         return allowed
 
     def _slopes(self, calls: Sequence[AttentionCall], heads: int) -> np.ndarray:
         """(H, Q, K) float32: ALiBi's slope of each head times the distance in the mask."""
-        rows = self.slots - self.first
-        distance = np.zeros((rows, self.slots), np.float32)
+        distance = np.zeros((self.slots - self.first, self.slots), np.float32)
         begin = 0
         for call in calls:
-            if call.mask is not None:
-                part = call.mask[:, : self.slots]
-                distance[begin : begin + len(part), : part.shape[1]] = np.where(
-                    part > HIDDEN, part, 0
-                )
-            begin += 0 if call.queries is None else len(call.queries)
+            part = call.distances
+            assert part is not None
+            distance[begin : begin + len(part), : part.shape[1]] = part
+            begin += len(part)
         return slopes(heads, calls[0].max_bias)[:, None, None] * distance[None]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from explorer.engine.machine.system_memory import available_bytes
 from explorer.engine.passes.layout import Prompt
-from explorer.llama_engine.passes.context import CHUNK
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.trace.cost.run_cost import Plan
 
@@ -22,6 +21,6 @@ def plan(runner: LlamaRunner, prompt: Prompt) -> Plan:
         capture_bytes=slots * recorded,
         available_bytes=available_bytes(),
         estimated_seconds=runner.slot_seconds and runner.slot_seconds * slots,
-        in_chunks=slots > CHUNK and request.causal_mask,
+        in_chunks=slots > runner.chunk and request.causal_mask,
         capture_every=request.capture_every,
     )

@@ -11,8 +11,9 @@ from explorer.engine.callbacks import Report, nobody
 from explorer.engine.errors import BadInput
 from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
 from explorer.llama_engine.model.model import LlamaModel
-from explorer.llama_engine.passes.context import CHUNK, Context, ContextShape, room_for
-from explorer.llama_engine.passes.records import Exactness
+from explorer.llama_engine.passes.context import Context, ContextShape, chunk_for, room_for
+from explorer.llama_engine.passes.records import MOST_MAP_BYTES, Exactness
+from explorer.llama_engine.passes.watch import Wanted
 from explorer.trace.card import ModelCard
 from explorer.trace.request import RunRequest
 
@@ -38,6 +39,7 @@ class LlamaRunner:
         self.slot_seconds: float | None = None  # of the longest prefill so far
         self._longest = 0
         self.causal = True  # False for a model that reads later tokens by design
+        self.chunk = chunk_for(card.parameters)
         self._contexts: dict[str, Context] = {}
         self._run = "run"  # whose cache a run uses
         self._phases_seen: set[str] = set()
@@ -91,15 +93,15 @@ class LlamaRunner:
         return request.uses_cache and self.cache_offered
 
     def run_context(self, slots: int) -> Context:
-        """The context of the run, with room for `slots`; one that must grow begins anew."""
-        return self._context(self._run, slots)
+        """The context of the run, with room for `slots`."""
+        return self._context(self._run, slots, self.chunk)
 
     def spare_context(self, slots: int, causal: bool = True) -> Context:
         """An empty context for passes that leave the run's cache alone.
 
         Without the causal mask all slots must fit into one call.
         """
-        chunk = CHUNK if causal else max(CHUNK, slots)
+        chunk = self.chunk if causal else max(self.chunk, slots)
         found = self._context("spare", slots, chunk)
         found.set_causal(causal)
         found.clear()
@@ -115,13 +117,17 @@ class LlamaRunner:
             self._run = before
             self._drop("aside")
 
-    def _context(self, name: str, slots: int, chunk: int = CHUNK) -> Context:
+    def _context(self, name: str, slots: int, chunk: int) -> Context:
         held = self._contexts.get(name)
         if held is not None and held.shape.slots >= slots and held.shape.chunk >= chunk:
             return held
+        found = Context(
+            self.model, self.threads, ContextShape(room_for(slots, self.card.context), chunk)
+        )
+        if held is not None and held.slots and name != "spare":
+            found.take_over(held)
         self._drop(name)
-        shape = ContextShape(room_for(slots, self.card.context), chunk)
-        found = self._contexts[name] = Context(self.model, self.threads, shape)
+        self._contexts[name] = found
         return found
 
     def _drop(self, name: str) -> None:
@@ -136,6 +142,12 @@ class LlamaRunner:
         self.model.close()
 
     # -- small things
+
+    def wanted(self, request: RunRequest, slots: int) -> Wanted:
+        """What to record of a run's pass over `slots` slots: own weights only where they must."""
+        own = self.proven is not None and bool(self.proven.recorded)
+        fits = 4 * self.card.heads * slots * slots <= MOST_MAP_BYTES
+        return Wanted(every=request.capture_every, weights=own and fits)
 
     def cache_bytes(self, slots: int) -> tuple[int, ...]:
         """By layer, of so many slots."""

@@ -26,6 +26,7 @@ _LAYER = re.compile(rb"-(\d+)(?: |$)")
 _TANH = 4  # ggml_unary_op
 _SOFTMAX, _OUTPUT = b"kq_soft_max", b"l_out-"
 _SIX = len(_OUTPUT)
+HIDDEN = np.float32(-1e30)  # in a mask: what is less is hidden
 
 
 @dataclass(slots=True)
@@ -39,7 +40,8 @@ class AttentionCall:
     scaling: float = 1.0
     softcap: float = 0.0
     max_bias: float = 0.0  # of ALiBi; 0 = none
-    mask: np.ndarray | None = None  # (n, K) as added to the scores
+    mask: np.ndarray | None = None  # (n, ceil(K/8)) uint8: packed bits, 1 = may be read
+    distances: np.ndarray | None = None  # (n, K) float32 that ALiBi's slopes multiply
     sinks: np.ndarray | None = None  # (H,)
     weights: np.ndarray | None = None  # (H, n, K) llama.cpp's own, where they were asked for
     flaw: str = ""  # why queries and keys are not all there is
@@ -67,7 +69,7 @@ class Wanted:
     weights: bool = False  # llama.cpp's own softmax, too
     outputs: bool = False  # of each layer
     survey: bool = False  # the tensors that the cache is made of
-    masks: dict[int, np.ndarray] = field(default_factory=dict)  # by address
+    masks: dict[int, tuple[np.ndarray, np.ndarray | None]] = field(default_factory=dict)
 
 
 class Watch:
@@ -192,11 +194,14 @@ class Watch:
         return below
 
     def _take_mask(self, call: AttentionCall, address: int) -> None:
+        """The mask as bits, made once for the layers that share it."""
         wanted = self.wanted
         if address not in wanted.masks:
-            values = tensor.numbers(tensor.at(address))[0]  # (rows and padding, cells)
-            wanted.masks[address] = values[: wanted.rows].astype(np.float32)
-        call.mask = wanted.masks[address]
+            values = tensor.numbers(tensor.at(address))[0, : wanted.rows, : wanted.slots]
+            open_ = values > HIDDEN
+            distances = np.where(open_, values, 0).astype(np.float32) if call.max_bias else None
+            wanted.masks[address] = np.packbits(open_, axis=1), distances
+        call.mask, call.distances = wanted.masks[address]
 
 
 def _scale(node: TensorStruct) -> float:
