@@ -11,8 +11,7 @@ import msgspec
 
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.passes.generate import next_pass
-from explorer.engine.passes.runner import Runner
+from explorer.engine.passes.model_passes import ModelPasses
 from explorer.trace.experiments import CacheComparison, CacheExperiment, Way
 from explorer.trace.request import RunRequest
 
@@ -20,7 +19,7 @@ MOST_TOKENS = 512
 
 
 def run(
-    runner: Runner, asked: CacheExperiment, progress: Report, cancelled: Stop = never
+    passes: ModelPasses, asked: CacheExperiment, progress: Report, cancelled: Stop = never
 ) -> CacheComparison:
     """Both ways, step by step.  The run's own cache is left as it was.
 
@@ -31,26 +30,26 @@ def run(
         "cached": msgspec.structs.replace(asked.request, cache=True),
         "uncached": msgspec.structs.replace(asked.request, cache=False),
     }
-    _refuse(runner, asked, ways["cached"])
-    prompt = len(runner.layout(asked.request, ()).ids)
+    _refuse(passes, asked, ways["cached"])
+    prompt = len(passes.layout(asked.request, ()).ids)
     positions: dict[str, list[int]] = {way: [] for way in ways}
     ms: dict[str, list[float]] = {way: [] for way in ways}
     ids: dict[str, list[int]] = {way: [] for way in ways}
     work = sum(prompt + i for i in range(asked.tokens)) + prompt + asked.tokens - 1
     read = 0
-    with runner.own_cache_aside():
+    with passes.own_cache_aside():
         for step in range(asked.tokens):
             for way, request in ways.items():
                 if cancelled():
                     raise Cancelled
                 progress(f"Token {step + 1} of {asked.tokens}, {way}", read / work)
-                layout = runner.layout(request, ids[way])
+                layout = passes.layout(request, ids[way])
                 started = time.perf_counter()
-                done = next_pass(runner, request, layout, step, cancelled)
+                logits, slots_run = passes.next_pass(request, layout, step, cancelled)
                 ms[way].append((time.perf_counter() - started) * 1e3)
-                positions[way].append(done.slots_run)
-                ids[way].append(int(done.logits.argmax()))
-                read += done.slots_run
+                positions[way].append(slots_run)
+                ids[way].append(int(logits.argmax()))
+                read += slots_run
     found = {w: Way(positions=tuple(positions[w]), ms=tuple(ms[w])) for w in ways}
     return CacheComparison(
         prompt=prompt,
@@ -62,15 +61,15 @@ def run(
     )
 
 
-def _refuse(runner: Runner, asked: CacheExperiment, cached: RunRequest) -> None:
+def _refuse(passes: ModelPasses, asked: CacheExperiment, cached: RunRequest) -> None:
     if not 1 <= asked.tokens <= MOST_TOKENS:
         raise BadInput(f"The cache experiment takes 1 to {MOST_TOKENS} tokens.")
     if not asked.request.causal_mask:
         raise BadInput("The cache needs the causal mask. Switch the mask on first.")
-    if not runner.caches(cached):
-        raise BadInput(f"The cache is not available here: {runner.loaded.card.words('cache')}.")
-    needed = len(runner.layout(cached, ()).ids) + asked.tokens - 1
-    limit = runner.loaded.card.context
+    if not passes.caches(cached):
+        raise BadInput(f"The cache is not available here: {passes.card.words('cache')}.")
+    needed = len(passes.layout(cached, ()).ids) + asked.tokens - 1
+    limit = passes.card.context
     if limit and needed > limit:
         raise BadInput(
             f"Prompt and new tokens take {needed:,} positions, but this model reads at "

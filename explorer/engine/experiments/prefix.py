@@ -12,14 +12,12 @@ import numpy as np
 import torch
 
 from explorer.engine.callbacks import Report, Stop, never
-from explorer.engine.errors import BadInput, EngineError
+from explorer.engine.experiments.prefix_shift import laid_out, shifts
 from explorer.engine.passes.generate import forward
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.trace.experiments import PrefixExperiment, PrefixShift, Shifts
 from explorer.trace.request import RunRequest
-
-MOST_SLOTS = 512  # logits of every slot are kept twice
 
 
 def drop_last(
@@ -30,15 +28,7 @@ def drop_last(
     `unmasked` is None, with the reason in `why`, where this model's mask can't be switched off.
     BadInput on fewer than two slots, EngineError where the outputs are not numbers.
     """
-    layout = runner.layout(asked.request, asked.chosen)
-    note = ""
-    if len(layout.ids) > MOST_SLOTS:
-        note = f"measured on the first {MOST_SLOTS} of {len(layout.ids)} positions"
-        layout = layout.first(MOST_SLOTS)
-    if len(layout.ids) < 2:
-        raise BadInput(
-            "The experiment removes the last token, so the prompt needs at least two tokens."
-        )
+    layout, note = laid_out(runner.layout(asked.request, asked.chosen))
     masked = _shifts(runner, True, layout, cancelled)
     progress("Removing the last token…", 0.5)
     able = runner.loaded.card.offers("causal_off")
@@ -56,12 +46,7 @@ def _shifts(runner: Runner, causal: bool, layout: Layout, stop: Stop) -> Shifts:
     whole = _outputs(runner, request, layout, stop)
     short = _outputs(runner, request, layout.first(len(layout.ids) - 1), stop)
     keep = np.array(layout.attention_mask[:-1], bool)
-    layers = [_shift(a, b, keep) for a, b in zip(whole[0], short[0], strict=True)]
-    logits = _shift(whole[1], short[1], keep)
-    if not np.isfinite([*layers, logits]).all():
-        raise EngineError("The model's outputs contain NaN or infinite values. Try another dtype.")
-    moved = float(np.abs(whole[1][: len(keep)] - short[1])[keep].max())
-    return Shifts(layers=tuple(layers), logits=logits, logits_abs=moved)
+    return shifts(whole, short, keep)
 
 
 def _outputs(
@@ -86,9 +71,3 @@ def _outputs(
         for handle in handles:
             handle.remove()
     return [kept[index] for index in sorted(kept)], done.logits
-
-
-def _shift(whole: np.ndarray, short: np.ndarray, keep: np.ndarray) -> float:
-    before = whole[: len(short)][keep]
-    scale = float(np.sqrt(np.mean(np.square(before, dtype=np.float64)))) or 1.0
-    return float(np.abs(before - short[keep]).max() / scale)

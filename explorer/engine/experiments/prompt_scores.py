@@ -7,7 +7,6 @@ somebody asks, a bounded number at a time.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,8 @@ import numpy as np
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import Cancelled, EngineError
 from explorer.engine.experiments.loss import nats, ranks
-from explorer.engine.passes.generate import forward
 from explorer.engine.passes.layout import Layout
-from explorer.engine.passes.runner import Runner
+from explorer.engine.passes.model_passes import ModelPasses
 from explorer.sampling import leading
 from explorer.trace.experiments import PromptScores, ScorePrompt
 
@@ -26,20 +24,21 @@ ALTERNATIVES = 3
 
 
 def score_prompt(
-    runner: Runner, asked: ScorePrompt, progress: Report, cancelled: Stop = never
+    passes: ModelPasses, asked: ScorePrompt, progress: Report, cancelled: Stop = never
 ) -> PromptScores:
     """One entry a token but the first, padding left out; the model's own choices beside it.
 
     EngineError where the logits are not numbers.  The run's own cache is left as it was.
     """
-    layout = runner.layout(asked.request, ())
+    layout = passes.layout(asked.request, ())
     real = [slot for slot, seen in enumerate(layout.attention_mask) if seen]
     target = dict(itertools.pairwise(real))  # each token's slot -> the next one's
     found: dict[str, list[Any]] = {"slots": [], "nats": [], "entropy_bits": [], "ranks": [],
                                    "top": []}  # fmt: skip
-    passes = 0
-    for slots, logits in _logits(runner, asked, layout, cancelled):
-        passes += 1
+    count = 0
+    most = max(1, LOGIT_BYTES // (4 * max(1, passes.card.vocab_size)))
+    for slots, logits in passes.every_logit(asked.request, layout, most, cancelled):
+        count += 1
         at = [slot for slot in slots if slot in target]
         if at:
             _add(found, logits[[slot - slots.start for slot in at]], layout,
@@ -47,7 +46,7 @@ def score_prompt(
         progress("Scoring the prompt", slots.stop / len(layout.ids))
         if cancelled():
             raise Cancelled
-    return PromptScores(passes=passes, **{name: tuple(some) for name, some in found.items()})
+    return PromptScores(passes=count, **{name: tuple(some) for name, some in found.items()})
 
 
 def _add(
@@ -66,26 +65,3 @@ def _add(
         best = leading(row, ALTERNATIVES)
         found["entropy_bits"].append(float(max(0.0, -(some * np.log2(some)).sum())))
         found["top"].append(tuple((int(i), float(shares[i])) for i in best))
-
-
-def _logits(
-    runner: Runner, asked: ScorePrompt, layout: Layout, cancelled: Stop
-) -> Iterator[tuple[range, np.ndarray]]:
-    """((slots), (n, V) their logits) in order; through a cache of its own where that is exact."""
-    whole = len(layout.ids)
-    most = max(1, LOGIT_BYTES // (4 * max(1, runner.loaded.card.vocab_size)))
-    request = asked.request
-    cache = None
-    if whole > most and runner.in_chunks and runner.caches(request):
-        own = runner.cache.another()
-        own.fresh()
-        cache = own.live
-    for start in range(0, whole, most):
-        span = range(start, min(start + most, whole))
-        if cache is None:
-            done = forward(runner, request, layout, 0, None, cancelled, at=span)
-        else:
-            done = forward(
-                runner, request, layout.first(span.stop), span.start, cache, cancelled, at=span
-            )
-        yield span, done.logits

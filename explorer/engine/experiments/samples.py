@@ -18,8 +18,7 @@ import numpy as np
 from explorer import sampling as chain
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.passes.generate import logits_after
-from explorer.engine.passes.runner import Runner
+from explorer.engine.passes.model_passes import ModelPasses, logits_after
 from explorer.trace.experiments import Continuation, DrawMany, DrawnToken, Draws
 
 MOST_DRAWS = 100_000
@@ -39,7 +38,7 @@ class _Drawing:
 
 
 def draw_many(
-    runner: Runner,
+    passes: ModelPasses,
     asked: DrawMany,
     progress: Report,
     cancelled: Stop = never,
@@ -52,8 +51,8 @@ def draw_many(
     """
     _refuse(asked)
     drawing = _Drawing([[] for _ in range(asked.count)])
-    context = runner.layout(asked.request, asked.chosen).real_ids()
-    ends = set(runner.loaded.card.eos_ids)
+    context = passes.layout(asked.request, asked.chosen).real_ids()
+    ends = set(passes.card.eos_ids)
     # The prefix of the lowest unfinished draw goes first: what is finished is a fair sample.
     waiting: list[tuple[int, tuple[int, ...], Sequence[int]]] = [(0, (), range(asked.count))]
     told, told_at = 0, 0.0
@@ -61,7 +60,7 @@ def draw_many(
         if cancelled():
             raise Cancelled
         _, path, draws = heapq.heappop(waiting)
-        groups = _draw(runner, asked, context, path, draws, drawing, cancelled)
+        groups = _draw(passes, asked, context, path, draws, drawing, cancelled)
         drawing.done += len(draws)
         for token_id, those in groups.items():
             longer = (*path, token_id)
@@ -73,13 +72,13 @@ def draw_many(
         finished = waiting[0][0] if waiting else asked.count
         progress(f"Sampling: {finished:,} of {asked.count:,}", share)
         if told < finished < asked.count and time.monotonic() - told_at >= _PART_S:
-            part(_counted(runner, asked, drawing, finished))
+            part(_counted(passes, asked, drawing, finished))
             told, told_at = finished, time.monotonic()
-    return _counted(runner, asked, drawing, asked.count)
+    return _counted(passes, asked, drawing, asked.count)
 
 
 def _draw(
-    runner: Runner,
+    passes: ModelPasses,
     asked: DrawMany,
     context: list[int],
     path: tuple[int, ...],
@@ -88,7 +87,7 @@ def _draw(
     cancelled: Stop,
 ) -> dict[int, list[int]]:
     """One pass after `path`; which of the draws that came here go on with which token."""
-    logits = logits_after(runner, asked.request, (*asked.chosen, *path), cancelled)
+    logits = logits_after(passes, asked.request, (*asked.chosen, *path), cancelled)
     drawing.passes += 1
     try:
         dist = chain.distribution(logits, asked.sampling, [*context, *path])
@@ -110,11 +109,11 @@ def _draw(
     return groups
 
 
-def _counted(runner: Runner, asked: DrawMany, drawing: _Drawing, finished: int) -> Draws:
+def _counted(passes: ModelPasses, asked: DrawMany, drawing: _Drawing, finished: int) -> Draws:
     """Of the first `finished` draws."""
     drawn_ids = drawing.ids[:finished]
     counts = Counter(ids[0] for ids in drawn_ids)
-    token = runner.loaded.tokenizer.token
+    token = passes.token
     continuations = Counter(map(tuple, drawn_ids))
     return Draws(
         count=finished,

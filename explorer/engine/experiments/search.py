@@ -14,8 +14,7 @@ import numpy as np
 
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.passes.generate import logits_after
-from explorer.engine.passes.runner import Runner
+from explorer.engine.passes.model_passes import ModelPasses, logits_after
 from explorer.trace.experiments import FoundSequence, SearchResult, SearchSequences
 
 MOST_TOKENS = 16
@@ -29,12 +28,12 @@ class _Search:
     """The passes run so far, and what their tokens cost in nats."""
 
     def __init__(
-        self, runner: Runner, asked: SearchSequences, progress: Report, cancelled: Stop
+        self, passes: ModelPasses, asked: SearchSequences, progress: Report, cancelled: Stop
     ) -> None:
-        self.runner, self.asked = runner, asked
+        self.model, self.asked = passes, asked
         self._progress, self._cancelled = progress, cancelled
         self.passes = 0
-        self._ends = set(runner.loaded.card.eos_ids)
+        self._ends = set(passes.card.eos_ids)
         self._known: dict[Path, tuple[np.ndarray, np.ndarray]] = {}
         self.floor = -math.inf  # nothing less probable than this can matter any more
 
@@ -63,7 +62,7 @@ class _Search:
         if self._cancelled():
             raise Cancelled
         logits = logits_after(
-            self.runner, self.asked.request, (*self.asked.chosen, *path), self._cancelled
+            self.model, self.asked.request, (*self.asked.chosen, *path), self._cancelled
         ).astype(np.float64)
         if not np.isfinite(logits.max()):
             raise BadInput(
@@ -127,7 +126,7 @@ class _Search:
 
 
 def search(
-    runner: Runner, asked: SearchSequences, progress: Report, cancelled: Stop = never
+    passes: ModelPasses, asked: SearchSequences, progress: Report, cancelled: Stop = never
 ) -> SearchResult:
     """The greedy sequence and the best one found, with both probabilities.
 
@@ -135,7 +134,7 @@ def search(
     BadInput for numbers out of range.
     """
     _refuse(asked)
-    looking = _Search(runner, asked, progress, cancelled)
+    looking = _Search(passes, asked, progress, cancelled)
     greedy = looking.greedy()
     best = looking.beam(greedy)
     best, proven, bound = looking.prove(best)
@@ -145,16 +144,16 @@ def search(
         length=asked.length,
         width=asked.width,
         passes=looking.passes,
-        greedy=_sequence(runner, *greedy),
-        best=_sequence(runner, *best),
+        greedy=_sequence(passes, *greedy),
+        best=_sequence(passes, *best),
         beats_greedy=best[0] > greedy[0] + SAME,
         proven=proven,
         bound=math.exp(bound),
     )
 
 
-def _sequence(runner: Runner, log_p: float, path: Path) -> FoundSequence:
-    raw = tuple(runner.loaded.tokenizer.token(i).raw for i in path)
+def _sequence(passes: ModelPasses, log_p: float, path: Path) -> FoundSequence:
+    raw = tuple(passes.token(i).raw for i in path)
     return FoundSequence(ids=path, raw=raw, log_probability=log_p, probability=math.exp(log_p))
 
 

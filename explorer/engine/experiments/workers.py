@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from explorer.engine.experiments import (
     cache_comparison,
@@ -12,16 +13,30 @@ from explorer.engine.experiments import (
     samples,
     search,
 )
+from explorer.engine.experiments.torch_passes import TorchPasses
 from explorer.engine.inside import lens
+from explorer.engine.passes.runner import Runner
 from explorer.trace import experiments as asked
 from explorer.trace.inside.lens import ReadLens
 
-WORKERS: dict[type[asked.Experiment], Callable[..., asked.Result]] = {
-    asked.DrawMany: samples.draw_many,
-    asked.SearchSequences: search.search,
+Worker = Callable[..., asked.Result]
+
+
+def _through_passes(work: Worker) -> Worker:
+    """The same for a runner: experiments that any library's passes can answer."""
+
+    def with_torch(runner: Runner, *rest: Any, **more: Any) -> asked.Result:
+        return work(TorchPasses(runner), *rest, **more)
+
+    return with_torch
+
+
+WORKERS: dict[type[asked.Experiment], Worker] = {
+    asked.DrawMany: _through_passes(samples.draw_many),
+    asked.SearchSequences: _through_passes(search.search),
     asked.PrefixExperiment: prefix.drop_last,
-    asked.ScorePrompt: prompt_scores.score_prompt,
-    asked.CacheExperiment: cache_comparison.run,
+    asked.ScorePrompt: _through_passes(prompt_scores.score_prompt),
+    asked.CacheExperiment: _through_passes(cache_comparison.run),
     asked.ReadSlot: read_position.read,
     ReadLens: lens.read,
 }

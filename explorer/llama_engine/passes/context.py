@@ -15,7 +15,7 @@ from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.llama_engine.binding.library import LlamaLibrary, strlen
 from explorer.llama_engine.binding.structs import FLASH_OFF
 from explorer.llama_engine.model.model import LlamaModel
-from explorer.llama_engine.passes.watch import Seen, Wanted, Watch
+from explorer.llama_engine.passes.watch import KeptTensor, Seen, Wanted, Watch
 
 CHUNK = 512  # slots read in one call at most; of a large model a quarter, to be cancelled soon
 _LARGE = 2e9  # parameters
@@ -34,6 +34,10 @@ class ContextShape:
     outputs: int = MOST_OUTPUTS
     flash: int = FLASH_OFF  # off: its own attention weights are there to compare with
     watched: bool = True
+
+    def holds(self, slots: int, chunk: int, outputs: int) -> bool:
+        """True if so much fits into it."""
+        return self.slots >= slots and self.chunk >= chunk and self.outputs >= outputs
 
 
 class Context:
@@ -68,6 +72,7 @@ class Context:
         )
         self._batch = self._library.llama_batch_init(params.n_batch, 0, 1)
         self.ids: tuple[int, ...] = ()
+        self.caches: dict[str, KeptTensor] = {}  # its own tensors, by name
         self.causal = True
         self._gap = 0  # positions left out
 
@@ -129,6 +134,7 @@ class Context:
         self._fill(ids, at)
         first = self.slots
         wanted.rows, wanted.slots = len(ids), first + len(ids)
+        wanted.survey = not self.caches
         self.watch.begin(wanted, stop)
         try:
             self._decode(len(ids), stop)
@@ -136,6 +142,7 @@ class Context:
             self.clear()
             raise
         self.ids += tuple(ids)
+        self.caches = self.caches or self.watch.seen.caches
         return self._logits(at), self.watch.seen
 
     def greedy_id(self, row: int) -> int:

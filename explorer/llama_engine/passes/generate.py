@@ -21,7 +21,7 @@ from explorer.engine.callbacks import Stop, never
 from explorer.engine.passes.layout import Layout, Prompt
 from explorer.engine.passes.picking import NAMED, drawn, note, require_possible
 from explorer.engine.passes.stop_rules import StopRules
-from explorer.llama_engine.passes.context import MOST_OUTPUTS, Context
+from explorer.llama_engine.passes.context import Context, ContextShape
 from explorer.llama_engine.passes.records import Pass
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Seen, Wanted
@@ -163,14 +163,6 @@ def recompute(
     return done
 
 
-def logits_after(
-    runner: LlamaRunner, request: RunRequest, chosen: Sequence[int], cancelled: Stop = never
-) -> np.ndarray:
-    """(V,) float32 raw logits after the tokens `chosen`; BadInput if they exceed the context."""
-    layout = runner.layout(request, chosen)
-    return next_pass(runner, request, layout, len(chosen), cancelled).logits
-
-
 def forward(
     runner: LlamaRunner,
     context: Context,
@@ -189,11 +181,9 @@ def forward(
     logits: list[np.ndarray] = []
     seconds = 0.0
     times = _LayerTimes(runner.card.layers)
-    for begin, end in _spans(first, slots, context.shape.chunk, slots_out):
+    for begin, end in _spans(first, slots, context.shape, len(slots_out)):
         rows = [slot - begin for slot in slots_out if begin <= slot < end]
-        part = Wanted(
-            every=wanted.every, weights=wanted.weights, outputs=wanted.outputs, survey=wanted.survey
-        )
+        part = Wanted(every=wanted.every, weights=wanted.weights, outputs=wanted.outputs)
         started = time.perf_counter()
         found, one = context.read(ids[begin:end], rows, part, cancelled)
         spent = time.perf_counter() - started - one.copy_seconds
@@ -209,10 +199,9 @@ def forward(
     return Done(numbers, seen, seconds, times.layer_ms, held=context.slots)
 
 
-def _spans(first: int, slots: int, chunk: int, out: Sequence[int]) -> list[tuple[int, int]]:
+def _spans(first: int, slots: int, shape: ContextShape, outputs: int) -> list[tuple[int, int]]:
     """(begin, end) of the calls: no longer than a chunk, with no more logits than there is room."""
-    if len(out) > MOST_OUTPUTS:
-        chunk = min(chunk, MOST_OUTPUTS)
+    chunk = shape.chunk if outputs <= shape.outputs else min(shape.chunk, shape.outputs)
     return [(begin, min(begin + chunk, slots)) for begin in range(first, slots, chunk)]
 
 

@@ -11,7 +11,13 @@ from explorer.engine.callbacks import Report, nobody
 from explorer.engine.errors import BadInput
 from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
 from explorer.llama_engine.model.model import LlamaModel
-from explorer.llama_engine.passes.context import Context, ContextShape, chunk_for, room_for
+from explorer.llama_engine.passes.context import (
+    MOST_OUTPUTS,
+    Context,
+    ContextShape,
+    chunk_for,
+    room_for,
+)
 from explorer.llama_engine.passes.records import MOST_MAP_BYTES, Exactness
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.trace.card import ModelCard
@@ -35,6 +41,7 @@ class LlamaRunner:
         # What the self-test finds out:
         self.proven: Exactness | None = None
         self.kept: tuple[KeptBytes, ...] = ()
+        self.kv_heads: dict[int, int] = {}  # by layer that attends
         self.cache_offered = True
         self.slot_seconds: float | None = None  # of the longest prefill so far
         self._longest = 0
@@ -96,13 +103,15 @@ class LlamaRunner:
         """The context of the run, with room for `slots`."""
         return self._context(self._run, slots, self.chunk)
 
-    def spare_context(self, slots: int, causal: bool = True) -> Context:
+    def spare_context(
+        self, slots: int, causal: bool = True, outputs: int = MOST_OUTPUTS
+    ) -> Context:
         """An empty context for passes that leave the run's cache alone.
 
-        Without the causal mask all slots must fit into one call.
+        Without the causal mask all slots must fit into one call.  `outputs`: logits of one call.
         """
         chunk = self.chunk if causal else max(self.chunk, slots)
-        found = self._context("spare", slots, chunk)
+        found = self._context("spare", slots, chunk, outputs)
         found.set_causal(causal)
         found.clear()
         return found
@@ -117,13 +126,12 @@ class LlamaRunner:
             self._run = before
             self._drop("aside")
 
-    def _context(self, name: str, slots: int, chunk: int) -> Context:
+    def _context(self, name: str, slots: int, chunk: int, outputs: int = MOST_OUTPUTS) -> Context:
         held = self._contexts.get(name)
-        if held is not None and held.shape.slots >= slots and held.shape.chunk >= chunk:
+        if held is not None and held.shape.holds(slots, chunk, outputs):
             return held
-        found = Context(
-            self.model, self.threads, ContextShape(room_for(slots, self.card.context), chunk)
-        )
+        room = room_for(slots, self.card.context)
+        found = Context(self.model, self.threads, ContextShape(room, chunk, outputs))
         if held is not None and held.slots and name != "spare":
             found.take_over(held)
         self._drop(name)

@@ -47,6 +47,15 @@ class AttentionCall:
     flaw: str = ""  # why queries and keys are not all there is
 
 
+@dataclass(frozen=True, slots=True)
+class KeptTensor:
+    """One tensor of the cache, which lies where it is as long as its context lives."""
+
+    address: int
+    size: int  # bytes
+    cells: int
+
+
 @dataclass(slots=True)
 class Seen:
     """What one call of llama.cpp gave."""
@@ -56,7 +65,7 @@ class Seen:
     outputs: dict[int, np.ndarray] = field(default_factory=dict)  # (n, d), where asked for
     copy_seconds: float = 0.0
     copied_by: dict[int, float] = field(default_factory=dict)  # copy seconds so far, at `ends`
-    caches: dict[str, tuple[int, int]] = field(default_factory=dict)  # name: (bytes, cells)
+    caches: dict[str, KeptTensor] = field(default_factory=dict)  # by name, where asked for
 
 
 @dataclass(slots=True)
@@ -119,7 +128,7 @@ class Watch:
             name = kept.name.decode("utf-8", "replace")
             if name.startswith("cache_"):
                 first, end = tensor.span(kept)
-                self.seen.caches[name] = end - first, int(kept.ne[1])
+                self.seen.caches[name] = KeptTensor(node.view_src, end - first, int(kept.ne[1]))
 
     def _computed(self, address: int) -> None:
         node, seen = tensor.at(address), self.seen

@@ -20,14 +20,10 @@ from explorer.trace.attention import LayerRecord
 from explorer.trace.rounding import largest
 
 
-def every_slot(
-    runner: LlamaRunner, ids: Sequence[int], stop: Stop, causal: bool = True, *,
-    outputs: bool = False, survey: bool = False,
-) -> Done:  # fmt: skip
+def every_slot(runner: LlamaRunner, ids: Sequence[int], stop: Stop, causal: bool = True) -> Done:
     """An uncached pass with llama.cpp's own weights kept, and logits (T, V) of every slot."""
     context = runner.spare_context(len(ids), causal)
-    wanted = Wanted(weights=True, outputs=outputs, survey=survey)
-    return forward(runner, context, ids, wanted, stop, at=range(len(ids)))
+    return forward(runner, context, ids, Wanted(weights=True), stop, at=range(len(ids)))
 
 
 def records(runner: LlamaRunner, done: Done) -> tuple[LayerRecord, ...]:

@@ -17,7 +17,7 @@ from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.llama_engine.passes.context import Context
 from explorer.llama_engine.passes.generate import Done, forward
-from explorer.llama_engine.passes.records import HIDDEN, Exactness
+from explorer.llama_engine.passes.records import Exactness
 from explorer.llama_engine.passes.runner import KeptBytes, LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.llama_engine.selftest import gaps
@@ -55,7 +55,7 @@ class OpeningTest:
         """Runs the reference pass.  EngineError if the model can't run at all."""
         ids = sample_ids(runner.model.vocab_size, set(runner.card.eos_ids))
         runner.proven = None
-        reference = gaps.every_slot(runner, ids, stop, survey=True)
+        reference = gaps.every_slot(runner, ids, stop)
         if not np.isfinite(reference.logits).all():
             raise EngineError(
                 "The model's logits contain NaN or infinite values. The file may be damaged."
@@ -209,13 +209,13 @@ class OpeningTest:
     def kept_bytes(self) -> tuple[KeptBytes, ...]:
         """By layer, from the sizes of the cache's own tensors."""
         slots, states = [0] * self.runner.card.layers, [0] * self.runner.card.layers
-        for name, (size, cells) in self.reference.seen.seen[0].caches.items():
+        for name, kept in self.context.caches.items():
             found = _CACHE.match(name)
             if found and int(found[2]) < len(slots):
                 if found[1] in ("k", "v"):
-                    slots[int(found[2])] += size // max(1, cells)
+                    slots[int(found[2])] += kept.size // max(1, kept.cells)
                 else:
-                    states[int(found[2])] += size
+                    states[int(found[2])] += kept.size
         return tuple(KeptBytes(*pair) for pair in zip(slots, states, strict=True))
 
     def layer_kinds(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -253,6 +253,11 @@ def run(
     tell(0.0)
     test = OpeningTest.of(runner, stop)
     runner.kept = test.kept_bytes()
+    runner.kv_heads = {
+        layer: call.keys.shape[1]
+        for layer, call in test.reference.seen.seen[0].calls.items()
+        if call.keys is not None
+    }
     kinds, windows = test.layer_kinds()
     runner.card = msgspec.structs.replace(
         runner.card,
@@ -283,8 +288,8 @@ def run(
 
 
 def _visible(mask: np.ndarray) -> int:
-    """Keys that the first row of a mask shows."""
-    return int((mask[0] > HIDDEN).sum())
+    """Keys that the last row of a mask shows."""
+    return int(np.unpackbits(mask[-1]).sum())
 
 
 def _finding(name: str, offered: bool, words: str, measured: float | None) -> Capability:

@@ -11,6 +11,7 @@ import torch
 
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.experiments import cache_comparison
+from explorer.engine.experiments.torch_passes import TorchPasses
 from explorer.engine.machine import memory_bandwidth
 from explorer.engine.passes.generate import generate
 from explorer.engine.selftest import selftest
@@ -26,7 +27,7 @@ def test_ten_and_twenty_tokens_take_29_positions_with_a_cache_and_390_without() 
     selftest.run(runner)
     said: list[float] = []
     found = cache_comparison.run(
-        runner, CacheExperiment(request=TEN), lambda _, done: said.append(done)
+        TorchPasses(runner), CacheExperiment(request=TEN), lambda _, done: said.append(done)
     )
     assert sum(found.cached.positions) == 29
     assert sum(found.uncached.positions) == 390
@@ -44,11 +45,15 @@ def test_the_run_on_screen_keeps_its_cache() -> None:
     selftest.run(runner)
     generate(runner, runner.prompt(RunRequest(prompt="5 6 7")), (), 3, Sampling, lambda s, t: None)
     before = runner.cache.ids
-    cache_comparison.run(runner, CacheExperiment(request=TEN, tokens=3), lambda *_: None)
+    cache_comparison.run(
+        TorchPasses(runner), CacheExperiment(request=TEN, tokens=3), lambda *_: None
+    )
     assert runner.cache.ids == before
     asked = CacheExperiment(request=TEN)
     with pytest.raises(Cancelled):
-        cache_comparison.run(runner, asked, lambda *_: None, iter([False] * 9 + [True]).__next__)
+        cache_comparison.run(
+            TorchPasses(runner), asked, lambda *_: None, iter([False] * 9 + [True]).__next__
+        )
     assert runner.cache.ids == before
 
 
@@ -58,7 +63,7 @@ def test_what_cannot_be_compared_is_refused_in_words() -> None:
 
     def ask(request: RunRequest, tokens: int) -> None:
         cache_comparison.run(
-            runner, CacheExperiment(request=request, tokens=tokens), lambda *_: None
+            TorchPasses(runner), CacheExperiment(request=request, tokens=tokens), lambda *_: None
         )
 
     with pytest.raises(BadInput, match="mask"):

@@ -10,6 +10,7 @@ import pytest
 
 from explorer.engine.errors import Cancelled
 from explorer.engine.experiments import prompt_scores
+from explorer.engine.experiments.torch_passes import TorchPasses
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.trace.experiments import PromptScores, ScorePrompt
@@ -21,7 +22,7 @@ TEXT = PROMPTS[2]
 
 def scores(runner: Runner, **more: Any) -> PromptScores:
     asked = ScorePrompt(request=RunRequest(prompt=TEXT, **more))
-    return prompt_scores.score_prompt(runner, asked, lambda *_: None)
+    return prompt_scores.score_prompt(TorchPasses(runner), asked, lambda *_: None)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "bloom", "gemma3_text"])
@@ -76,10 +77,15 @@ def test_the_runs_own_cache_is_left_alone() -> None:
 
 def test_a_single_token_has_nothing_to_foresee() -> None:
     asked = ScorePrompt(request=RunRequest(prompt="5"))
-    assert prompt_scores.score_prompt(runner_of("llama"), asked, lambda *_: None).slots == ()
+    assert (
+        prompt_scores.score_prompt(TorchPasses(runner_of("llama")), asked, lambda *_: None).slots
+        == ()
+    )
 
 
 def test_cancel_ends_it() -> None:
     asked = ScorePrompt(request=RunRequest(prompt=TEXT))
     with pytest.raises(Cancelled):
-        prompt_scores.score_prompt(runner_of("llama"), asked, lambda *_: None, lambda: True)
+        prompt_scores.score_prompt(
+            TorchPasses(runner_of("llama")), asked, lambda *_: None, lambda: True
+        )

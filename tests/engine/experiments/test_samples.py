@@ -13,6 +13,7 @@ import torch
 
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.experiments import samples
+from explorer.engine.experiments.torch_passes import TorchPasses
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.trace.experiments import DrawMany, Draws
@@ -32,7 +33,7 @@ def runner() -> Runner:
 
 def drawn(runner: Runner, **changes: Any) -> Draws:
     asked = {"request": REQUEST, "sampling": SAMPLING, "count": 40, "length": 3, **changes}
-    return samples.draw_many(runner, DrawMany(**asked), lambda *_: None)
+    return samples.draw_many(TorchPasses(runner), DrawMany(**asked), lambda *_: None)
 
 
 def test_draw_zero_is_the_run_that_stepping_gives(runner: Runner) -> None:
@@ -82,7 +83,7 @@ def test_what_is_told_on_the_way_is_what_so_few_draws_alone_give(
     monkeypatch.setattr(samples, "_PART_S", 0)
     parts: list[Draws] = []
     asked = DrawMany(request=REQUEST, sampling=SAMPLING, count=40, length=3)
-    whole = samples.draw_many(runner, asked, lambda *_: None, part=parts.append)
+    whole = samples.draw_many(TorchPasses(runner), asked, lambda *_: None, part=parts.append)
     counts = [part.count for part in parts]
     assert counts == sorted(set(counts))
     assert len(counts) > 3
@@ -103,11 +104,11 @@ def rows(listed: Sequence[Any]) -> list[tuple[Any, int]]:
 def test_progress_ends_at_one_and_cancel_is_heard(runner: Runner) -> None:
     told: list[float] = []
     asked = DrawMany(request=REQUEST, sampling=SAMPLING, count=20, length=3)
-    samples.draw_many(runner, asked, lambda _, share: told.append(share))
+    samples.draw_many(TorchPasses(runner), asked, lambda _, share: told.append(share))
     assert told == sorted(told)
     assert told[-1] == 1
     with pytest.raises(Cancelled):
-        samples.draw_many(runner, asked, lambda *_: None, lambda: True)
+        samples.draw_many(TorchPasses(runner), asked, lambda *_: None, lambda: True)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import torch
 
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.experiments import search
+from explorer.engine.experiments.torch_passes import TorchPasses
 from explorer.engine.passes.generate import logits_after
 from explorer.engine.passes.runner import Runner
 from explorer.trace.experiments import FoundSequence, SearchResult, SearchSequences
@@ -28,7 +29,9 @@ def runner() -> Runner:
 
 def found(runner: Runner, prompt: str, **changes: Any) -> SearchResult:
     asked = {"request": RunRequest(prompt=prompt), "length": 3, "width": 3, "passes": 500}
-    return search.search(runner, SearchSequences(**{**asked, **changes}), lambda *_: None)
+    return search.search(
+        TorchPasses(runner), SearchSequences(**{**asked, **changes}), lambda *_: None
+    )
 
 
 def logs_after(runner: Runner, prompt: str, path: tuple[int, ...]) -> np.ndarray:
@@ -89,7 +92,7 @@ def test_an_end_token_ends_a_sequence(runner: Runner, monkeypatch: pytest.Monkey
 def test_cancel_and_odd_numbers(runner: Runner) -> None:
     asked = SearchSequences(request=RunRequest(prompt="4 3 8"))
     with pytest.raises(Cancelled):
-        search.search(runner, asked, lambda *_: None, lambda: True)
+        search.search(TorchPasses(runner), asked, lambda *_: None, lambda: True)
     for changes in ({"length": 0}, {"width": 65}, {"passes": 0}):
         with pytest.raises(BadInput, match="must be from 1"):
             found(runner, "4 3 8", **changes)
