@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["asset", "data_folder", "log_file", "models_folder"]
+__all__ = ["asset", "child_environment", "data_folder", "log_file", "models_folder"]
 
 _NAME = "decoder-explorer"
 _PACKAGE = Path(__file__).resolve().parent
@@ -29,6 +29,12 @@ def models_folder() -> Path:
 def log_file() -> Path:
     """Where details of errors go."""
     return data_folder() / "log.txt"
+
+
+def child_environment() -> dict[str, str]:
+    """The environment in which a child finds this very package, wherever it is started."""
+    paths = [str(_PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def asset(*parts: str) -> Path:

@@ -5,6 +5,7 @@ JSON, CSV and clipboard tables carry the figures themselves, never these words.
 
 from __future__ import annotations
 
+import signal
 from math import ceil, isinf, isnan, log, log10
 from typing import Literal
 
@@ -116,6 +117,17 @@ def seconds_text(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds, -1 if seconds >= 20 else 0)):.0f} s"
     return f"{seconds / 60:.0f} min"
+
+
+def how_ended(code: int) -> str:
+    """How a process that runs a model ended by itself, in brackets; empty for exit code 0."""
+    if code in (-9, 137):
+        return " (killed, possibly because it ran out of memory)"
+    if hasattr(signal, "SIGBUS") and code == -signal.SIGBUS:
+        return " (a model file was truncated while it was open)"
+    if code < 0:
+        return f" (signal {-code})"
+    return f" (exit code {code})" if code else ""
 
 
 def _end(share: float) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from explorer import __version__
 from explorer.cli.errors import CommandError
+from explorer.trace.request import DEFAULT_FORM
 
 PROGRAM = "decoder-explorer"
 
@@ -106,6 +107,17 @@ def _engine(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _form(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--as",
+        dest="form",
+        choices=("as-is", "float32"),
+        default="",
+        help="how to open a .gguf file: as it is, run by llama.cpp, or converted to float32 "
+        f"(default {DEFAULT_FORM})",
+    )
+
+
 def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
 
@@ -118,8 +130,10 @@ def _prompt(parser: argparse.ArgumentParser) -> None:
 
 
 def _machine(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
-    parser.add_argument("--device", default="cpu", metavar="D", help="cpu, cuda, mps, …")
+    add = parser.add_argument
+    add("--dtype", choices=("float32", "bfloat16", "float16"), help="default float32")
+    add("--device", metavar="D", help="cpu (the default), cuda, mps, …")
+    _form(parser)
     _engine(parser)
 
 
@@ -226,6 +240,7 @@ def _batch(parser: argparse.ArgumentParser) -> None:
         help="a deliberate mistake: no position ids, no mask, or read the last position",
     )
     add("--chat", action="store_true", help="send each prompt in the chat template")
+    _form(parser)
     _json(parser)
     _engine(parser)
 
@@ -236,9 +251,14 @@ def _of_model(parser: argparse.ArgumentParser) -> None:
     _engine(parser)
 
 
+def _check(parser: argparse.ArgumentParser) -> None:
+    _of_model(parser)
+    _form(parser)
+
+
 def _bench(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    _of_model(parser)
+    _check(parser)
     add("--out", metavar="FILE", help="save the results, as JSON")
     add("--against", metavar="FILE", help="compare with results saved earlier")
     add("--no-window", action="store_true", help="skip the measurements of the window")
@@ -291,6 +311,7 @@ def _lesson(parser: argparse.ArgumentParser) -> None:
         help="show every scene without a window and measure every figure; exit 1 if one can't be "
         "had",
     )
+    _form(parser)
     _json(parser)
     _engine(parser)
 
@@ -306,7 +327,7 @@ COMMANDS = {
         Command("show", "Show the contents of a saved run.", _show),
         Command("attention", "Write the attention map of one head of a saved run.", _attention),
         Command("batch", "Run padded prompts as a batch and compare with each one alone.", _batch),
-        Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _of_model),
+        Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _check),
         Command("lens", "What the model would say after each of its layers (logit lens).", _lens),
         Command("inspect", "Architecture and parameter count, from the config alone.", _of_model),
         Command("models", "List local models: size, and whether they fit in memory.", _models),

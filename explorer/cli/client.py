@@ -17,7 +17,7 @@ from explorer.figures.text.characters import printable
 from explorer.session.connection.remote import EngineProcess
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import ModelCard
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import Form, RunRequest, Sampling
 from explorer.trace.wire import messages as m
 from explorer.trace.wire.bounds import require_bounded
 from explorer.wording import progress_percent
@@ -68,13 +68,20 @@ class Client:
                     return
 
     def load(
-        self, model: str, dtype: str = "float32", device: str = "cpu", test_again: bool = False
+        self,
+        model: str,
+        dtype: str = "float32",
+        device: str = "cpu",
+        form: Form = "",
+        test_again: bool = False,
     ) -> ModelCard:
         """Open a model, and tell what is to be known of it.
 
         `test_again`: also if what works on it is known from an earlier time.
         """
-        request = m.Load(model=model, dtype=dtype, device=device, test_again=test_again)
+        request = m.Load(
+            model=model, dtype=dtype, device=device, form=form, test_again=test_again, anew=True
+        )
         for event in self.answers(request):
             if isinstance(event, m.Loaded):
                 self.warn(warnings.of_card(event.card))

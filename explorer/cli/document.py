@@ -41,6 +41,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "cache_bytes_per_layer": list(last.cache_bytes_per_layer) if last else [],
         "self_check": self_check_document(trace.self_check),
         "stored_dtype": trace.card.stored_dtype,
+        "form": trace.card.form,
         "warnings": warnings.of_trace(trace),
     }
 
@@ -101,7 +102,9 @@ def print_trace(trace: Trace) -> None:
     mask = "causal mask on" if request.causal_mask else "causal mask OFF"
     named = [request.model or card.name, card.architecture, card.dtype, card.device]
     print("{} ({}, {}, {})".format(*(name(part, CELL) for part in named)))
-    if card.stored_dtype:
+    if card.form == "as-is":
+        print(f"weights stored as {name(card.stored_dtype, CELL)}, run as they are by llama.cpp")
+    elif card.stored_dtype:
         print(f"weights stored as {name(card.stored_dtype, CELL)}, run in {card.dtype}")
     print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")
     if request.padding and request.pad:

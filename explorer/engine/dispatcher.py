@@ -18,17 +18,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from explorer.engine.callbacks import Report, Stop
+from explorer.engine.callbacks import Report, Stop, nothing
 from explorer.engine.errors import BadInput, Cancelled, FilesChanged
 from explorer.engine.faults import failure
+from explorer.engine.library import opened_models
 from explorer.engine.machine.peak_memory import give_back
+from explorer.engine.relay.relay import Relay, to_be_opened
 from explorer.engine.side_requests import Question, SideRequests
+from explorer.trace.card import ModelCard
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import Experiment, Result
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 from explorer.trace.wire import messages
+from explorer.trace.wire.framing import RawFrame, event_of
 from explorer.trace.wire.messages import AnyRequest, Event
 
 if TYPE_CHECKING:
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from explorer.engine.passes.runner import Runner
 
 _log = logging.getLogger(__name__)
+FIRST_SECONDS = 1.0  # until the first request; who runs a command asks at once
 LONG_SECONDS = 0.5  # work that took longer may have freed hundreds of megabytes
 
 
@@ -44,9 +49,15 @@ class Dispatcher:
     """Where requests land: answered at once, or queued for the thread that runs the model."""
 
     def __init__(
-        self, say: Callable[[Event], None], before: Callable[[], None] = lambda: None
+        self,
+        say: Callable[[Event], None],
+        before: Callable[[], None] = nothing,
+        forward: Callable[[RawFrame], None] | None = None,
     ) -> None:
-        """`before` is called ahead of each piece of work."""
+        """`before` is called ahead of each piece of work.
+
+        `forward` takes what the process of a file that is open as it is says; None: `say` does.
+        """
         self._say = say
         self._before = before
         self._waiting: queue.SimpleQueue[AnyRequest] = queue.SimpleQueue()
@@ -57,10 +68,13 @@ class Dispatcher:
         self._runner: Runner | None = None
         self._held: tuple[str, ...] = ()  # model, dtype and device of the runner
         self._batches: ResultCache | None = None  # of the loaded model
+        self._relay = Relay(say, forward or (lambda frame: say(event_of(frame))))
         self._aside = SideRequests(self._answer)
 
     def accept(self, request: AnyRequest) -> None:
         """Take a request from any thread; never waits for a pass."""
+        if self._relay.takes(request):
+            return
         if isinstance(request, messages.Cancel):
             with self._lock:
                 self._cancelled.add(request.run)
@@ -81,18 +95,36 @@ class Dispatcher:
 
     def run(self) -> None:
         """Answer queued requests until Quit; the thread that calls this owns the model."""
-        self._aside.ready.set()
-        while not isinstance(request := self._waiting.get(), messages.Quit):
-            if self._stopping:
-                continue
-            began = time.monotonic()
-            self._before()
-            self._answer(request)
-            if time.monotonic() - began > LONG_SECONDS:
-                give_back()
-            with self._lock:
-                self._cancelled.discard(request.run)
-                self._sampling.pop(request.run, None)
+        request = self._first()
+        while not isinstance(request, messages.Quit):
+            if not self._stopping:
+                self._work(request)
+            request = self._waiting.get()
+        self._relay.close()
+
+    def _first(self) -> AnyRequest:
+        """The first request; torch is imported now, unless that is not for torch.
+
+        While nobody asks for anything, it is imported all the same: the user may still be typing.
+        """
+        try:
+            request = self._waiting.get(timeout=FIRST_SECONDS)
+        except queue.Empty:
+            self._aside.libraries()
+            return self._waiting.get()
+        if not isinstance(request, messages.Load | messages.Quit):
+            self._aside.libraries()
+        return request
+
+    def _work(self, request: AnyRequest) -> None:
+        began = time.monotonic()
+        self._before()
+        self._answer(request)
+        if time.monotonic() - began > LONG_SECONDS:
+            give_back()
+        with self._lock:
+            self._cancelled.discard(request.run)
+            self._sampling.pop(request.run, None)
 
     def _answer(self, request: AnyRequest) -> None:
         run = request.run
@@ -102,7 +134,12 @@ class Dispatcher:
             reason = None  # for which it ended; None: an answer of another kind was given
             match request:
                 case messages.Load():
-                    self._load(request)
+                    self._say(messages.Loaded(run=run, card=self._load(request)))
+                case _ if isinstance(request, Question):
+                    facts = self._aside.facts(request, *self._watch(request))
+                    self._say(messages.Facts(run=run, facts=facts))
+                case _ if self._relay.card is not None:
+                    self._relay.answer(request, self._stop(request), self._early(request))
                 case messages.Tokenize():
                     self._tokenize(request)
                 case messages.Advance():
@@ -121,9 +158,6 @@ class Dispatcher:
                     self._traffic(run)
                 case messages.Bench():
                     self._bench(request)
-                case _ if isinstance(request, Question):
-                    facts = self._aside.facts(request, *self._watch(request))
-                    self._say(messages.Facts(run=run, facts=facts))
             if reason is not None:
                 self._say(messages.Finished(run=run, reason=reason))
         except Cancelled:
@@ -131,10 +165,42 @@ class Dispatcher:
         except Exception as error:
             self._say(failure(run, error))
 
-    def _load(self, request: messages.Load) -> None:
+    def _early(self, request: AnyRequest) -> Callable[[], list[AnyRequest]]:
+        """What was said about a request before it was handed over."""
+
+        def said() -> list[AnyRequest]:
+            with self._lock:
+                sampling = self._sampling.get(request.run)
+            new = [messages.Resample(run=request.run, sampling=sampling)] if sampling else []
+            cancel = messages.Cancel(run=request.run)
+            return [*new, *[cancel] * self._cancel_asked(request.run)]
+
+        return said
+
+    def _load(self, request: messages.Load) -> ModelCard:
+        source = to_be_opened(request)
+        if source is None:
+            return self._load_by_torch(request)
+        what = str(source.path), "as-is"
+        if request.keep and self._held == what and self._relay.works:
+            assert self._relay.card is not None
+            return self._relay.card
+        try:
+            card = self._relay.open(request, source, self._stop(request))
+        except BadInput as refused:
+            if request.form:
+                raise
+            _log.warning("%s", refused.sentence)  # in the usual form, whatever works is used
+            return self._load_by_torch(request)
+        self._runner = self._batches = None
+        self._held = what
+        opened_models.remember(card)
+        return card
+
+    def _load_by_torch(self, request: messages.Load) -> ModelCard:
+        self._aside.libraries()
         import torch
 
-        from explorer.engine.library import opened_models
         from explorer.engine.loading import loading
         from explorer.engine.passes.runner import Runner
         from explorer.engine.selftest import store
@@ -144,14 +210,14 @@ class Dispatcher:
         what = request.model, request.dtype, request.device
         held = self._runner if self._held == what else None
         if request.keep and held is not None and held.loaded.watched.changed is None:
-            self._say(messages.Loaded(run=request.run, card=held.loaded.card))
-            return
+            return held.loaded.card
 
         progress, stop = self._watch(request)
 
         def make_room() -> None:
             """Free the old model, which works, no sooner than the new one takes its memory."""
             self._runner = self._batches = None
+            self._relay.close()
 
         with self._aside.building:
             loaded = loading.load(
@@ -167,7 +233,7 @@ class Dispatcher:
         store.find(runner, stop, request.test_again, progress)
         self._runner, self._held = runner, what
         opened_models.remember(runner.loaded.card)
-        self._say(messages.Loaded(run=request.run, card=runner.loaded.card))
+        return runner.loaded.card
 
     def _held_bytes(self, request: messages.Load) -> int:
         """What the model that is open gives back on the device of the one to be opened."""

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 from explorer.engine.dispatcher import Dispatcher
@@ -44,10 +45,10 @@ def main() -> NoReturn:
     frames_in, frames_out = sys.stdin.buffer, _keep_stdout()
     lock = threading.Lock()
 
-    def say(event: Event) -> None:
+    def write(how: Callable[[Any, Any], None], what: object) -> None:
         with lock:
             try:
-                framing.write_event(frames_out, event)
+                how(frames_out, what)
             except framing.WireError as error:
                 raise EngineError(
                     f"The answer is too large to send ({error}). Shorten the prompt, or "
@@ -56,13 +57,14 @@ def main() -> NoReturn:
             except (BrokenPipeError, ValueError, OSError):
                 os._exit(0)  # the client is gone, and nothing here is worth keeping
 
+    say = partial(write, framing.write_event)
+
     say(messages.Hello(versions=versions()))
     threading.Thread(target=_beat, args=(say,), name="heartbeat", daemon=True).start()
-    dispatcher = Dispatcher(say, memory_limit.set_here)
+    dispatcher = Dispatcher(say, memory_limit.set_here, partial(write, framing.write_raw))
     threading.Thread(
         target=_read, args=(frames_in, dispatcher), name="requests", daemon=True
     ).start()
-    _preload()
     dispatcher.run()
     with lock:
         frames_out.flush()
@@ -75,15 +77,6 @@ def _beat(say: Callable[[Event], None]) -> NoReturn:
     while True:
         say(messages.Alive())
         time.sleep(messages.ALIVE_SECONDS)
-
-
-def _preload() -> None:
-    """Import the heavy libraries while the user is still typing."""
-    with contextlib.suppress(ImportError):
-        from explorer.engine import light_imports
-
-        light_imports.load()
-        from explorer.engine.passes import runner  # noqa: F401
 
 
 def _keep_stdout() -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from explorer.engine import light_imports
 from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput
 from explorer.engine.library import hub_process
@@ -27,7 +29,7 @@ class SideRequests:
         self._answer = answer
         self._threads: list[threading.Thread] = []
         self._one_at_a_time = threading.Lock()
-        self.ready = threading.Event()  # the libraries are imported; two threads may not race there
+        self._importing = threading.Lock()
         # Held while a model is loaded or built: transformers sets torch's dtype for both.
         self.building = threading.Lock()
 
@@ -49,13 +51,19 @@ class SideRequests:
         if type(request) in _ERRANDS:  # in a process of its own, and it may take hours
             self._answer(request)
             return
-        self.ready.wait()
         with self._one_at_a_time:
+            self.libraries()
             self._answer(request)
+
+    def libraries(self) -> None:
+        """Import torch and what stands on it, once: two threads may not race there."""
+        with self._importing, contextlib.suppress(ImportError):
+            light_imports.load()
+            from explorer.engine.library import recipe  # noqa: F401
+            from explorer.engine.passes import runner  # noqa: F401
 
     def join(self) -> None:
         """Wait until nothing is answered any more."""
-        self.ready.set()
         for thread in self._threads:
             thread.join(LEAVE_SECONDS)
 

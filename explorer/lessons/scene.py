@@ -27,7 +27,7 @@ from explorer.trace.experiments import (
     SearchSequences,
 )
 from explorer.trace.files.saved_view import SavedView
-from explorer.trace.request import RunRequest, Sampling, Stops
+from explorer.trace.request import Form, RunRequest, Sampling, Stops
 
 VERSION = 1
 MOST_TOKENS = 2_000  # that a scene may generate
@@ -92,6 +92,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     version: Literal[1] = 1
     model: Annotated[str, Meta(max_length=100)] = ""  # as `models` names it; empty = the open one
+    form: Form = ""  # of a .gguf file: as-is or float32; empty = the usual one
     prompt: Annotated[str, Meta(max_length=100_000)] = ""
     chat: bool = False
     special_as_text: bool = False
@@ -119,7 +120,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return None if self.padding == "none" or not self.pad else self.padding
 
     def request(self, base: RunRequest) -> RunRequest:
-        """The pass that the scene asks for; the model, dtype and device are those of `base`."""
+        """The pass that the scene asks for; the rest of the model is that of `base`."""
         return msgspec.structs.replace(
             base,
             prompt=self.prompt,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from explorer.session import capture_budget
 from explorer.trace.fingerprint import same_weights
-from explorer.trace.rounding import largest, logit_tolerance
+from explorer.trace.rounding import arithmetic, largest, logit_tolerance
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
@@ -173,7 +173,7 @@ def _same_numbers(one: Trace, other: Trace) -> bool:
     if mine is theirs:
         return True
     alike = mine.shape == theirs.shape
-    return alike and largest(mine - theirs) <= logit_tolerance(one.request.dtype, mine)
+    return alike and largest(mine - theirs) <= logit_tolerance(arithmetic(one.request), mine)
 
 
 def arrays_of(traces: Iterable[Trace]) -> set[Arrays]:

@@ -185,6 +185,7 @@ class Driver:
                 model=request.model,
                 dtype=request.dtype,
                 device=request.device,
+                form=request.form,
                 keep=keep,
                 **how,
             )

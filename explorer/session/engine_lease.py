@@ -104,17 +104,20 @@ class EngineLease:
 def keys_of(request: RunRequest, card: ModelCard, trace: Trace | None) -> tuple[ModelKey, ...]:
     """The keys of a model that was opened for `request`; the last one fits the run on screen.
 
-    A saved run names its model without the path by which the same files are opened here.
+    The first one says how the model was opened, where it was asked for in its usual form.  A saved
+    run names its model without the path by which the same files are opened here.
     """
-    key = model_key(request)
+    asked = model_key(request)
+    key = (*asked[:-1], card.form)
+    keys = (key,) if asked == key else (key, asked, key)
     if trace is None or trace.request.model == key[0] or trace.card.name != card.name:
-        return (key,)
+        return keys
     same = same_weights(trace.card.fingerprint, card.fingerprint)
-    return (key, (trace.request.model, *key[1:])) if same else (key,)
+    return (*keys, (trace.request.model, *key[1:])) if same else keys
 
 
 def with_key(request: RunRequest, key: ModelKey) -> RunRequest:
     """The request for the model of this key."""
     return msgspec.structs.replace(
-        request, **dict(zip(("model", "dtype", "device"), key, strict=True))
+        request, **dict(zip(("model", "dtype", "device", "form"), key, strict=True))
     )

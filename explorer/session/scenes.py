@@ -140,12 +140,12 @@ class ScenePlayer:
             yield from self._recipe() if wish.name == "recipe" else self._experiment(wish)
 
     def _model(self, scene: Scene) -> Iterator[_Part]:
-        if scene.model and _opened(self._session.state, scene.model) is None:
-            self._session.open_model(scene.model)
+        if scene.model and _opened(self._session.state, scene) is None:
+            self._session.open_model(scene.model, form=scene.form)
             yield _Part(
                 f"Opening {scene.model}…",
                 lambda state: (
-                    _opened(state, scene.model) is not None and state.status.activity != "loading"
+                    _opened(state, scene) is not None and state.status.activity != "loading"
                 ),
                 "loading",
             )
@@ -155,7 +155,7 @@ class ScenePlayer:
     def _run(self, scene: Scene) -> Iterator[_Part]:
         """The prompt, the settings and the tokens; nothing is run that is there already."""
         state = self._session.state
-        key = _opened(state, scene.model) or state.opened[0]
+        key = _opened(state, scene) or state.opened[0]
         base = with_key(state.request, key)
         self._request = request = scene.request(base)
         if state.trace is not None and _in_place(state, scene, request):
@@ -250,9 +250,10 @@ class ScenePlayer:
             yield _Part("Counting the parameters…", _described)
 
 
-def _opened(state: State, name: str) -> tuple[str, ...] | None:
-    """The key of the open model if it goes by this name; an empty name is that of any."""
-    if state.card is None:
+def _opened(state: State, scene: Scene) -> tuple[str, ...] | None:
+    """The key of the open model if it is the scene's; one without a name is for any."""
+    name = scene.model
+    if state.card is None or (name and scene.form not in ("", state.card.form)):
         return None
     for key in state.opened:
         if not name or name in (key[0], bare_name(key[0])):

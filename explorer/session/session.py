@@ -81,17 +81,22 @@ class Session:
         self.saving.close()
 
     def open_model(
-        self, name: str, dtype: str | None = None, device: str | None = None, **how: bool
+        self,
+        name: str,
+        dtype: str | None = None,
+        device: str | None = None,
+        form: str | None = None,
+        **how: bool,
     ) -> None:
         """Open a model; the trace on screen stays until the next step.
 
         The model that is open stays in its place until the new one is there: if that can't be
         opened, or is cancelled, it is used as before.
-        None = as before.
+        None = as before; a .gguf file that was not open opens in its usual form.
 
         `how` are fields of `messages.Load` for this one time.
         """
-        opened = transitions.opened(self.state.request, name, dtype, device)
+        opened = transitions.opened(self.state.request, name, dtype, device, form)
         self._store.set(plan=None, code_question=None, unopened="", error="")
         self._driver.open(opened, **how)
 

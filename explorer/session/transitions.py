@@ -73,15 +73,23 @@ def known_token(token_id: int, state: State) -> Token | None:
     return None
 
 
-def opened(before: RunRequest, name: str, dtype: str | None, device: str | None) -> RunRequest:
-    """The request with another model; None = as before."""
-    given = {"dtype": dtype, "device": device}
-    changes = {field: value for field, value in given.items() if value is not None}
+def opened(
+    before: RunRequest, name: str, dtype: str | None, device: str | None, form: str | None
+) -> RunRequest:
+    """The request with another model; None = as before, the form of another in its usual way."""
+    if form is None and name != before.model:
+        form = ""
+    given = {"dtype": dtype, "device": device, "form": form}
+    changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     return msgspec.structs.replace(before, model=name, **changes)
 
 
 def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
     """`request` on the model that is open now: undo does not open models."""
     return msgspec.structs.replace(
-        request, model=current.model, dtype=current.dtype, device=current.device
+        request,
+        model=current.model,
+        dtype=current.dtype,
+        device=current.device,
+        form=current.form,
     )

@@ -40,6 +40,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     architecture: str  # config.model_type
     source: str = ""  # what was opened: "safetensors", "from Q4_1 79 %, Q8_0 21 % (dequantised)", …
+    form: str = ""  # of a .gguf file: as-is or float32, see `request.Form`; empty = no such file
     stored_dtype: str = ""  # of the weights in their files, by share; empty = not known
     layers: int
     hidden_size: int

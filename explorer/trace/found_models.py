@@ -15,11 +15,17 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
     parameters: int | None = 0  # None where that is not known yet
     bytes: int = 0  # of its files
     dtype: str = ""  # of its weights as stored, by share: "Q4_1 79 %, Q8_0 21 %"
-    fits: bool | None = None  # in float32, now; None where the free memory is not known
-    memory_bytes: dict[str, int] = {}  # by dtype: weights, cache and capture of a run
+    fits: bool | None = None  # in its usual form, now; None where the free memory is not known
+    # By dtype, and "as-is" of a .gguf file: weights, cache and capture of a run.
+    memory_bytes: dict[str, int] = {}
     pickle: bool = False  # weights in .bin files, which can hide programs
     own_code: bool = False  # opens only after a yes to its own program code
     incomplete: bool = False  # a download that was cut off: its name and size so far are known
+
+    @property
+    def is_gguf(self) -> bool:
+        """True if llama.cpp can be asked to run it as it is."""
+        return "as-is" in self.memory_bytes
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,10 @@ import msgspec
 
 Side = Literal["left", "right"]
 Dtype = Literal["float32", "bfloat16", "float16"]
+Form = Literal["", "as-is", "float32"]
+"""How a .gguf file is opened: "as-is" by llama.cpp, "float32" converted; "" = the usual one."""
+DEFAULT_FORM: Form = "float32"
+"""The usual one, for a file that is opened in float32 on the CPU."""
 Link = Literal["penalty", "temperature", "top_k", "top_p", "min_p"]
 
 ORDER: tuple[Link, ...] = ("penalty", "temperature", "top_k", "top_p", "min_p")
@@ -43,8 +47,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     cache: bool = True
     padding: Side | None = None
     pad: int = 0  # padding slots on that side
-    dtype: Dtype = "float32"
+    dtype: Dtype = "float32"  # of no effect on a file that is opened as it is; the device neither
     device: str = "cpu"
+    form: Form = ""
     max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
     capture_every: int = 1  # record the attention of layers 0, n, 2n, … only; 1 = of all
 

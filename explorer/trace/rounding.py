@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from explorer.trace.request import RunRequest
+
 USUAL_LOGITS = 10.0
-TOLERANCE = {"float32": 1e-4, "float16": 5e-2, "bfloat16": 0.5}
+TOLERANCE = {"float32": 1e-4, "float16": 5e-2, "bfloat16": 0.5, "as-is": 5e-2}
+
+
+def arithmetic(request: RunRequest) -> str:
+    """What a run is computed in, as `tolerance` asks for it."""
+    return request.form if request.form == "as-is" else request.dtype
 
 
 def tolerance(dtype: str) -> float:
-    """Largest difference in logits that counts as equal, by dtype."""
+    """Largest difference in logits that counts as equal, by dtype; of a file as it is: "as-is"."""
     return TOLERANCE.get(dtype, 1e-4)
 
 

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_possible(request)
     command = engine_command(arguments.engine)
     with Client(command) as client:
-        card = client.load(arguments.model)
+        card = client.load(arguments.model, form=arguments.form)
         result = _result(client, m.RunBatch(batch=request))
         client.note(result.decoded_apart)
     if arguments.json:

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
     with Client(engine_command(arguments.engine)) as client:
-        card = client.load(arguments.model)
+        card = client.load(arguments.model, form=arguments.form)
         return {**client.facts(m.Bench()), "warnings": warnings.of_card(card)}
 
 

@@ -19,9 +19,9 @@ STEPS = 8
 
 
 def run(arguments: argparse.Namespace) -> int:
-    request = RunRequest(model=arguments.model, prompt=PROMPT)
+    request = RunRequest(model=arguments.model, prompt=PROMPT, form=arguments.form)
     with Client(engine_command(arguments.engine)) as client:
-        card = client.load(request.model, test_again=True)
+        card = client.load(request.model, form=request.form, test_again=True)
         chosen: tuple[int, ...] = ()
         if not card.not_finite:  # else there is nothing to choose by, and the check says so
             chosen = run_loaded(client, card, request, STEPS, Sampling()).chosen_ids

@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import queue
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
+import msgspec
+
+from explorer import smollm2
 from explorer.cli.commands.engine import engine_command
 from explorer.cli.document import print_json, print_table
 from explorer.cli.errors import BAD_USE, CHECK_FAILED, DONE, CommandError
@@ -23,6 +27,7 @@ from explorer.session.connection.remote import EngineProcess
 from explorer.session.lesson_facts import facts_of, not_there
 from explorer.session.scenes import ScenePlayer
 from explorer.session.session import Session
+from explorer.trace.request import Form
 
 _ALWAYS = ("copycat", "smollm2")  # known to every installation, also before a download
 
@@ -34,7 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     named = [] if arguments.lesson is None else [lesson_named(arguments.lesson)]
     if arguments.check:
         lessons = named or list(library.shipped())
+        lessons = [_in_form(lesson, arguments.form) for lesson in lessons]
         return _check(lessons, arguments.engine, arguments.json, one=bool(named))
+    if arguments.form:
+        raise CommandError("--as goes with --check.")
     if arguments.json:
         raise CommandError("--json goes with --list or --check.")
     if not named:
@@ -96,6 +104,23 @@ def _check(lessons: list[Lesson], engine: str | None, as_json: bool, one: bool) 
         for lesson, faults in measured:
             _print(lesson, faults)
     return DONE if passed else CHECK_FAILED
+
+
+def _in_form(lesson: Lesson, form: Form) -> Lesson:
+    """The lesson with its .gguf files opened in this form; "" = as its scenes say."""
+    if not form:
+        return lesson
+    scenes = [page.scene for page in lesson.pages]
+    formed = [
+        msgspec.structs.replace(scene, form=form) if _is_file(scene.model) else scene
+        for scene in scenes
+    ]
+    pages = [replace(page, scene=s) for page, s in zip(lesson.pages, formed, strict=True)]
+    return replace(lesson, pages=tuple(pages))
+
+
+def _is_file(model: str) -> bool:
+    return model == smollm2.NAME or model.lower().endswith(".gguf")
 
 
 def checked(lessons: list[Lesson], engine: Callable[[], Any]) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from explorer import disk
 from explorer import sampling as chain
@@ -20,7 +20,7 @@ from explorer.session import capture_budget
 from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import Form, RunRequest, Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
 from explorer.trace.wire.bounds import MOST_PADDING
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     command = engine_command(arguments.engine)
     out = None if arguments.out is None else writable(arguments.out)
     with Client(command) as client:
-        card = client.load(request.model, request.dtype, request.device)
+        card = client.load(request.model, request.dtype, request.device, request.form)
         sampling = _sampling(given, card if arguments.model_defaults else None)
         trace = run_loaded(client, card, request, arguments.steps, sampling)
     if out is not None:
@@ -120,12 +120,24 @@ def run_request(arguments: argparse.Namespace, **more: Any) -> RunRequest:
         model=arguments.model,
         prompt=_prompt(arguments),
         chat=arguments.chat,
-        dtype=arguments.dtype,
-        device=arguments.device,
+        dtype=arguments.dtype or "float32",
+        device=arguments.device or "cpu",
+        form=_form(arguments),
         **more,
     )
     require_possible(request)
     return request
+
+
+def _form(arguments: argparse.Namespace) -> Form:
+    """How a .gguf file is opened; a dtype or a device is that of a converted one."""
+    if not (arguments.dtype or arguments.device):
+        return cast(Form, arguments.form)
+    if arguments.form == "as-is":
+        raise CommandError(
+            "--as as-is can't be combined with --dtype or --device: the file decides these."
+        )
+    return "float32"
 
 
 def _prompt(arguments: argparse.Namespace) -> str:

@@ -15,6 +15,7 @@ from explorer.engine.library.stores import Source
 from explorer.engine.machine import free_memory
 from explorer.engine.model_files import unusable_files
 from explorer.trace.fingerprint import Fingerprint
+from explorer.trace.request import DEFAULT_FORM
 
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}$")
 
@@ -52,7 +53,8 @@ def resolve(name: str, like: Fingerprint | None = None) -> Source:
 def find() -> list[dict[str, Any]]:
     """The models on this disk, bundled ones first; their files' heads are read, no weights.
 
-    `fits`: whether the model fits in memory now, in float32, with the cache and capture of a run.
+    `fits`: whether the model fits in memory now, in float32 or its usual form, with the cache and
+    capture of a run.
     """
     available = free_memory.available_bytes()
     rows = (_row(source, available) for source in _sources())
@@ -105,6 +107,10 @@ def _row(source: Source, available: int | None) -> dict[str, Any] | None:
         dtype: free_memory.estimate(found.parameters, found.shape, dtype).total
         for dtype in free_memory.BYTES_OF
     }
+    usual = "float32"
+    if source.kind == "gguf":
+        needed["as-is"] = free_memory.estimate_as_is(found.bytes, found.shape)
+        usual = DEFAULT_FORM
     return {
         "name": source.name,
         "path": str(source.path),
@@ -113,7 +119,7 @@ def _row(source: Source, available: int | None) -> dict[str, Any] | None:
         "parameters": found.parameters,
         "bytes": found.bytes,
         "dtype": found.dtype,
-        "fits": None if available is None else needed["float32"] <= available,
+        "fits": None if available is None else needed[usual] <= available,
         "memory_bytes": needed,
         "pickle": found.pickle,
         "own_code": source.kind == "folder" and _brings_code(source.path),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import IO, Any
 
-import explorer
+from explorer import places
 from explorer.engine import OFFLINE_NAMES, asked_offline
 from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput, Cancelled, EngineError
@@ -84,7 +82,6 @@ def _read(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
 
 def _environment() -> dict[str, str]:
     """This process' own, but for what keeps it off the network."""
-    root = str(Path(explorer.__file__).resolve().parents[1])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    kept = {name: value for name, value in os.environ.items() if name not in OFFLINE_NAMES}
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    whole = places.child_environment()
+    kept = {name: value for name, value in whole.items() if name not in OFFLINE_NAMES}
+    return {**kept, "PYTHONIOENCODING": "utf-8"}

@@ -24,15 +24,17 @@ class OpenedModel(msgspec.Struct, frozen=True):
     name: str
     path: str
     fingerprint: Fingerprint
+    form: str = ""
 
 
 def remember(card: ModelCard) -> None:
     """Note where a model lies; a disk that is full or read-only costs nothing but that."""
     known = _read()
-    place = OpenedModel(card.name, card.path, card.fingerprint)
+    place = OpenedModel(card.name, card.path, card.fingerprint, card.form)
     if not card.path or known[:1] == [place]:
         return
-    rest = [other for other in known if other.path != place.path]
+    key = place.path, place.form
+    rest = [other for other in known if (other.path, other.form) != key]
     kept_json.write_if_possible(_file(), [place, *rest][:_KEPT])
 
 

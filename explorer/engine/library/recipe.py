@@ -38,7 +38,7 @@ def inspect(model: str) -> dict[str, Any]:
         config, held, storage = model_folder.described(source.path)
         model = skeleton(config)
         check_belongs(source.path.name, count(model).parameters, held)
-        return {**facts(source.name, config, model), **storage}
+        return {**facts(source.name, config, model), **storage, "forms": ["as-is", "float32"]}
     config = read_config(source.path)
     model, stated = skeleton(config), read_json(source.path / "config.json")
     check_figures(source.name, config, stated, count(model).parameters, _held(source.path))

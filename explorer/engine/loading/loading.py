@@ -115,6 +115,7 @@ def load(
         kv_bytes_per_token=kept * size,
         latent_width=latent_width(loaded.config, kept),
         stored_dtype=stored or file_summary.stored_in(files),
+        form="float32" if source.kind == "gguf" else "",
     )
     return LoadedModel(loaded, loaded.config, tokenizer, card, watched)
 

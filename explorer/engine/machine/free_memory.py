@@ -40,6 +40,12 @@ def estimate(parameters: int, shape: Shape, dtype: str) -> Estimate:
     )
 
 
+def estimate_as_is(file_bytes: int, shape: Shape) -> int:
+    """Bytes a .gguf file will take that llama.cpp runs as it is, its cache in float16."""
+    half = estimate(0, shape, "float16")
+    return file_bytes + half.cache + half.capture + _ROOM
+
+
 def check_fits(
     name: str, parameters: int, shape: Shape, dtype: str, device: str = "cpu", room_bytes: int = 0
 ) -> None:
@@ -75,4 +81,4 @@ def available_bytes(device: str = "cpu") -> int | None:
     return system_memory.available_bytes()
 
 
-__all__ = ["BYTES_OF", "Estimate", "available_bytes", "check_fits", "estimate"]
+__all__ = ["BYTES_OF", "Estimate", "available_bytes", "check_fits", "estimate", "estimate_as_is"]

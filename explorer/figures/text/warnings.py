@@ -17,6 +17,8 @@ def of_model(source: str, warnings: tuple[str, ...] | list[str]) -> list[str]:
 
 def of_card(card: ModelCard) -> list[str]:
     """Those of an open model."""
+    if card.form == "as-is":
+        return [_as_it_is(card), *card.warnings]
     return of_model(card.source, card.warnings)
 
 
@@ -33,6 +35,14 @@ def of_run(card: ModelCard, sampling: Sampling) -> list[str]:
 def settings_left_out(card: ModelCard, sampling: Sampling) -> str:
     """One sentence if the model's makers ship settings that pick otherwise; else empty."""
     return left_out(card.generation_defaults, sampling)
+
+
+def _as_it_is(card: ModelCard) -> str:
+    stored = f" ({card.stored_dtype})" if card.stored_dtype else ""
+    return (
+        f"llama.cpp runs the file's weights as they are stored{stored}. Results differ from those "
+        "in float32, and from the original model's."
+    )
 
 
 def _quantised(source: str) -> list[str]:

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -37,6 +36,7 @@ from explorer.trace.wire.messages import (
     Quit,
     Resample,
 )
+from explorer.wording import how_ended
 
 HELLO_SECONDS = 60.0  # a cold disk, or a connection to another machine
 SILENT_SECONDS = 60.0  # many times what passes between two signs of life
@@ -61,7 +61,7 @@ class EngineProcess:
         Later, one that has sent nothing for `silence` seconds while an answer is due.
         """
         self._command = list(command or (sys.executable, "-P", "-m", "explorer", "engine"))
-        self._environment = None if command else _with_this_program()
+        self._environment = None if command else places.child_environment()
         self._hello = hello
         self._silence = silence
         self._pipe: _WatchedPipe | None = None
@@ -220,7 +220,7 @@ class EngineProcess:
         """Say Lost, with how the child ended if it did so by itself."""
         how = ""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            how = _how(self._running().wait(CLOSE_SECONDS))
+            how = how_ended(self._running().wait(CLOSE_SECONDS))
         self._kill()
         if how and not self._greeted.is_set():
             self._threads[_LOGGING].join(CLOSE_SECONDS)
@@ -292,13 +292,6 @@ def _not_unicode(request: AnyRequest) -> str:
     return "The text contains half of a character (a lone surrogate). Delete it."
 
 
-def _with_this_program() -> dict[str, str]:
-    """The environment in which a child finds this very package, wherever it is started."""
-    root = str(Path(__file__).resolve().parents[3])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
 def _own_group() -> dict[str, Any]:
     """Ctrl-C on the terminal is the parent's to handle: it ends the child itself."""
     if sys.platform == "win32":
@@ -319,14 +312,3 @@ def _tied(child: subprocess.Popen[bytes]) -> Any:
 
         return windows_job.tie(int(child._handle))
     return None
-
-
-def _how(code: int) -> str:
-    """How a child ended, in words that help."""
-    if code in (-9, 137):
-        return " (killed, possibly because it ran out of memory)"
-    if hasattr(signal, "SIGBUS") and code == -signal.SIGBUS:
-        return " (a model file was truncated while it was open)"
-    if code < 0:
-        return f" (signal {-code})"
-    return f" (exit code {code})" if code else ""

@@ -14,7 +14,7 @@ import numpy as np
 from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.state import Drift, Status
 from explorer.trace.fingerprint import same_weights
-from explorer.trace.rounding import largest, logit_tolerance
+from explorer.trace.rounding import arithmetic, largest, logit_tolerance
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
@@ -92,7 +92,7 @@ def drift(trace: Trace, fresh: Step, same_files: bool) -> Drift | None:
     old = trace.steps[-1]
     read_alike = fresh.token_ids == old.token_ids and fresh.logits.shape == old.logits.shape
     apart = largest(fresh.logits - old.logits) if read_alike else float("inf")
-    limit = logit_tolerance(trace.request.dtype, old.logits)
+    limit = logit_tolerance(arithmetic(trace.request), old.logits)
     if same_files and apart <= limit:
         return None
     token, now = trace.chosen[-1], 0.0

@@ -32,6 +32,7 @@ def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> 
     padding = request.padding if request.pad and request.padding else "none"
     return Scene(
         model=model if is_model_name(model) else "",
+        form=request.form,
         prompt=request.prompt,
         chat=request.chat,
         special_as_text=request.special_as_text,

@@ -173,14 +173,25 @@ def read_steps(body: Body, arrays: Callable[[int], dict[str, np.ndarray]]) -> tu
 
 def trace_of(body: Body, steps: Sequence[Step]) -> Trace:
     """The trace on screen."""
+    request, card = _in_form(body.request, _card_of(body.card))
     return Trace(
-        request=body.request,
-        card=_card_of(body.card),
+        request=request,
+        card=card,
         self_check=msgspec.convert(_unsafe(body.self_check), SelfCheck),
         prompt=body.prompt,
         chosen=body.chosen,
         stop_reason=body.stop_reason,
         steps=tuple(steps[: len(body.steps)]),
+    )
+
+
+def _in_form(request: RunRequest, card: ModelCard) -> tuple[RunRequest, ModelCard]:
+    """Earlier versions converted every .gguf file, and said so in the card's source alone."""
+    if request.form or not (card.source == "GGUF" or card.source.startswith("from ")):
+        return request, card
+    return (
+        msgspec.structs.replace(request, form="float32"),
+        msgspec.structs.replace(card, form="float32"),
     )
 
 

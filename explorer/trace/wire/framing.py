@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import msgspec
@@ -68,6 +69,15 @@ class FrameHeader(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     arrays: tuple[ArrayHeader, ...] = ()
     body: msgspec.Raw = msgspec.Raw(b"\xc0")
+
+
+@dataclass(frozen=True, slots=True)
+class RawFrame:
+    """One frame as it travels: what it is can be asked, what it holds is not unpacked."""
+
+    header: FrameHeader
+    head: bytes  # the header's own bytes
+    buffers: tuple[np.ndarray, ...]  # uint8; of the arrays, in their order
 
 
 class _SteppedBody(msgspec.Struct, frozen=True):
@@ -146,10 +156,19 @@ def _write(
     stream.flush()
 
 
+def write_raw(stream: BinaryIO, frame: RawFrame) -> None:
+    """One frame, byte for byte as it was read, flushed."""
+    stream.write(struct.pack("<I", len(frame.head)) + frame.head)
+    for buffer in frame.buffers:
+        if buffer.nbytes:
+            stream.write(buffer.data)
+    stream.flush()
+
+
 def read_request(stream: BinaryIO) -> AnyRequest | None:
     """The next request, or None at the end of the stream; WireError if it is not one."""
-    frame = _read(stream)
-    return None if frame is None else _decode(_requests.decode, bytes(frame[0].body))
+    frame = read_raw(stream)
+    return None if frame is None else _decode(_requests.decode, bytes(frame.header.body))
 
 
 def read_event(stream: BinaryIO) -> Event | None:
@@ -157,10 +176,17 @@ def read_event(stream: BinaryIO) -> Event | None:
 
     WireError if it is none, if a number in it is out of bounds, or its parts do not fit each other.
     """
-    frame = _read(stream)
-    if frame is None:
-        return None
-    header, arrays = frame
+    frame = read_raw(stream)
+    return None if frame is None else event_of(frame)
+
+
+def event_of(frame: RawFrame) -> Event:
+    """What a frame says; WireError as `read_event`."""
+    header = frame.header
+    arrays = {
+        array.name: buffer.view(array.dtype).reshape(array.shape)
+        for array, buffer in zip(header.arrays, frame.buffers, strict=True)
+    }
     body = bytes(header.body)
     if header.kind == "Stepped":
         stepped = _decode(lambda raw: msgspec.msgpack.decode(raw, type=_SteppedBody), body)
@@ -197,29 +223,30 @@ def _decode(decode: Callable[[Any], Any], raw: Any) -> Any:
         raise WireError(f"a frame that does not fit the protocol: {error}") from error
 
 
-def _read(stream: BinaryIO) -> tuple[FrameHeader, dict[str, np.ndarray]] | None:
+def read_raw(stream: BinaryIO) -> RawFrame | None:
+    """The next frame, or None at the end of the stream; WireError if its head is not sound."""
     prefix = _exactly(stream, 4, at_start=True)
     if prefix is None:
         return None
     (length,) = struct.unpack("<I", prefix)
     if length > MAX_HEADER_BYTES:
         raise WireError("a frame's header is too long to be one of this program's", bytes(prefix))
-    raw = _exactly(stream, length)
-    header: FrameHeader = _decode(_header.decode, bytes(raw or b""))
+    head = bytes(_exactly(stream, length) or b"")
+    header: FrameHeader = _decode(_header.decode, head)
     if header.v != PROTOCOL:
         raise WireError(f"the engine speaks protocol {header.v}, this program speaks {PROTOCOL}")
     if header.arrays and header.kind not in _WITH_ARRAYS:
         raise WireError(f"a frame of kind {header.kind[:40]!r} with arrays")
     if sum(a.nbytes for a in header.arrays) > MAX_FRAME_BYTES:
         raise WireError(f"a frame of more than the {MAX_FRAME_BYTES:,} bytes allowed")
-    return header, {array.name: _array(stream, array) for array in header.arrays}
+    return RawFrame(header, head, tuple(_buffer(stream, array.nbytes) for array in header.arrays))
 
 
-def _array(stream: BinaryIO, header: ArrayHeader) -> np.ndarray:
+def _buffer(stream: BinaryIO, count: int) -> np.ndarray:
     """Memory that nothing was written to is not taken: an announcement alone costs nothing."""
-    buffer = np.empty(header.nbytes, np.uint8)
+    buffer = np.empty(count, np.uint8)
     _fill(stream, buffer.data)
-    return buffer.view(header.dtype).reshape(header.shape)
+    return buffer
 
 
 def _exactly(stream: BinaryIO, count: int, at_start: bool = False) -> bytearray | None:

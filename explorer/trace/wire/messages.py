@@ -18,7 +18,7 @@ from explorer.trace.cost.run_cost import Plan
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import AnyExperiment
 from explorer.trace.inside.questions import AnyInside
-from explorer.trace.request import RunRequest, Sampling, Stops
+from explorer.trace.request import Form, RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 
@@ -32,10 +32,12 @@ class Load(Request, frozen=True, kw_only=True):
     model: str
     dtype: str = "float32"
     device: str = "cpu"
+    form: Form = ""  # of a .gguf file
     threads: int = 0  # 0 = max(1, cores - 1)
     allow_code: bool = False  # the user said yes to the model's own program code, this once
     test_again: bool = False  # even if what works on this model is known from an earlier time
     keep: bool = False  # answer at once if this very model is loaded still
+    anew: bool = False  # the user asks for it: even if llama.cpp has crashed on this file
     # Fingerprint of the run that is to go on: of several models of this name, this one.
     like: dict[str, Any] = msgspec.field(default_factory=dict)
 

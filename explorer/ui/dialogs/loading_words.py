@@ -14,7 +14,10 @@ NAMED = ("bundled", "Hugging Face cache", "Ollama")
 
 
 def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[str], str]) -> str:
-    """The memory for a run in this dtype beside what is free; and what to do if it can't fit."""
+    """The memory for a run in this dtype beside what is free; and what to do if it can't fit.
+
+    Of a .gguf file also as it is.
+    """
     if found.incomplete:
         return tr("The download of {0} is incomplete. Let it finish, or start it again.").format(
             found.name
@@ -23,6 +26,10 @@ def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[st
     if needed is None:
         return ""
     how = _parts(found, dtype, needed, tr)
+    if found.is_gguf:
+        how = tr("{0} as it is ({1}), or {2}").format(
+            short_bytes(found.memory_bytes["as-is"]), found.dtype, how
+        )
     if available is None:
         return tr("{0} needs about {1}.").format(sentences.name(found.name), how)
     if fits(found, dtype, available):
@@ -30,6 +37,10 @@ def needs(found: FoundModel, dtype: str, available: int | None, tr: Callable[[st
             sentences.name(found.name), how, short_bytes(available)
         )
     half = found.memory_bytes.get("bfloat16", needed)
+    if fits(found, "as-is", available):
+        return tr("{0} needs about {1}. Only {2} of memory is free. Open it as it is.").format(
+            sentences.name(found.name), how, short_bytes(available)
+        )
     advice = (
         tr("Choose bfloat16 (about {0}) or a smaller model.").format(short_bytes(half))
         if half <= available
@@ -65,7 +76,9 @@ def cautions(found: FoundModel, tr: Callable[[str], str]) -> str:
 
 
 def fits(found: FoundModel, dtype: str, available: int | None) -> bool:
-    """False if the memory that is free now is known to be too little."""
+    """False if the memory that is free now is known to be too little, or `dtype` is no choice."""
+    if dtype == "as-is" and not found.is_gguf:
+        return False
     return available is None or found.memory_bytes.get(dtype, 0) <= available
 
 

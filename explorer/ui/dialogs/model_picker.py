@@ -24,6 +24,7 @@ from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
+from explorer.trace.request import DEFAULT_FORM, Form
 from explorer.ui.dialogs import loading_words
 from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
 from explorer.ui.inputs.smollm2_download import Smollm2Download
@@ -34,11 +35,13 @@ from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.wording import short_bytes
 
+_OTHER: Form = "float32" if DEFAULT_FORM == "as-is" else "as-is"
+
 
 class ModelPicker(Dialog):
     """Stays open beside the window; what it shows is the session's library."""
 
-    chosen = Signal(str, str)  # what to open, dtype
+    chosen = Signal(str, str, str)  # what to open, dtype, form
     download = Signal()
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -111,6 +114,8 @@ class ModelPicker(Dialog):
         self.open_button = QPushButton(self.tr("Open"))
         self.open_button.setProperty("look", "primary")
         self.open_button.clicked.connect(self._open)
+        self.other_button = QPushButton()  # of a .gguf file: the form that is not the usual one
+        self.other_button.clicked.connect(lambda: self._open_in(_OTHER))
         self.close_button = QPushButton(self.tr("Close"))
         self.close_button.clicked.connect(self.close)
         for button in self.findChildren(QPushButton):
@@ -128,6 +133,7 @@ class ModelPicker(Dialog):
         bottom.addWidget(self.clear)
         bottom.addStretch(1)
         bottom.addWidget(self.close_button)
+        bottom.addWidget(self.other_button)
         bottom.addWidget(self.open_button)
         self.view.setMinimumHeight(60)
         column = boxes.column(None, self.smollm2, top, (self.view, 1), self.note, middle)
@@ -214,28 +220,46 @@ class ModelPicker(Dialog):
 
     def _weigh(self) -> None:
         found = self.current()
-        self.open_button.setEnabled(found is not None and not found.incomplete)
+        self._name_buttons(found)
         if found is None:
             self.needs.setText("")
             return
         dtype, available = self.dtype.currentText(), self._library.available_bytes
         needs = loading_words.needs(found, dtype, available, self.tr)
         self.needs.setText(f"{needs} {loading_words.cautions(found, self.tr)}".strip())
-        look = "" if loading_words.fits(found, dtype, available) else "error"
+        fits = any(loading_words.fits(found, form, available) for form in (dtype, "as-is"))
+        look = "" if fits else "error"
         if self.needs.property("look") != look:
             self.needs.setProperty("look", look)
             self.needs.style().polish(self.needs)
+
+    def _name_buttons(self, found: FoundModel | None) -> None:
+        """One button opens a model; a .gguf file has one for each form, the usual one last."""
+        ready = found is not None and not found.incomplete
+        both = ready and found is not None and found.is_gguf
+        words = {
+            "as-is": self.tr("Open as it is"),
+            "float32": self.tr("Convert to {0}").format(self.dtype.currentText()),
+        }
+        self.open_button.setEnabled(ready)
+        self.open_button.setText(words[DEFAULT_FORM] if both else self.tr("Open"))
+        self.other_button.setText(words[_OTHER])
+        self.other_button.setVisible(both)
 
     # -- requests
 
     def _open(self) -> None:
         found = self.current()
+        self._open_in(DEFAULT_FORM if found is not None and found.is_gguf else "")
+
+    def _open_in(self, form: str) -> None:
+        found = self.current()
         if found is not None and not found.incomplete:
-            self.chosen.emit(loading_words.target(found), self.dtype.currentText())
+            self.chosen.emit(loading_words.target(found), self.dtype.currentText(), form)
             self.close()
 
     def _open_smollm2(self, name: str) -> None:
-        self.chosen.emit(name, self.dtype.currentText())
+        self.chosen.emit(name, self.dtype.currentText(), "")
         self.close()
 
     def _ask_folder(self) -> None:

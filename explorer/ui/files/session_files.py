@@ -14,7 +14,7 @@ from explorer.session.changes import changed
 from explorer.session.saving import recovery
 from explorer.session.saving.saved_sessions import NOTHING_TO_SAVE
 from explorer.session.session import Session
-from explorer.session.state import State
+from explorer.session.state import State, model_key
 from explorer.ui.files import save_dialog
 from explorer.ui.files.dropped_files import local_files
 from explorer.ui.files.unsaved_question import Unsaved
@@ -41,25 +41,33 @@ class SessionFiles(QObject):
         self._unsubscribe = session.subscribe(self._on_state)
 
     def open(
-        self, target: str, dtype: str | None = None, then: Callable[[], object] | None = None
+        self,
+        target: str,
+        dtype: str | None = None,
+        form: str = "",
+        then: Callable[[], object] | None = None,
     ) -> None:
         """A bundled name, a model folder, a .gguf or a .dxt file; `dtype` None = as before.
+
+        `form` of a .gguf file: empty = as this file was opened last.
 
         Over an unsaved run the user is asked first; `then` follows once it is being opened.
         """
 
         def act() -> None:
-            self._open(target, dtype)
+            self._open(target, dtype, form)
             if then is not None:
                 then()
 
         self.unsaved.before(act)
 
-    def _open(self, target: str, dtype: str | None) -> None:
+    def _open(self, target: str, dtype: str | None, form: str) -> None:
         if target.lower().endswith(".dxt"):
             self._session.saving.open(target, failed=lambda: self._drop_recent(target))
         else:
-            self._session.open_model(target, dtype)
+            form = form or self._memory.form_of(target)
+            self._memory.keep_form(target, form)
+            self._session.open_model(target, dtype, form=form, anew=True)
         if target not in BUNDLED:
             self._memory.add_recent(target)
             self.recentChanged.emit()
@@ -169,7 +177,7 @@ class SessionFiles(QObject):
 
     def _reopen(self, last: LastSession) -> None:
         request = last.request
-        self._session.open_model(request.model, request.dtype, request.device)
+        self._session.open_model(*model_key(request))
         self._set(last)
         if last.file and Path(last.file).is_file():
             own = Path(last.file) == self._memory.last_run

@@ -227,6 +227,12 @@ class Notices(QWidget):
             name = state.card.name if opened and state.card is not None else request.model
             text = self.tr("This is still the {0} run. Press Step to start over with {1}.")
             return text.format(trace.card.name, name)
+        if made.form != request.form:
+            if request.form == "as-is":
+                return self.tr("This run used float32. Press Step to run the file as it is.")
+            return self.tr("This run used the file as it is. Press Step to run it in {0}.").format(
+                request.dtype
+            )
         if made.causal_mask != request.causal_mask:
             if request.causal_mask:
                 return self.tr("This run used no causal mask. Press Step to run again with it.")
@@ -261,6 +267,18 @@ class Notices(QWidget):
                 "This run used {0}, but {1} is open. Press Step to open {0} and continue."
             )
             return text.format(trace.card.name, card.name)
+        if request.form != card.form:
+            if request.form == "as-is":
+                text = self.tr(
+                    "This run used {0} as it is, but it is open in {1}. Press Step to reopen it as "
+                    "it is and continue."
+                )
+                return text.format(trace.card.name, card.dtype)
+            text = self.tr(
+                "This run used {0} in {1}, but the file is open as it is. Press Step to reopen it "
+                "in {1} and continue."
+            )
+            return text.format(trace.card.name, request.dtype)
         text = self.tr(
             "This run used {0} on {1}, but {2} is open in {3} on {4}. Press Step to reopen it "
             "and continue."

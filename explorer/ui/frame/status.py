@@ -318,14 +318,21 @@ def _light_differs(old: State, new: State) -> bool:
 
 def _model_words(state: State, tr: Callable[[str], str]) -> str:
     card = state.card
-    known = [] if card is None else [card.source, *_dtype_words(card, tr), card.device]
+    known = [] if card is None else [*_source(card), *_dtype_words(card, tr), card.device]
     if card is not None and state.other_model:
         known = [tr("{0} is open").format(fitting(card.name)), *known]
     return " · ".join(filter(None, known))
 
 
+def _source(card: ModelCard) -> list[str]:
+    """What was opened; of a file that runs as it is the words about that say it."""
+    return [] if card.form == "as-is" else [card.source]
+
+
 def _dtype_words(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
     """The dtype that runs, and the one of the files where it is another."""
+    if card.form == "as-is":
+        return [tr("run as it is by llama.cpp ({0})").format(card.stored_dtype or card.dtype)]
     if card.stored_dtype in ("", card.dtype):
         return [card.dtype]
     named = card.stored_dtype in card.source  # "from Q4_1 (dequantised)"

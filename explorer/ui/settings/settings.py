@@ -58,6 +58,22 @@ class Settings:
             return []
         return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
 
+    def form_of(self, name: str) -> str:
+        """How this .gguf file was opened last, see `request.Form`; empty = its usual form."""
+        return self._forms().get(name, "")
+
+    def keep_form(self, name: str, form: str) -> None:
+        """Remember it, the last few."""
+        others = {other: of for other, of in self._forms().items() if other != name}
+        kept = {**({name: form} if form else {}), **others}
+        self.put("forms", json.dumps(dict(list(kept.items())[:RECENT])))
+
+    def _forms(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self.text("forms", "{}"), type=dict[str, str])
+        except msgspec.DecodeError:
+            return {}
+
     def add_recent(self, name: str) -> None:
         others = [item for item in self.recent() if item != name]
         self.put("recent", json.dumps([name, *others][:RECENT]))

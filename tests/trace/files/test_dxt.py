@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -170,3 +171,14 @@ def test_a_file_of_a_version_with_engine_modes_opens_and_says_so(
     assert same(plain, before)
     dxt.save(back, saved)
     assert dxt.load(saved).card == back.card
+
+
+def test_a_run_of_an_earlier_version_was_of_a_converted_file(tmp_path: Path) -> None:
+    made = made_trace()
+    card = msgspec.structs.replace(made.card, source="from Q4_1 (dequantised)", form="")
+    dxt.save(dataclasses.replace(made, card=card), tmp_path / "old.dxt")
+    old = dxt.load(tmp_path / "old.dxt")
+    assert (old.request.form, old.card.form) == ("float32", "float32")
+    request = msgspec.structs.replace(made.request, form="as-is")
+    dxt.save(dataclasses.replace(made, request=request), tmp_path / "new.dxt")
+    assert dxt.load(tmp_path / "new.dxt").request.form == "as-is"

@@ -200,3 +200,42 @@ def test_a_long_name_keeps_its_quantisation(stage: WindowStage) -> None:
         assert name.text().startswith("Meta-")
         assert name.sizeHint().width() <= name.maximumWidth()
     assert name.toolTip() == LONG
+
+
+def gguf_row() -> dict[str, Any]:
+    memory = {"float32": 5 * GIB, "bfloat16": 3 * GIB, "float16": 3 * GIB, "as-is": 2 * GIB}
+    return row("small.gguf", GIB, dtype="Q4_1 79 %, Q8_0 21 %", memory_bytes=memory)
+
+
+def test_a_gguf_file_opens_as_it_is_or_converted_in_one_click(stage: WindowStage) -> None:
+    picker = opened(stage, {**FOUND, "models": [gguf_row(), row("big", GIB)]})
+    assert "2 GiB as it is (Q4_1 79 %, Q8_0 21 %), or 5 GiB in float32" in picker.needs.text()
+    button = {one.text(): one for one in (picker.open_button, picker.other_button)}
+    button["Open as it is"].click()
+    assert (stage.engine.last(m.Load).model, stage.engine.last(m.Load).form) == (
+        "/models/small.gguf", "as-is",
+    )  # fmt: skip
+    stage.window.choose_model()
+    button["Convert to float32"].click()
+    assert stage.engine.last(m.Load).form == "float32"
+    stage.window.choose_model()
+    QTest.keyClick(picker.filter, Qt.Key.Key_Down)
+    assert not picker.other_button.isVisible(), "a folder has one form"
+    picker.open_button.click()
+    assert stage.engine.last(m.Load).form == ""
+
+
+def test_a_file_too_large_for_float32_is_offered_as_it_is(stage: WindowStage) -> None:
+    facts = {**FOUND, "models": [gguf_row()], "available_bytes": int(2.5 * GIB)}
+    picker = opened(stage, facts)
+    assert picker.needs.text().endswith("Only 2.5 GiB of memory is free. Open it as it is.")
+    assert picker.needs.property("look") == ""
+
+
+def test_a_recent_file_opens_as_it_was_opened_last(stage: WindowStage) -> None:
+    stage.window.files.open("/models/small.gguf", form="as-is")
+    stage.window.files.open("/models/other.gguf")
+    assert stage.engine.last(m.Load).form == ""
+    stage.window.files.open("/models/small.gguf")
+    assert stage.engine.last(m.Load).form == "as-is"
+    assert stage.engine.last(m.Load).anew

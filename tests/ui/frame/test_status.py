@@ -47,3 +47,13 @@ def test_a_step_that_waits_for_another_model_is_said(stage: WindowStage) -> None
     assert "Reading. Your step runs once the model is open." in said()
     stage.session.cancel()
     assert "Your step" not in said()
+
+
+def test_a_file_that_runs_as_it_is_says_by_what(stage: WindowStage) -> None:
+    stage.session.start_engine()
+    stage.session.open_model("a.gguf", form="as-is")
+    stage.drain()
+    stage.answer_load(source="llama.cpp", stored_dtype="Q4_1", dtype="Q4_1", form="as-is")
+    stage.paint()
+    said = {label.text() for label in stage.window.status.findChildren(QLabel)}
+    assert "run as it is by llama.cpp (Q4_1) · cpu" in said

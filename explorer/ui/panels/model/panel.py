@@ -157,6 +157,15 @@ class ModelPanel(Panel):
 
     def _source(self, card: ModelCard) -> str:
         parts = [card.architecture, card.source, card.dtype, card.device, card.path]
+        if card.form == "as-is":
+            run = self.tr("run as it is by llama.cpp")
+            parts = [
+                card.architecture,
+                card.stored_dtype or card.dtype,
+                run,
+                card.device,
+                card.path,
+            ]
         return " · ".join(part for part in parts if part)
 
     def _table(self) -> Iterator[Sequence[object]]:
@@ -167,6 +176,7 @@ class ModelPanel(Panel):
         yield "model", card.name
         yield "architecture", card.architecture
         yield "source", card.source
+        yield "form", card.form
         for line in card.warnings:
             yield "warning", line
         if recipe is not None:

@@ -1,0 +1,69 @@
+"""`--as`: how a .gguf file is opened from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from explorer.cli import client
+from explorer.engine.relay import llama_process, relay
+from tests.cli.conftest import Done
+from tests.engine.local_engine import LocalEngine
+
+Command = Callable[..., Done]
+ROOT = Path(__file__).parents[3]
+RUN = ("--prompt", "x", "--steps", 2)
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "EngineProcess", lambda command: LocalEngine())
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    command = (sys.executable, str(ROOT / "tests/engine/relay/fake_llama.py"))
+    monkeypatch.setattr(llama_process, "COMMAND", command)
+    monkeypatch.setattr(relay, "PACKAGE", "json")
+
+
+def file(folder: Path, name: str) -> Path:
+    path = folder / f"{name}.gguf"
+    path.write_bytes(b"GGUF")
+    return path
+
+
+def test_a_run_as_it_is_says_so(command: Command, tmp_path: Path) -> None:
+    done = command("trace", file(tmp_path, "good"), *RUN, "--as", "as-is", "--json")
+    assert done.code == 0, done.err
+    said = json.loads(done.out)
+    assert said["form"] == "as-is"
+    assert "llama.cpp runs the file's weights as they are stored" in said["warnings"][0]
+    assert len(said["steps"]) == 2
+
+
+def test_a_crash_of_llama_cpp_is_exit_3_and_one_sentence(command: Command, tmp_path: Path) -> None:
+    done = command("check", file(tmp_path, "crashes"), "--as", "as-is")
+    assert done.code == 3
+    assert done.err.strip() == (
+        "llama.cpp stopped unexpectedly (signal 11) while it opened crashes.gguf. Open the file as "
+        "float32."
+    )
+
+
+@pytest.mark.parametrize("given", [("--dtype", "float32"), ("--device", "cpu")])
+def test_a_dtype_or_a_device_is_that_of_a_converted_file(
+    command: Command, tmp_path: Path, given: tuple[str, str]
+) -> None:
+    done = command("trace", file(tmp_path, "good"), *RUN, *given, "--as", "as-is")
+    assert done.code == 2
+    assert "can't be combined with --dtype or --device" in done.err
+    converted = command("trace", file(tmp_path, "good"), *RUN, *given)
+    assert "good.gguf is not a whole GGUF file" in converted.err, "torch's own words"
+
+
+def test_a_folder_is_never_as_it_is(command: Command) -> None:
+    done = command("trace", "copycat", *RUN, "--as", "as-is")
+    assert done.code == 2
+    assert "copycat is not a .gguf file" in done.err

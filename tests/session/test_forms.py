@@ -1,0 +1,49 @@
+"""How a .gguf file is opened: asked for, resolved by the engine, remembered by the run."""
+
+from __future__ import annotations
+
+from explorer.session.saving.scene_capture import captured
+from explorer.trace.wire import messages as m
+from tests.session.scripted import Stage
+
+
+def ran_as(stage: Stage, form: str) -> Stage:
+    stage.session.start_engine()
+    stage.session.open_model("a.gguf", form=form)
+    stage.answer_load(name="a", form=form or "float32")
+    stage.session.set_prompt("abc")
+    stage.session.step()
+    return stage
+
+
+def test_the_usual_form_is_known_by_its_name_once_the_file_is_open(stage: Stage) -> None:
+    ran_as(stage, "")
+    assert stage.engine.last(m.Load).form == ""
+    assert stage.state.request.form == "float32"
+    assert stage.engine.last(m.Advance).request.form == "float32"
+    assert stage.engine.count(m.Load) == 1, "it is open"
+
+
+def test_a_file_is_asked_for_as_it_is_and_stays_so(stage: Stage) -> None:
+    ran_as(stage, "as-is")
+    assert stage.engine.last(m.Load).form == "as-is"
+    stage.session.restart_engine()
+    assert stage.engine.last(m.Load).form == "as-is"
+    assert captured(stage.state).form == "as-is"
+
+
+def test_another_file_opens_in_its_usual_form(stage: Stage) -> None:
+    ran_as(stage, "as-is").session.open_model("b.gguf")
+    assert stage.engine.last(m.Load).form == ""
+
+
+def test_a_run_as_it_is_does_not_go_on_in_float32(stage: Stage) -> None:
+    ran_as(stage, "as-is").prompted()
+    stage.steps(1)
+    stage.finish()
+    stage.session.open_model("a.gguf", form="float32")
+    stage.answer_load(name="a", form="float32")
+    assert stage.state.request_changed
+    trace = stage.state.trace
+    assert trace is not None
+    assert trace.request.form == "as-is"
