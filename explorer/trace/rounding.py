@@ -7,7 +7,7 @@ import numpy as np
 from explorer.trace.request import RunRequest
 
 USUAL_LOGITS = 10.0
-TOLERANCE = {"float32": 1e-4, "float16": 5e-2, "bfloat16": 0.5, "as-is": 5e-2}
+TOLERANCE = {"float32": 1e-4, "float16": 5e-2, "bfloat16": 0.5, "as-is": 0.2}
 
 
 def arithmetic(request: RunRequest) -> str:
