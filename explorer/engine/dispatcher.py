@@ -23,6 +23,7 @@ from explorer.engine.errors import BadInput, Cancelled, FilesChanged
 from explorer.engine.faults import failure
 from explorer.engine.library import opened_models
 from explorer.engine.machine.peak_memory import give_back
+from explorer.engine.other_form import OtherForm, is_other
 from explorer.engine.relay.relay import Relay, to_be_opened
 from explorer.engine.side_requests import Question, SideRequests
 from explorer.trace.card import ModelCard
@@ -68,12 +69,14 @@ class Dispatcher:
         self._runner: Runner | None = None
         self._held: tuple[str, ...] = ()  # model, dtype and device of the runner
         self._batches: ResultCache | None = None  # of the loaded model
-        self._relay = Relay(say, forward or (lambda frame: say(event_of(frame))))
+        forward = forward or (lambda frame: say(event_of(frame)))
+        self._relay = Relay(say, forward)
+        self._other = OtherForm(say, forward)
         self._aside = SideRequests(self._answer)
 
     def accept(self, request: AnyRequest) -> None:
         """Take a request from any thread; never waits for a pass."""
-        if self._relay.takes(request):
+        if self._relay.takes(request) or self._other.takes(request):
             return
         if isinstance(request, messages.Cancel):
             with self._lock:
@@ -100,6 +103,7 @@ class Dispatcher:
             if not self._stopping:
                 self._work(request)
             request = self._waiting.get()
+        self._other.close()
         self._relay.close()
 
     def _first(self) -> AnyRequest:
@@ -138,6 +142,8 @@ class Dispatcher:
                 case _ if isinstance(request, Question):
                     facts = self._aside.facts(request, *self._watch(request))
                     self._say(messages.Facts(run=run, facts=facts))
+                case messages.Recapture() if is_other(request.request, self._card):
+                    reason = self._recapture_in_other_form(request)
                 case _ if self._relay.card is not None:
                     self._relay.answer(request, self._stop(request), self._early(request))
                 case messages.Tokenize():
@@ -145,7 +151,7 @@ class Dispatcher:
                 case messages.Advance():
                     reason = self._advance(request)
                 case messages.Recapture():
-                    reason = self._recapture(request)
+                    reason = self._recapture(request, self._loaded())
                 case messages.CheckTrace():
                     reason = self._check(request)
                 case messages.ListVocabulary():
@@ -179,6 +185,8 @@ class Dispatcher:
 
     def _load(self, request: messages.Load) -> ModelCard:
         source = to_be_opened(request)
+        if not request.keep:
+            self._other.close()
         if source is None:
             return self._load_by_torch(request)
         what = str(source.path), "as-is"
@@ -348,10 +356,26 @@ class Dispatcher:
         if asked.padding and asked.pad and not card.offers(side):
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
 
-    def _recapture(self, request: messages.Recapture) -> str:
+    @property
+    def _card(self) -> ModelCard | None:
+        """Of the open model, whoever runs it."""
+        return self._relay.card or (self._runner.loaded.card if self._runner else None)
+
+    def _recapture_in_other_form(self, request: messages.Recapture) -> str | None:
+        """The reason for which it ended; None if llama.cpp's process said it."""
+        assert self._card is not None
+        path, stop = self._card.path, self._stop(request)
+        if request.request.form == "as-is":
+            self._other.answer_as_is(request, path, stop, self._early(request))
+            return None
+        self._aside.libraries()
+        with self._aside.building:
+            runner = self._other.float32(path, self._progress(request.run), stop)
+        return self._recapture(request, runner)
+
+    def _recapture(self, request: messages.Recapture, runner: Runner) -> str:
         from explorer.engine.passes.generate import one_step
 
-        runner = self._loaded()
         layout = runner.layout(request.request, request.chosen)
         with self._reporting(runner, request.run):
             step = one_step(
@@ -362,7 +386,8 @@ class Dispatcher:
                 Sampling(),
                 self._stop(request),
             )
-        self._loaded()
+        if runner is self._runner:
+            self._loaded()
         token = runner.loaded.tokenizer.token(step.draw.token_id, "generated")
         self._say(messages.Stepped(run=request.run, step=step, token=token))
         return "steps"

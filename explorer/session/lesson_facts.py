@@ -88,7 +88,8 @@ def facts_of(state: State) -> RunFacts:
         result = read(kind.RESULT)
         if result is not None:
             results[kind.RESULT] = result
-    fits = state.comparison is not None and state.comparison.fits(trace, index)
+    found = state.comparison
+    fits = found is not None and found.of == "mask" and found.fits(trace, index)
     return RunFacts(
         panels=PanelFunctions(),
         trace=trace,

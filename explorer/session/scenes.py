@@ -308,7 +308,7 @@ def _fits(state: State, kind: type[Experiment]) -> bool:
 
 
 def _compared(state: State) -> bool:
-    found = state.comparison
+    found = state.comparison if state.compare_of == "mask" else None
     return found is not None and found.fits(state.trace, state.step_index) and _idle(state)
 
 

@@ -29,14 +29,19 @@ class Shown(HeadInStep):
 
     query: int  # slot whose row is read
     key: int | None  # slot under the cursor
-    other: Comparison | None  # the same step with the mask the other way round, if it has run
+    other: Comparison | None  # the same step's other side, if it has run
 
     @property
     def sides(self) -> tuple[Step | None, Step | None]:
-        """The step with the mask and without it; None where that has not run."""
+        """The step with the mask and without it, or in float32 and as it is.
+
+        None where that has not run.
+        """
         other = None if self.other is None else self.other.step
-        causal = self.trace.request.causal_mask
-        return (self.last_pass, other) if causal else (other, self.last_pass)
+        of_form = self.other is not None and self.other.of == "form"
+        request = self.trace.request
+        first = request.form == "float32" if of_form else request.causal_mask
+        return (self.last_pass, other) if first else (other, self.last_pass)
 
 
 def resolve(trace: Trace, step: int, selection: Selection, other: Comparison | None) -> Shown:

@@ -24,6 +24,7 @@ from explorer.session.state import LessonPlace, SceneMade, SceneProgress, State,
 from explorer.session.store import Store
 from explorer.session.undo_history import History
 from explorer.trace.card import SelfCheck
+from explorer.trace.comparison import Of
 from explorer.trace.experiments import Experiment
 from explorer.trace.request import RunRequest, Sampling, Stops
 
@@ -333,9 +334,11 @@ class Session:
         if self.state.step_index is not None:
             self._driver.background.look_at(self.state.step_index)
 
-    def compare(self, on: bool) -> None:
-        """Also run the step on screen with the causal mask the other way round."""
-        self._store.set(comparing=on, comparison=self.state.comparison if on else None)
+    def compare(self, on: bool, of: Of = "mask") -> None:
+        """Also run the step on screen with the causal mask, or the file's form, the other way."""
+        known = self.state.comparison
+        kept = known if on and known is not None and known.of == of else None
+        self._store.set(comparing=on, compare_of=of, comparison=kept)
         if on and self.state.step_index is not None:
             self._driver.background.look_at(self.state.step_index)
 

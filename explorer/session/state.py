@@ -15,7 +15,7 @@ from explorer.session.selection import Selection, Shown, resolve
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts
-from explorer.trace.comparison import Comparison, made_for
+from explorer.trace.comparison import Comparison, Of, made_for
 from explorer.trace.cost.memory_bandwidth import Traffic
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.experiments import Experiment, R, Result
@@ -225,7 +225,8 @@ class State:
     prompt_parts: ChatParts | None = None  # of the live tokens, in a chat
     chat_parts: Mapping[Reading, ChatParts] = field(default_factory=dict)  # of prompts read lately
     prompt_problem: str = ""
-    comparing: bool = False  # masked beside unmasked is wished for
+    comparing: bool = False  # both sides of a comparison are wished for
+    compare_of: Of = "mask"  # which
     comparison: Comparison | None = None  # the other side of the last step compared
     # Results of experiments by their type, the last of each: see `measured_of`.
     measured: Mapping[type[Result], Measured[Any] | None] = field(default_factory=dict)

@@ -34,7 +34,7 @@ def seen(state: State, look: SavedView) -> SavedView:
         head=chosen.head,
         query=chosen.query,
         key=chosen.key,
-        compare=state.comparing,
+        compare=state.comparing and state.compare_of == "mask",
     )
 
 

@@ -387,6 +387,9 @@ class Window(PresentedWindow):
     def compare_mask(self) -> None:
         self._attention().compare()
 
+    def compare_forms(self) -> None:
+        self._attention().compare_forms()
+
     def reset_layout(self) -> None:
         self.presenter.show_settings(True)
         self._split.setSizes([270, max(self.width() - 270, 400)])

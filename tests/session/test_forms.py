@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from explorer.session.jobs.background import OTHER_TOKENS
 from explorer.session.saving.scene_capture import captured
+from explorer.trace.step import Token
 from explorer.trace.wire import messages as m
-from tests.session.scripted import Stage
+from tests.session.scripted import Stage, made_step
 
 
 def ran_as(stage: Stage, form: str) -> Stage:
@@ -47,3 +51,36 @@ def test_a_run_as_it_is_does_not_go_on_in_float32(stage: Stage) -> None:
     trace = stage.state.trace
     assert trace is not None
     assert trace.request.form == "as-is"
+
+
+def compared(stage: Stage, **changes: object) -> Stage:
+    """A run in float32 whose step was run as it is, too."""
+    ran_as(stage, "float32").prompted()
+    stage.steps(1)
+    stage.finish()
+    stage.finish(run=stage.engine.last(m.CheckTrace).run)
+    stage.session.compare(True, "form")
+    run = stage.engine.last(m.Recapture).run
+    step = replace(made_step(0), **changes)  # type: ignore[arg-type]
+    stage.say(m.Stepped(run=run, step=step, token=Token(10, b"x")), m.Finished(run=run))
+    return stage
+
+
+def test_a_step_is_run_in_the_other_form_and_stands_beside_it(stage: Stage) -> None:
+    compared(stage)
+    asked = stage.engine.last(m.Recapture).request
+    assert (asked.form, asked.cache, asked.causal_mask) == ("as-is", False, True)
+    shown = stage.state.shown
+    assert shown is not None
+    assert shown.other is not None
+    converted, as_it_is = shown.sides
+    assert converted is shown.last_pass
+    assert as_it_is is shown.other.step
+    stage.session.compare(True)
+    assert stage.state.comparison is None, "the other side of the mask is another one"
+
+
+def test_other_tokens_in_the_other_form_are_told(stage: Stage) -> None:
+    compared(stage, token_ids=(0, 1, 7))
+    assert stage.state.error == OTHER_TOKENS
+    assert not stage.state.comparing

@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication
 
 from explorer.session.state import State
+from explorer.trace.comparison import Of
 from explorer.ui.look.apply_theme import apply
 from explorer.ui.look.theme import LIGHT
 from explorer.ui.panels.attention.panel import AttentionPanel
@@ -28,8 +29,8 @@ class Board:
     def select(self, **changes: Any) -> None:
         self.show(selection=replace(self.state.selection, **changes))
 
-    def compare(self, on: bool) -> None:
-        self.show(comparing=on)
+    def compare(self, on: bool, of: Of = "mask") -> None:
+        self.show(comparing=on, compare_of=of)
 
     def measure(self, kind: type, quiet: bool = False, **settings: Any) -> None:
         self.measured = True

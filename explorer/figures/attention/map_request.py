@@ -20,7 +20,8 @@ from explorer.trace.comparison import Comparison
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
-Beside = Literal["run", "scores"]  # a real run without the mask; the same scores without it
+# A real run without the mask; the same scores without it; a real run in the file's other form.
+Beside = Literal["run", "scores", "form"]
 Which = Literal["masked", "unmasked", "difference"]
 
 
@@ -116,7 +117,10 @@ class DrawnMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnMaps:
-    """One map, or with the mask, without it and the difference; None = not there yet."""
+    """One map, or with the mask, without it and the difference; None = not there yet.
+
+    Of a comparison of forms: in float32, as it is and the difference.
+    """
 
     request: MapRequest
     maps: tuple[DrawnMap | None, ...]
@@ -130,12 +134,18 @@ class Sides:
         self._other: tuple[Comparison, Side] | None = None
 
     def of(self, request: MapRequest) -> tuple[Side | None, Side | None]:
-        """The masked and the unmasked side; None where its pass has not run."""
+        """The masked and the unmasked side, or float32 and as it is.
+
+        None where its pass has not run.
+        """
         own = request.look.side
         if request.beside is None:
             return own, None
         causal = request.look.trace.request.causal_mask
         other = self._of_other(request)
+        if request.beside == "form":
+            converted = request.look.trace.request.form == "float32"
+            return (own, other) if converted else (other, own)
         masked = own if causal else other
         if request.beside == "run":
             return masked, other if causal else own
@@ -143,7 +153,7 @@ class Sides:
 
     def _of_other(self, request: MapRequest) -> Side | None:
         found = request.other
-        if found is None:
+        if found is None or (found.of == "form") != (request.beside == "form"):
             return None
         if self._other is None or self._other[0] is not found:
             side = of_pass(request.look.trace, request.look.step, found.request, found.step)

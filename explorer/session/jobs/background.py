@@ -12,10 +12,15 @@ from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.jobs.replay_check import Proof
 from explorer.session.state import Status
 from explorer.trace.card import SelfCheck
-from explorer.trace.comparison import Comparison, other_side
+from explorer.trace.comparison import Comparison, Of, other_side
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
+
+OTHER_TOKENS = (
+    "In its other form, this file splits the text into different tokens, so the two can't be "
+    "compared. Try another prompt."
+)
 
 
 class Background:
@@ -93,25 +98,37 @@ class Background:
         state = self._store.state
         if not state.comparing or state.trace is None or state.step_index is None:
             return False
-        return state.comparison is None or not state.comparison.fits(state.trace, state.step_index)
+        if state.compare_of == "form" and not state.trace.card.form:
+            return False
+        found = state.comparison
+        fits = found is not None and found.of == state.compare_of
+        return not (fits and found is not None and found.fits(state.trace, state.step_index))
 
     def _compare(self, trace: Trace) -> None:
-        """Run the step on screen with the mask the other way, if that is wished for."""
-        index = self._store.state.step_index
+        """Run the step on screen with mask or form the other way, if that is wished for."""
+        index, of = self._store.state.step_index, self._store.state.compare_of
         if index is None or not self._other_side_missing() or not self._lease.can_continue(trace):
             return
-        request = other_side(trace.request)
+        request = other_side(trace.request, of)
         run = self._link.ask(m.Recapture(request=request, chosen=trace.chosen_ids[:index]))
         self._lease.job = Job("compare", run, request, step=index)
         side = "without" if trace.request.causal_mask else "with"
-        text = f"Running token {index + 1} {side} the causal mask…"
+        how = f"{side} the causal mask"
+        if of == "form":
+            how = "as it is" if request.form == "as-is" else "in float32"
+        text = f"Running token {index + 1} {how}…"
         self._store.set(status=Status(activity="running", text=text))
 
     def on_stepped(self, step: Step, job: Job, trace: Trace) -> None:
         """A pass run again, for its own attention or for the other side of a comparison."""
         if job.kind == "compare":
             chosen = trace.chosen_ids[: job.step]
-            self._store.set(comparison=Comparison(chosen, job.request, step, trace.card))
+            of: Of = "mask" if job.request.form == trace.request.form else "form"
+            ids = tuple(token.id for token in trace.tokens[: trace.read_slots(job.step)])
+            if step.token_ids != ids:
+                self._store.set(comparing=False, error=OTHER_TOKENS)
+                return
+            self._store.set(comparison=Comparison(chosen, job.request, step, trace.card, of))
         else:
             self._swap_in(trace, job.step, step)
 

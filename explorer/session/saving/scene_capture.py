@@ -49,7 +49,7 @@ def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> 
         head=chosen.head,
         query=chosen.query,
         key=chosen.key,
-        compare=state.comparing,
+        compare=state.comparing and state.compare_of == "mask",
         experiments=tuple(_experiments(state)),
         batch=None if state.batch is None else state.batch.request,
         view=_view(view, zoom),

@@ -427,7 +427,19 @@ ACTIONS: tuple[Action, ...] = (
         icon="mask",
         act=lambda w: w.compare_mask(),
         enabled=_has_steps,
-        checked=lambda s: s.comparing,
+        checked=lambda s: s.comparing and s.compare_of == "mask",
+    ),
+    Action(
+        id="compare-forms",
+        menu="view",
+        text=QT_TRANSLATE_NOOP("actions", "Compare as it is and in float32"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Run the same tokens with the weights of the .gguf file as they are and converted",
+        ),
+        act=lambda w: w.compare_forms(),
+        enabled=lambda s: _has_steps(s) and s.trace is not None and bool(s.trace.card.form),
+        checked=lambda s: s.comparing and s.compare_of == "form",
     ),
     Action(
         id="go-to-token",

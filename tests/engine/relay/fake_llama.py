@@ -71,6 +71,9 @@ def work() -> None:
                 load(request)
             case m.Advance():
                 advance(request)
+            case m.Recapture():
+                say(scripted.stepped(request.run, len(request.chosen)))
+                say(m.Finished(run=request.run, reason="steps"))
             case m.MeasureTraffic():
                 say(m.Facts(run=request.run, facts={"from": "child"}))
             case _:

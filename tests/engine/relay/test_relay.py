@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import gguf as gguf_file
 import pytest
 
 from explorer.engine.relay import llama_process, relay
@@ -19,6 +20,9 @@ from tests.engine import folders
 from tests.engine.local_engine import LocalEngine
 from tests.engine.test_serve import Client
 from tests.processes import ends
+from tests.session import scripted
+
+Q = gguf_file.GGMLQuantizationType
 
 FAKE = Path(__file__).with_name("fake_llama.py")
 ADVANCE = m.Advance(run=2, request=RunRequest(prompt="x"), steps=3)
@@ -222,3 +226,29 @@ def test_in_its_usual_form_a_file_that_llama_cpp_refuses_is_converted(
             run=1, model=gguf(file), dtype="float32" if file == "refused" else "bfloat16"
         )
         assert "is not a whole GGUF file" in refused(client, request).sentence, "torch's own words"
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> str:
+    """A file that torch can open, too."""
+    return str(folders.write_gguf(tmp_path / "whole.gguf", folders.model(), Q.Q8_0))
+
+
+def test_a_pass_in_the_other_form_leaves_the_open_one_open(client: Client, whole: str) -> None:
+    card = opened(client, whole)
+    pid = int(card.versions["pid"])
+    request = RunRequest(prompt="the cat", form="float32")
+    by_torch = client.ask(m.Recapture(run=5, request=request, chosen=()))
+    assert kinds(by_torch)[-2:] == ["Stepped", "Finished"], by_torch[-1]
+    assert isinstance(by_torch[-2], m.Stepped)
+    assert len(by_torch[-2].step.logits) != scripted.VOCABULARY, "not the fake's"
+    assert client.ask(m.MeasureTraffic(run=6))[-1] == m.Facts(run=6, facts={"from": "child"})
+    opened(client, whole, form="float32")
+    assert ends(pid)
+    request = RunRequest(prompt="the cat", form="as-is")
+    as_is = client.ask(m.Recapture(run=7, request=request, chosen=()))
+    assert isinstance(as_is[-2], m.Stepped)
+    assert len(as_is[-2].step.logits) == scripted.VOCABULARY
+    own = client.ask(m.Advance(run=8, request=RunRequest(prompt="the cat", form="float32")))
+    assert isinstance(own[-2], m.Stepped)
+    assert len(own[-2].step.logits) != scripted.VOCABULARY

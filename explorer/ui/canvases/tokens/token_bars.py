@@ -104,6 +104,12 @@ class TokenBars(Canvas):
             self._over = None
         self.update()
 
+    def set_heads(self, heads: tuple[str, str]) -> None:
+        """Name the two columns of figures otherwise."""
+        if heads != self._heads:
+            self._heads = heads
+            self.update()
+
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self.update()

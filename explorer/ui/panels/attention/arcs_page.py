@@ -13,6 +13,7 @@ from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.maps.arcs import ArcView
 from explorer.ui.kit.elided import ElidedLabel, ResultLabel
 from explorer.ui.look.theme import Theme
+from explorer.ui.panels.attention import words
 from explorer.ui.panels.attention.joined_maps import JoinedMaps
 
 
@@ -26,8 +27,7 @@ class ArcsPage(JoinedMaps):
         view = CellView()
         self.rows = [ArcView(theme, lambda _, token: read(token), view) for _ in range(3)]
         self.join(self.rows)
-        names = (self.tr("with mask"), self.tr("without mask"), self.tr("difference"))
-        self._titles = [ElidedLabel(name) for name in names]
+        self._titles = [ElidedLabel("") for _ in range(3)]
         self._line = ResultLabel(look="small")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -44,6 +44,9 @@ class ArcsPage(JoinedMaps):
         self, drawn: DrawnMaps, labels: Sequence[Label], padding: Sequence[int], query: int
     ) -> None:
         """Show one row of arcs or three; nothing if none were asked for."""
+        names = (*words.side_names(drawn.request.beside)[:2], self.tr("difference"))
+        for title, name in zip(self._titles, names, strict=True):
+            title.setText(name)
         if len(drawn.maps) != self._count:
             self._count = len(drawn.maps)
             for place, (title, row) in enumerate(zip(self._titles, self.rows, strict=True)):

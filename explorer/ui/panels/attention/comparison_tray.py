@@ -10,6 +10,7 @@ import numpy as np
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
 
+from explorer.figures.attention.map_request import Beside
 from explorer.figures.prediction import comparison
 from explorer.figures.prediction.comparison import NextTokens, TokenPair
 from explorer.figures.text import tokens as spelling
@@ -24,6 +25,7 @@ from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
+from explorer.ui.panels.attention import words
 from explorer.ui.threads.worker import Worker
 from explorer.wording import exact_percent, percent
 
@@ -42,8 +44,9 @@ class NextTokenBox(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.bars = TokenBars(theme, (self.tr("with mask"), self.tr("without")))
-        self.bars.setAccessibleName(self.tr("Next token with and without the mask"))
+        self._names = words.side_names(None)
+        self.bars = TokenBars(theme, self._names[:2])
+        self.bars.setAccessibleName(self.tr("Next token of both sides"))
         self.bars.capacityChanged.connect(self._redraw)
         tip = self.tr(
             "The most likely next token of each run, and the total variation distance "
@@ -54,6 +57,11 @@ class NextTokenBox(QWidget):
         self._figure: NextTokens | None = None
         self._worker = Worker(self)
         boxes.column(self, (self.bars, 1), gap=2)
+
+    def name_sides(self, beside: Beside | None) -> None:
+        """Which comparison it is."""
+        self._names = words.side_names(beside)
+        self.bars.set_heads(self._names[:2])
 
     def show_steps(self, masked: Step | None, unmasked: Step | None, waiting: str) -> None:
         """Compare two real passes; `waiting` says why one is missing."""
@@ -105,8 +113,12 @@ class NextTokenBox(QWidget):
                 first_text=percent(pair.masked),
                 second=pair.unmasked,
                 second_text=percent(pair.unmasked),
-                tip=self.tr("id {0}: {1} with the mask, {2} without").format(
-                    pair.token_id, exact_percent(pair.masked), exact_percent(pair.unmasked)
+                tip=self.tr("id {0}: {1} {2}, {3} {4}").format(
+                    pair.token_id,
+                    exact_percent(pair.masked),
+                    self._names[0],
+                    exact_percent(pair.unmasked),
+                    self._names[1],
                 ),
             )
             for pair in figure.pairs
@@ -185,11 +197,11 @@ class PrefixBox(QWidget):
         """Dots over layers, the logits apart at the end; an exact 0 has a place of its own."""
         lines = []
         count = len(found.masked.layers)
-        for name, words, colour, dots in _SERIES:
+        for name, label, colour, dots in _SERIES:
             figures = getattr(found, name)
             if figures is not None:
                 values = np.array([*figures.layers, figures.logits], np.float64)
-                lines.append(_prefix_line(self.tr(words), values, colour, dots))
+                lines.append(_prefix_line(self.tr(label), values, colour, dots))
         known = np.concatenate([line.y for line in lines])
         known = np.maximum(known[known > 0], _LOWEST)
         least = 10.0 ** floor(log10(known.min(initial=1e-2)) + 1e-9)
@@ -243,11 +255,11 @@ class PrefixBox(QWidget):
             return ""
         parts = []
         count = len(found.masked.layers)
-        for name, words, _, _ in _SERIES:
+        for name, label, _, _ in _SERIES:
             figures = getattr(found, name)
             if figures is not None:
                 value = [*figures.layers, figures.logits][column]
-                parts.append(f"{self.tr(words)} {value:.2e}" if value else f"{self.tr(words)} 0")
+                parts.append(f"{self.tr(label)} {value:.2e}" if value else f"{self.tr(label)} 0")
         place = self.tr("layer {0}").format(column) if column < count else self.tr("logits")
         return self.tr("{0}: largest change ÷ RMS: {1}").format(place, ", ".join(parts))
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
 
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Kind
-from explorer.figures.attention.map_request import Which
+from explorer.figures.attention.map_request import Beside, Which
 from explorer.ui.access import mnemonics
 from explorer.ui.canvases.maps.atlas import AtlasView
 from explorer.ui.canvases.maps.best_heads import Best
@@ -134,9 +134,11 @@ class HeadsSide(QWidget):
         chosen: Which = self.side.currentData()
         return chosen
 
-    def set_comparing(self, on: bool) -> None:
+    def set_comparing(self, on: bool, beside: Beside | None) -> None:
         """Offer the sides, or not."""
         self.side.setVisible(on)
+        for place, name in enumerate(words.side_names(beside)[:2], 1):
+            self.side.setItemText(place, name[:1].upper() + name[1:])
 
     def show_atlas(
         self, atlas: Atlas | None, scores: HeadScores | None, sheet: Sheet | None = None

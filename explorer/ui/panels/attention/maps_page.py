@@ -10,7 +10,7 @@ from functools import partial
 from PySide6.QtCore import QCoreApplication, QEvent, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 
-from explorer.figures.attention.map_request import DrawnMap, DrawnMaps
+from explorer.figures.attention.map_request import Beside, DrawnMap, DrawnMaps
 from explorer.figures.drawing.colour_scale import Scale
 from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.tokens import Label
@@ -18,7 +18,7 @@ from explorer.ui.canvases.maps.heatmap import Frame, Heatmap
 from explorer.ui.canvases.maps.map_legend import MapLegend
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme, unit
-from explorer.ui.panels.attention import scales
+from explorer.ui.panels.attention import scales, words
 from explorer.ui.panels.attention.joined_maps import JoinedMaps
 
 _BESIDE = 4  # pixels left of or above a map whose labels stand at another one
@@ -94,14 +94,12 @@ class MapsPage(JoinedMaps):
         self._turn.timeout.connect(self._take_turn)
         self.maps = [Heatmap(theme, read, self, self.view) for _ in range(3)]
         self.join(self.maps)
-        names = (self.tr("with mask"), self.tr("without mask"), self.tr("without − with"))
-        self._titles = [ElidedLabel(name, self) for name in names]
+        self._titles = [ElidedLabel("", self) for _ in range(3)]
         self.key = MapLegend(theme, self)
         for title in self._titles:
             title.setProperty("look", "small")
             title.setAlignment(Qt.AlignmentFlag.AlignLeft)
-        for one, name in zip(self.maps[1:], names[1:], strict=True):
-            one.setAccessibleName(self.tr("Attention map, {0}").format(name))
+        self._name_sides(None)
         self._arrange()
 
     # -- what is shown
@@ -111,6 +109,7 @@ class MapsPage(JoinedMaps):
     ) -> None:
         """Show one map or three."""
         self._later.clear()
+        self._name_sides(drawn.request.beside)
         come = len(drawn.maps) - self._count
         if come:
             self._count = len(drawn.maps)
@@ -137,6 +136,14 @@ class MapsPage(JoinedMaps):
             shown = frozenset[str]().union(*(one.styles for one in self.maps[: self._count]))
             self.key.set_key(self._colours, keys, shown)
             self._line_up()
+
+    def _name_sides(self, beside: Beside | None) -> None:
+        names = words.side_names(beside)
+        for title, one, name in zip(self._titles, self.maps, names, strict=True):
+            if title.text() != name:
+                title.setText(name)
+            if one is not self.maps[0]:
+                one.setAccessibleName(self.tr("Attention map, {0}").format(name))
 
     def _show_map(
         self,

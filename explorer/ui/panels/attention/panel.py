@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Kind
-from explorer.figures.attention.map_request import DrawnMaps, MapRequest
+from explorer.figures.attention.map_request import Beside, DrawnMaps, MapRequest
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label, extended, find
 from explorer.session.changes import only_points
@@ -200,8 +200,10 @@ class AttentionPanel(Panel):
         on = self.comparing.on(state)
         if self.tools.compare.isChecked() != on:
             self.tools.compare.setChecked(on)
-        self.heads.set_comparing(on)
+        self.heads.set_comparing(on, self.compare_bar.beside)
         beside = self.tr("Orange: more without the mask. Blue: less.")
+        if self.comparing.of == "form":
+            beside = self.tr("Orange: more as it is than in float32. Blue: less.")
         self.set_explanation(beside if on else self.tr(self.EXPLANATION))
 
     def _forget(self) -> None:
@@ -388,7 +390,17 @@ class AttentionPanel(Panel):
 
     def compare(self) -> None:
         """Switch the comparison with and without the mask on or off."""
-        self._on_compared(not self.comparing.on(self.session.state))
+        self._compare_with("run", self.comparing.of == "mask")
+
+    def compare_forms(self) -> None:
+        """Switch the comparison of a file as it is and in float32 on or off."""
+        self._compare_with("form", self.comparing.of == "form")
+
+    def _compare_with(self, beside: Beside, chosen: bool) -> None:
+        on = not (chosen and self.comparing.on(self.session.state))
+        if on and not chosen:
+            self.compare_bar.choose(beside)
+        self._on_compared(on)
 
     def _end_go_to(self) -> None:
         self.heads.go_to.hide()

@@ -30,16 +30,14 @@ class RowPage(QWidget):
         self._drawn: DrawnMaps | None = None
         self._labels: Sequence[Label] = ()
         self._query = 0
-        names = (self.tr("keys, with mask"), self.tr("keys, without mask"))
         weight = Axis(self.tr("weight"), round_percent)
-        axes = [Axis(name, self._label, whole=True) for name in (*names, self.tr("keys"))]
-        *self.charts, self.alone = (ColumnChart(theme, axis, weight, read) for axis in axes)
+        *self.charts, self.alone = (
+            ColumnChart(theme, self._axis(self.tr("keys")), weight, read) for _ in range(3)
+        )
         self.bars = TokenBars(theme, (self.tr("weight"), ""))
         self.bars.setAccessibleName(self.tr("Keys with the most attention"))
-        self.beside = TokenBars(theme, (self.tr("with mask"), self.tr("without")))
-        self.beside.setAccessibleName(
-            self.tr("Keys with the most attention, with and without the mask")
-        )
+        self.beside = TokenBars(theme, words.side_names(None)[:2])
+        self.beside.setAccessibleName(self.tr("Keys with the most attention, both sides"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(2)
@@ -60,6 +58,7 @@ class RowPage(QWidget):
         """Show the row of one query."""
         self._drawn, self._labels, self._query = drawn, labels, query
         self._arrange(beside=len(drawn.maps) > 1)
+        self.beside.set_heads(words.side_names(drawn.request.beside)[:2])
         self._redraw()
 
     def _arrange(self, beside: bool) -> None:
@@ -87,8 +86,14 @@ class RowPage(QWidget):
             read = words.row_of(drawn, place, self._query)
             if read is not None:
                 weights = read.weights.astype(float)
-                chart.set_columns(Columns(weights, ("raw",), [Part(self.tr("weight"), weights)]))
+                columns = Columns(weights, ("raw",), [Part(self.tr("weight"), weights)])
+                name = words.side_names(drawn.request.beside)[place]
+                named = self.tr("keys, {0}").format(name) if beside else self.tr("keys")
+                chart.set_columns(columns, x=self._axis(named))
         self.bars_shown.set_rows(self._rows(drawn, beside))
+
+    def _axis(self, name: str) -> Axis:
+        return Axis(name, self._label, whole=True)
 
     def _label(self, key: float) -> str:
         """The token of one key, for the axis."""

@@ -33,8 +33,7 @@ def _sides(drawn: DrawnMaps) -> list[tuple[str, DrawnMap | None]]:
     if len(drawn.maps) == 1:
         return [("", drawn.maps[0])]
     names = (
-        translate("AttentionTables", "with mask"),
-        translate("AttentionTables", "without mask"),
+        *words.side_names(drawn.request.beside)[:2],
         translate("AttentionTables", "difference"),
     )
     return list(zip(names, drawn.maps, strict=True))

@@ -85,8 +85,11 @@ def shown(drawn: DrawnMaps, query: int | None, *, step: bool = True) -> str:
         other = {
             "run": translate("AttentionWords", "real run"),
             "scores": translate("AttentionWords", "same scores"),
+            "form": "",
         }[request.beside]
-        parts.append(translate("AttentionWords", "with and without mask, {0}").format(other))
+        both = translate("AttentionWords", "with and without mask, {0}").format(other)
+        forms = translate("AttentionWords", "in float32 and as it is")
+        parts.append(both if other else forms)
     return " · ".join(parts)
 
 
@@ -115,8 +118,30 @@ def caveat(figure: Figure) -> str:
     }.get(figure, "")
 
 
+def side_names(beside: Beside | None) -> tuple[str, str, str]:
+    """The two sides of a comparison, and their difference."""
+    if beside == "form":
+        return (
+            translate("AttentionWords", "in float32"),
+            translate("AttentionWords", "as it is"),
+            translate("AttentionWords", "as it is − float32"),
+        )
+    return (
+        translate("AttentionWords", "with mask"),
+        translate("AttentionWords", "without mask"),
+        translate("AttentionWords", "without − with"),
+    )
+
+
 def comparison(beside: Beside, trace: Trace, layer: int) -> str:
     """Which comparison is shown, and what stays the same on both sides."""
+    if beside == "form":
+        stored = f" ({trace.card.stored_dtype})" if trace.card.stored_dtype else ""
+        return translate(
+            "AttentionWords",
+            "Left: the weights converted to float32. Right: the file as it is{0}, run by "
+            "llama.cpp. Same tokens, two real runs.",
+        ).format(stored)
     sizes, size = windows(trace), window_of(trace, layer)
     if beside == "scores":
         words = translate(
@@ -156,10 +181,8 @@ def cell(drawn: DrawnMaps, labels: Sequence[Label], query: int, key: int) -> str
     if len(drawn.maps) == 1:
         return f"{_attends(maps[0].map, query, key, row, column)}{_where(drawn)}"
     who = translate("AttentionWords", "Query {0}, key {1}").format(row, column)
-    parts = [
-        translate("AttentionWords", "with the mask {0}").format(_side(drawn.maps[0], query, key)),
-        translate("AttentionWords", "without {0}").format(_side(drawn.maps[1], query, key)),
-    ]
+    first, second = (_side(one, query, key) for one in drawn.maps[:2])
+    parts = [_both(drawn, "{0}, {1}").format(first, second)]
     change = drawn.maps[2]
     if change is not None:
         parts.append(
@@ -182,6 +205,21 @@ def _attends(whole: Map, query: int, key: int, row: str, column: str) -> str:
     return words.format(row, column, share)
 
 
+def _both(drawn: DrawnMaps, joined: str) -> str:
+    """A pattern for a figure of each side, each with the name of its side before it."""
+    if drawn.request.beside == "form":
+        names = (
+            translate("AttentionWords", "in float32 {0}"),
+            translate("AttentionWords", "as it is {1}"),
+        )
+    else:
+        names = (
+            translate("AttentionWords", "with the mask {0}"),
+            translate("AttentionWords", "without {1}"),
+        )
+    return joined.format(*names)
+
+
 def _side(one: DrawnMap | None, query: int, key: int) -> str:
     return "…" if one is None else _share(one.map, query, key)
 
@@ -196,9 +234,8 @@ def cell_in_row(drawn: DrawnMaps, labels: Sequence[Label], query: int, key: int)
         return ""
     if len(most) == 1:
         return translate("AttentionWords", "{0}; most attention: {1}").format(said, most[0])
-    return translate(
-        "AttentionWords", "{0}; most attention: with the mask {1}, without {2}"
-    ).format(said, *most)
+    both = _both(drawn, "{0}, {1}").format(*most)
+    return translate("AttentionWords", "{0}; most attention: {1}").format(said, both)
 
 
 def _share(whole: Map, query: int, key: int) -> str:
@@ -231,7 +268,7 @@ def row(drawn: DrawnMaps, labels: Sequence[Label], query: int, count: int = 4) -
     ]  # fmt: skip
     if len(sides) == 1:
         return f"{who} {said[0]}"
-    return translate("AttentionWords", "{0} with the mask {1} · without {2}").format(who, *said)
+    return f"{who} {_both(drawn, '{0} · {1}').format(*said)}"
 
 
 def row_of(drawn: DrawnMaps, place: int, query: int) -> QueryRow | None:

@@ -21,6 +21,7 @@ from explorer.figures.attention import maps as figures
 from explorer.figures.attention.map_request import DrawnMaps
 from explorer.figures.attention.mask_pair import Side, without_mask
 from explorer.figures.prediction import comparison
+from explorer.figures.text import tokens as spelling
 from explorer.session.state import (
     State,
 )
@@ -31,7 +32,9 @@ from explorer.trace.experiments import PrefixExperiment, PrefixShift
 from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.maps.heatmap import Heatmap
+from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import DARK, LIGHT
+from explorer.ui.panels.attention import words
 from explorer.ui.panels.attention.comparison_tray import NextTokenBox
 from explorer.ui.panels.attention.maps_page import MapsPage
 from tests.engine import folders
@@ -413,3 +416,39 @@ def test_what_makes_the_maps_room_smaller_is_painted_before_them(
     assert board.panel.busy
     board.settle()
     assert [one.geometry() for one in page.maps] != before
+
+
+def test_a_file_as_it_is_beside_its_float32(board: Board, compared: State) -> None:
+    trace, real = compared.trace, compared.comparison
+    assert trace is not None
+    assert real is not None
+    card = msgspec.structs.replace(trace.card, form="float32", stored_dtype="Q4_1")
+    request = msgspec.structs.replace(trace.request, form="float32")
+    trace = replace(trace, request=request, card=card)
+    other = Comparison(real.chosen, other_side(request, "form"), real.step, card, "form")
+    board.show(trace=trace, card=card, comparing=True, compare_of="form", comparison=other)
+    _choose(board, "form")
+    converted, as_it_is, _ = _drawn(board).maps
+    assert converted is not None
+    assert as_it_is is not None
+    np.testing.assert_array_equal(converted.map.weights, figures.full_map(trace, 2, 0, 0).weights)
+    assert as_it_is.map.weights.max() > 0
+    assert (as_it_is.map.weights != converted.map.weights).any()
+    titles = {label.text() for label in board.panel.pages.maps.findChildren(ElidedLabel)}
+    assert {"in float32", "as it is", "as it is − float32"} <= titles
+    assert "the file as it is (Q4_1), run by llama.cpp" in board.panel.compare_bar.line
+    read = words.cell(_drawn(board), spelling.extended((), (), trace.tokens), 1, 0)
+    assert "in float32" in read
+    assert ", as it is" in read
+    assert not board.panel.tray.prefix.isVisible(), "it is about the mask"
+    board.panel.compare()
+    board.settle()
+    assert (board.state.comparing, board.state.compare_of) == (True, "mask")
+
+
+def test_a_model_with_one_form_has_nothing_to_compare_it_with(
+    board: Board, compared: State
+) -> None:
+    _show(board, compared)
+    choice = board.panel.compare_bar.choice
+    assert choice.findData("form") < 0
