@@ -71,7 +71,7 @@ class FrameHeader(msgspec.Struct, frozen=True, kw_only=True):
     body: msgspec.Raw = msgspec.Raw(b"\xc0")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RawFrame:
     """One frame as it travels: what it is can be asked, what it holds is not unpacked."""
 
