@@ -211,7 +211,9 @@ def _pair(request: MapRequest, masked: Map | None, unmasked: Map | None) -> Draw
     if masked is None or unmasked is None:
         return DrawnMaps(request, (*maps, None))
     change = difference.difference(masked, unmasked)
-    most = difference.farthest_weight(change) if request.scale == "max" else 1.0
+    # Two forms of the same weights differ little: in a scale up to 100 % nothing would be seen.
+    own = request.scale == "max" or (request.beside == "form" and request.scale == "fixed")
+    most = difference.farthest_weight(change) if own else 1.0
     return DrawnMaps(request, (*maps, _drawn(request, change, most, signed=True)))
 
 

@@ -239,7 +239,7 @@ class ModelPicker(Dialog):
         both = ready and found is not None and found.is_gguf
         words = {
             "as-is": self.tr("Open as it is"),
-            "float32": self.tr("Convert to {0}").format(self.dtype.currentText()),
+            "float32": self.tr("Open as {0}").format(self.dtype.currentText()),
         }
         self.open_button.setEnabled(ready)
         self.open_button.setText(words[DEFAULT_FORM] if both else self.tr("Open"))

@@ -216,7 +216,7 @@ def test_a_gguf_file_opens_as_it_is_or_converted_in_one_click(stage: WindowStage
         "/models/small.gguf", "as-is",
     )  # fmt: skip
     stage.window.choose_model()
-    button["Convert to float32"].click()
+    button["Open as float32"].click()
     assert stage.engine.last(m.Load).form == "float32"
     stage.window.choose_model()
     QTest.keyClick(picker.filter, Qt.Key.Key_Down)

@@ -139,7 +139,8 @@ class Comparing(QObject):
             QTimer.singleShot(0, self, lambda: self._session.compare(True, self.of))
         for part in (self.bar, self.tray):
             part.setVisible(self.on(state))
-        self.tray.prefix.setVisible(self.of == "mask")
+        for mask_only in (self.tray.prefix, self.tray.prefix.button):
+            mask_only.setVisible(self.of == "mask")
 
     def refusal(self, state: State) -> str:
         """Why this architecture cannot run without the mask; empty if it can."""

@@ -50,6 +50,8 @@ def name(scale: Scale) -> str:
 
 def key(scale: Scale, top: float, signed: bool = False) -> ColourKey:
     """What the key of a map says; `signed`: of a difference."""
+    if signed and scale == "fixed" and top < 1:
+        scale = "max"
     low, high = translate("AttentionScales", "0 %"), exact_percent(top)
     ticks: tuple[tuple[float, str], ...] = ()
     if scale == "row":

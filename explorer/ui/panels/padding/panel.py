@@ -23,6 +23,7 @@ from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
+from explorer.trace.card import ModelCard
 from explorer.trace.request import Side
 from explorer.ui.files import caption
 from explorer.ui.glossary.labels import TermLabel, stand_for
@@ -65,6 +66,7 @@ class PaddingPanel(Panel):
         self._result: BatchResult | None = None
         self._model: str | None = None  # that is open
         self._asked: BatchRequest | None = None
+        self._refusal = ""
         self._running = False  # a batch of this panel has the engine
         self._prompts_wanted = False  # a file or scene turns to them, even beside results
         self._selected = 0
@@ -191,6 +193,7 @@ class PaddingPanel(Panel):
         if new.card is not None:
             self.prompts.offer_chat(new.card.has_chat_template)
         self._model = None if new.card is None else new.card.name
+        self._refusal = self._refused(new.card)
         ended = self._running and new.status.activity != "running"
         self._running = self._running and not ended
         self._show_progress(new)
@@ -201,6 +204,14 @@ class PaddingPanel(Panel):
         if some and (self.empty or changed(old, new, "batch")):
             self.show_content()
 
+    def _refused(self, card: ModelCard | None) -> str:
+        """Why no batch can be run on a file that is open as it is; empty if one can."""
+        sides = ("left_padding", "right_padding")
+        if card is None or card.form != "as-is" or any(map(card.offers, sides)):
+            return ""
+        text = self.tr("Padding: {0}. Open the file as float32 to run a batch.")
+        return text.format(card.words(sides[0]).rstrip("."))
+
     def _show_progress(self, state: State) -> None:
         fraction = state.status.fraction if self._running else None
         self.progress.setVisible(self._running)
@@ -209,7 +220,7 @@ class PaddingPanel(Panel):
 
     def _show_buttons(self) -> None:
         some = bool(self.prompts.prompts()) and self._model is not None
-        self.run_button.setEnabled(some and not self._running)
+        self.run_button.setEnabled(some and not self._running and not self._refusal)
         self.cancel_button.setEnabled(self._running)
         self._show_made()
         count = self.mistakes.count
@@ -232,7 +243,7 @@ class PaddingPanel(Panel):
     def _show_made(self) -> None:
         """What the results on screen were made with, and whether that still is what is set."""
         if self._result is None:
-            self.made.setText("")
+            self.made.setText(self._refusal)
             return
         text = self.tr("Results: {0}.")
         if self.stale and self._running:

@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QToolButton
 
 from explorer.trace.batch import BatchRequest
+from explorer.trace.card import Capability
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.charts.chart import Chart
@@ -428,3 +429,21 @@ def test_a_scene_with_results_turns_to_the_tab_it_names(
     wait_until(lambda: panel.tabs.isTabEnabled(1))
     assert panel.prompts.prompts() == ("one", "two")
     assert panel.tabs.currentIndex() == shown
+
+
+def test_a_file_as_it_is_takes_no_padding_and_the_panel_says_why(stage: WindowStage) -> None:
+    stage.session.start_engine()
+    stage.session.open_model("a.gguf", form="as-is")
+    stage.drain()
+    sides = ("left_padding", "right_padding")
+    why = "not offered: llama.cpp takes no padding tokens"
+    denied = tuple(Capability(name=side, offered=False, words=why) for side in sides)
+    stage.answer_load(form="as-is", capabilities=denied)
+    panel = opened(stage)
+    assert panel.made.text() == f"Padding: {why}. Open the file as float32 to run a batch."
+    assert not panel.run_button.isEnabled()
+    stage.session.open_model("a.gguf", form="float32")
+    stage.answer_load(form="float32")
+    stage.paint()
+    assert panel.made.text() == ""
+    assert panel.run_button.isEnabled()
