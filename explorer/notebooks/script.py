@@ -180,10 +180,17 @@ def _indented(text: str) -> str:
 # -- the parts that depend on them
 
 
+AS_IT_IS = (
+    "# llama.cpp made this run, on the weights as the file stores them. transformers converts\n"
+    "# them to float32, so probabilities differ a little, and a close choice may, too.\n"
+)
+
+
 def _load(trace: Trace, place: ModelPlace) -> str:
     gguf = ", gguf_file=GGUF_FILE" if place.is_gguf else ""
     return (
-        f"tokenizer = AutoTokenizer.from_pretrained(MODEL{gguf})\n"
+        (AS_IT_IS if trace.request.form == "as-is" else "")
+        + f"tokenizer = AutoTokenizer.from_pretrained(MODEL{gguf})\n"
         "model = AutoModelForCausalLM.from_pretrained(\n"
         f"    MODEL{gguf}, dtype=torch.{trace.request.dtype}, "
         'attn_implementation="eager"\n).eval()\n'

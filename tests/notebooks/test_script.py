@@ -165,6 +165,11 @@ def test_a_gguf_file_is_repeated_by_its_file(
     seen = OnScreen(step=1, layer=1, head=3)
     source = script.python(script.cells(trace, trace.card, seen))
     assert "GGUF_FILE = 'tiny.gguf'" in source
+    assert "llama.cpp" not in source
+    as_it_is = replace(trace, request=msgspec.structs.replace(trace.request, form="as-is"))
+    said = script.python(script.cells(as_it_is, trace.card, seen))
+    assert said.replace(script.AS_IT_IS, "") == source
+    assert said != source
     (answer,) = repeated([source], tmp_path)
     require_same(answer, trace, seen)
 

@@ -80,7 +80,9 @@ def _facts(state: State, trace: Trace) -> Iterator[tuple[str, str]]:
             card.architecture, card.layers, card.heads, f"{card.parameters:,}"
         ),
     )
-    yield translate("Report", "Runs in"), f"{card.dtype}, {card.device}"
+    as_it_is = translate("Report", "llama.cpp, as it is ({0})").format(card.stored_dtype)
+    runs_in = as_it_is if card.form == "as-is" else card.dtype
+    yield translate("Report", "Runs in"), f"{runs_in}, {card.device}"
     yield translate("Report", "Settings of the run"), _run_words(request)
     if trace.steps:
         sampling = trace.steps[-1].sampling
