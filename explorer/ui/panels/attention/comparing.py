@@ -22,6 +22,8 @@ from explorer.ui.panels.attention.comparison_tray import ComparisonTray
 if TYPE_CHECKING:
     from explorer.session.session import Session
 
+_FORM: Beside = "form"
+
 
 class CompareBar(QWidget):
     """A choice between a real run and the same scores, and one line that says which it is."""
@@ -56,12 +58,12 @@ class CompareBar(QWidget):
 
     def set_form(self, form: str) -> None:
         """Offer the other form of a file that is run in this one; empty: it has none."""
-        place = self.choice.findData("form")
+        place = self.choice.findData(_FORM)
         name = self.tr("In float32") if form == "as-is" else self.tr("As it is")
         if not form and place >= 0:
             self.choice.removeItem(place)
         elif form and place < 0:
-            self.choice.addItem(name, "form")
+            self.choice.addItem(name, _FORM)
             tip = self.tr("Runs the same tokens in the file's other form")
             self.choice.setItemData(self.choice.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
         elif form:
