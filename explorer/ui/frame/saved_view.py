@@ -43,7 +43,7 @@ def show_panels(seen: SavedView, docks: Docks, look: Appearance) -> None:
     if not look.presenting:
         docks.see(seen.shown, seen.in_front, seen.enlarged)
         return
-    first = next(iter([seen.enlarged, *seen.in_front, *seen.shown]), "")
+    first = next(filter(None, [seen.enlarged, *seen.in_front, *seen.shown]), "")
     if any(dock.place.id == first for dock in docks.docks):
         docks.bring_up(first)
 

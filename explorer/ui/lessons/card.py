@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -198,6 +198,22 @@ class LessonCard(QWidget):
         self._menu.addSeparator()
         over = self._menu.addAction(self.tr("Start over"), self.startOverWanted.emit)
         over.setToolTip(self.tr("Forget your answers in this lesson and go to page 1"))
+
+    def show_answer(self) -> None:
+        """Scroll to the answer, where the page is longer than the card."""
+        QTimer.singleShot(0, self, self._scroll_to_answer)  # once it has its place
+
+    def _scroll_to_answer(self) -> None:
+        bar, told = self._body.verticalScrollBar(), self.question.verdict
+        if told.isVisible():
+            top = told.mapTo(self._body.viewport(), QPoint()).y() + bar.value()
+            bar.setValue(top + self._end_of_answer() - self._body.viewport().height())
+
+    def _end_of_answer(self) -> int:
+        """From the verdict down to the end of what explains it, at most the card's height."""
+        question = self.question
+        end = question.explanation.geometry().bottom() - question.verdict.geometry().top()
+        return min(end + 4, self._body.viewport().height())
 
     def show_missing(self, sentence: str) -> None:
         """Say that what the page points at is not there; "" = it is."""

@@ -350,6 +350,7 @@ class Lessons(QObject):
             self.card.question.ask_anew()
         else:
             self.card.question.reveal(answer)
+            self.card.show_answer()
         self._cover()
         self.look_here()
         self._show_notes()

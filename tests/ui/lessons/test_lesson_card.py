@@ -300,6 +300,25 @@ def test_for_a_class_the_card_leaves_the_panels_their_room(room: Classroom) -> N
     room.window.presenter.toggle()
 
 
+def test_a_class_sees_the_panel_of_each_page_and_the_answer(room: Classroom) -> None:
+    text = LESSON.replace("head:1,0", "token:1")
+    text = text.replace("run = 1 }", 'run = 1, view = { shown = ["sampling"] } }')
+    text = text.replace("begins again.", "begins again. " * 20)
+    text = text.replace("layer = 1 }", 'layer = 1, view = { shown = ["next-token"] } }')
+    room.begin(text)
+    room.window.presenter.toggle()
+    for page, panel in ((0, "sampling"), (2, "next-token"), (1, "sampling")):
+        room.go(page)
+        shown = room.window.docks.enlarged
+        assert shown is not None
+        assert shown.place.id == panel
+    question = room.card.question
+    assert question.verdict.visibleRegion().isEmpty()
+    question.skip_button.click()
+    wait_until(lambda: not question.verdict.visibleRegion().isEmpty())
+    room.window.presenter.toggle()
+
+
 def test_a_scene_that_is_cancelled_says_so_and_can_be_tried_again(room: Classroom) -> None:
     room.lessons.begin(room.lesson())
     assert room.card.progress.isVisible()
