@@ -34,9 +34,16 @@ _log = logging.getLogger("explorer")
 
 
 def main(
-    target: str | None, prompt: str | None, engine_command: str | None, lesson: Lesson | None = None
+    target: str | None,
+    prompt: str | None,
+    engine_command: str | None,
+    lesson: Lesson | None = None,
+    form: str = "",
 ) -> int:
-    """Show the window until it is closed; 2 with one sentence on stderr if none can be shown."""
+    """Show the window until it is closed; 2 with one sentence on stderr if none can be shown.
+
+    `form`: how to open a .gguf file, see `request.Form`.
+    """
     problem = display.problem() or _bindings_problem()
     if problem:
         return _refuse(problem)
@@ -55,7 +62,7 @@ def main(
         if prompt is not None:
             session.set_prompt(prompt)
         if lesson is None:
-            window.files.open_first(target)
+            window.files.open_first(target, form)
         else:
             window.lessons.begin(lesson)
         session.saving.find_kept(window.offer_kept)

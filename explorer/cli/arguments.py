@@ -85,6 +85,7 @@ def desktop_parser() -> Parser:
     )
     parser.add_argument("--prompt", metavar="TEXT", help="the prompt to begin with")
     parser.add_argument("--lesson", metavar="NAME", help="open a lesson: its name or its file")
+    _form(parser)
     _engine(parser)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     return parser

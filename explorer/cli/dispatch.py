@@ -103,4 +103,6 @@ def _desktop(arguments: argparse.Namespace) -> int:
         raise CommandError(f"The window can't be opened: {error}.", BAD_USE) from error
     engine_command(arguments.engine)  # refused here, in one sentence, if it is no command line
     lesson = None if arguments.lesson is None else lesson_named(arguments.lesson)
-    return int(app_main(arguments.model, arguments.prompt, arguments.engine, lesson))
+    return int(
+        app_main(arguments.model, arguments.prompt, arguments.engine, lesson, arguments.form)
+    )

@@ -115,6 +115,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     view: SceneView = SceneView()
 
     @property
+    def needed_form(self) -> Form:
+        """The form in which a .gguf file has to be open: only float32 can be padded."""
+        return self.form or ("float32" if self.batch is not None or self.side else "")
+
+    @property
     def side(self) -> Literal["left", "right"] | None:
         """The padding side as a request has it."""
         return None if self.padding == "none" or not self.pad else self.padding

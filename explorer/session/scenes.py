@@ -141,7 +141,7 @@ class ScenePlayer:
 
     def _model(self, scene: Scene) -> Iterator[_Part]:
         if scene.model and _opened(self._session.state, scene) is None:
-            self._session.open_model(scene.model, form=scene.form)
+            self._session.open_model(scene.model, form=scene.needed_form)
             yield _Part(
                 f"Opening {scene.model}…",
                 lambda state: (
@@ -252,8 +252,8 @@ class ScenePlayer:
 
 def _opened(state: State, scene: Scene) -> tuple[str, ...] | None:
     """The key of the open model if it is the scene's; one without a name is for any."""
-    name = scene.model
-    if state.card is None or (name and scene.form not in ("", state.card.form)):
+    name, form = scene.model, scene.needed_form
+    if state.card is None or (name and form and (form == "as-is") != (state.card.form == "as-is")):
         return None
     for key in state.opened:
         if not name or name in (key[0], bare_name(key[0])):

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
+from explorer.lessons.scene import Scene
 from explorer.session.jobs.background import OTHER_TOKENS
 from explorer.session.saving.scene_capture import captured
+from explorer.session.scenes import ScenePlayer
+from explorer.trace.batch import BatchRequest
 from explorer.trace.step import Token
 from explorer.trace.wire import messages as m
 from tests.session.scripted import Stage, made_step
@@ -84,3 +89,16 @@ def test_other_tokens_in_the_other_form_are_told(stage: Stage) -> None:
     compared(stage, token_ids=(0, 1, 7))
     assert stage.state.error == OTHER_TOKENS
     assert not stage.state.comparing
+
+
+def test_a_scene_that_pads_opens_the_file_in_float32(stage: Stage) -> None:
+    ran_as(stage, "as-is")
+    player = ScenePlayer(stage.session)
+    scene = Scene(model="a.gguf", prompt="abc")
+    player.play(scene)
+    assert stage.engine.count(m.Load) == 1, "as it is will do"
+    player.play(
+        msgspec.structs.replace(scene, batch=BatchRequest(prompts=("a", "b c"), padding="left"))
+    )
+    assert stage.engine.last(m.Load).form == "float32"
+    player.close()

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     named = [] if arguments.lesson is None else [lesson_named(arguments.lesson)]
     if arguments.check:
         lessons = named or list(library.shipped())
-        lessons = [_in_form(lesson, arguments.form) for lesson in lessons]
+        lessons = [in_form(lesson, arguments.form) for lesson in lessons]
         return _check(lessons, arguments.engine, arguments.json, one=bool(named))
     if arguments.form:
         raise CommandError("--as goes with --check.")
@@ -106,7 +106,7 @@ def _check(lessons: list[Lesson], engine: str | None, as_json: bool, one: bool) 
     return DONE if passed else CHECK_FAILED
 
 
-def _in_form(lesson: Lesson, form: Form) -> Lesson:
+def in_form(lesson: Lesson, form: Form) -> Lesson:
     """The lesson with its .gguf files opened in this form; "" = as its scenes say."""
     if not form:
         return lesson

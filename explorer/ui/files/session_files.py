@@ -46,28 +46,29 @@ class SessionFiles(QObject):
         dtype: str | None = None,
         form: str = "",
         then: Callable[[], object] | None = None,
+        anew: bool = True,
     ) -> None:
         """A bundled name, a model folder, a .gguf or a .dxt file; `dtype` None = as before.
 
-        `form` of a .gguf file: empty = as this file was opened last.
+        `form` of a .gguf file: empty = as this file was opened last.  `anew`: the user asks for it.
 
         Over an unsaved run the user is asked first; `then` follows once it is being opened.
         """
 
         def act() -> None:
-            self._open(target, dtype, form)
+            self._open(target, dtype, form, anew)
             if then is not None:
                 then()
 
         self.unsaved.before(act)
 
-    def _open(self, target: str, dtype: str | None, form: str) -> None:
+    def _open(self, target: str, dtype: str | None, form: str, anew: bool) -> None:
         if target.lower().endswith(".dxt"):
             self._session.saving.open(target, failed=lambda: self._drop_recent(target))
         else:
             form = form or self._memory.form_of(target)
             self._memory.keep_form(target, form)
-            self._session.open_model(target, dtype, form=form, anew=True)
+            self._session.open_model(target, dtype, form=form, anew=anew)
         if target not in BUNDLED:
             self._memory.add_recent(target)
             self.recentChanged.emit()
@@ -194,11 +195,10 @@ class SessionFiles(QObject):
         session.set_padding(request.padding, request.pad)
         session.set_sampling(last.sampling)
 
-    def open_first(self, target: str | None) -> None:
+    def open_first(self, target: str | None, form: str = "") -> None:
         """At the start: what was asked for, else a bundled model that is there."""
-        if target is None:
-            target = smollm2.NAME if smollm2.is_here() else "copycat"
-        self.open(target)
+        bundled = smollm2.NAME if smollm2.is_here() else "copycat"
+        self.open(target or bundled, form=form, anew=target is not None)
 
     def copy_generated(self) -> None:
         """The generated tokens as text; half characters at the end are left out."""

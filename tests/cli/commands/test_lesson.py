@@ -141,3 +141,21 @@ def test_the_window_gets_the_lesson(
     for words in (["--lesson", file], ["lesson", file], ["lesson", "attention"]):
         assert command(*words).code == 0
     assert [values[3].name for values in given] == ["mine", "mine", "attention"]
+
+
+def test_a_lesson_is_checked_with_its_file_as_it_is() -> None:
+    lesson = command_lesson.lesson_named("greedy")
+    file = [page.scene.model == "smollm2" for page in lesson.pages]
+    assert any(file)
+    forms = [page.scene.form for page in command_lesson.in_form(lesson, "as-is").pages]
+    assert forms == ["as-is" if one else "" for one in file]
+    assert command_lesson.in_form(lesson, "") is lesson
+
+
+def test_the_window_gets_the_form_of_a_file(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+    monkeypatch.setattr("explorer.app.main", lambda *values: given.append(values) or 0)
+    assert command("a.gguf", "--as", "as-is").code == 0
+    assert given == [("a.gguf", None, None, None, "as-is")]

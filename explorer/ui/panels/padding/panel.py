@@ -25,6 +25,7 @@ from explorer.session.state import State
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import ModelCard
 from explorer.trace.request import Side
+from explorer.ui.access.tips import tip
 from explorer.ui.files import caption
 from explorer.ui.glossary.labels import TermLabel, stand_for
 from explorer.ui.kit.elided import ResultLabel
@@ -194,6 +195,8 @@ class PaddingPanel(Panel):
             self.prompts.offer_chat(new.card.has_chat_template)
         self._model = None if new.card is None else new.card.name
         self._refusal = self._refused(new.card)
+        why = new.card.words("right_padding") if new.card is not None and self._refusal else ""
+        self.run_button.setToolTip(tip(why))
         ended = self._running and new.status.activity != "running"
         self._running = self._running and not ended
         self._show_progress(new)
@@ -209,8 +212,7 @@ class PaddingPanel(Panel):
         sides = ("left_padding", "right_padding")
         if card is None or card.form != "as-is" or any(map(card.offers, sides)):
             return ""
-        text = self.tr("Padding: {0}. Open the file as float32 to run a batch.")
-        return text.format(card.words(sides[0]).rstrip("."))
+        return self.tr("As it is, a file takes no padding. Open it as float32.")
 
     def _show_progress(self, state: State) -> None:
         fraction = state.status.fraction if self._running else None

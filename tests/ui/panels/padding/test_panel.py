@@ -440,7 +440,8 @@ def test_a_file_as_it_is_takes_no_padding_and_the_panel_says_why(stage: WindowSt
     denied = tuple(Capability(name=side, offered=False, words=why) for side in sides)
     stage.answer_load(form="as-is", capabilities=denied)
     panel = opened(stage)
-    assert panel.made.text() == f"Padding: {why}. Open the file as float32 to run a batch."
+    assert panel.made.text() == "As it is, a file takes no padding. Open it as float32."
+    assert why in panel.run_button.toolTip()
     assert not panel.run_button.isEnabled()
     stage.session.open_model("a.gguf", form="float32")
     stage.answer_load(form="float32")
