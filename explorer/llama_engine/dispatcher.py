@@ -17,6 +17,8 @@ import msgspec
 from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput, Cancelled, FilesChanged
 from explorer.engine.faults import failure
+from explorer.llama_engine.bench.bench import LlamaBench
+from explorer.llama_engine.bench.traffic import traffic
 from explorer.llama_engine.experiments.workers import WORKERS
 from explorer.llama_engine.model.card import model_card
 from explorer.llama_engine.model.model import LlamaModel
@@ -107,9 +109,11 @@ class LlamaDispatcher:
             case Experiment():
                 self._experiment(request)
             case messages.Bench():
-                raise BadInput(f"The bench is {NOT_OFFERED}.")
+                facts = LlamaBench(self._loaded(), *self._watch(request)).run()
+                self._say(messages.Facts(run=request.run, facts=facts))
             case messages.MeasureTraffic():
-                raise BadInput(f"The memory bound is {NOT_OFFERED}.")
+                facts = msgspec.to_builtins(traffic(self._loaded()))
+                self._say(messages.Facts(run=request.run, facts=facts))
             case messages.RunBatch():
                 raise BadInput(f"Padded batches are {NOT_OFFERED}.")
             case _:

@@ -1,26 +1,18 @@
-"""The memory-traffic bound of this machine: measured, and kept in the data folder.
-
-A bound is the best that was ever measured here, so a busy moment cannot lower it for good.
-"""
+"""The memory-traffic bound of this machine as torch measures it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import platform
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from explorer import places
-from explorer.engine import kept_json
+from explorer.engine.machine.kept_bandwidth import kept_best, processor
 from explorer.trace.cost.memory_bandwidth import Traffic
 
 ROWS, COLUMNS = 48 * 1024, 1024  # 192 MiB of float32: no processor's cache holds that
 REPEATS = 6
-_measured: dict[str, float] = {}  # by machine, in this process
 
 
 def traffic(model: Any) -> Traffic:
@@ -34,13 +26,7 @@ def traffic(model: Any) -> Traffic:
 
 def bytes_per_second(device: Any) -> float:
     """The best ever measured on this machine with these threads; takes a fifth of a second."""
-    key = machine_key(device)
-    if key not in _measured:
-        known = _read().get(key, 0.0)
-        _measured[key] = max(measure(device), known)
-        if _measured[key] > known:
-            kept_json.write_if_possible(_file(), _read() | {key: _measured[key]})
-    return _measured[key]
+    return kept_best(machine_key(device), lambda: measure(device))
 
 
 def machine_key(device: Any) -> str:
@@ -53,15 +39,6 @@ def machine_key(device: Any) -> str:
         str(device),
     )
     return ", ".join(parts)
-
-
-def processor() -> str:
-    """The processor's name as the system tells it."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def measure(device: Any) -> float:
@@ -115,11 +92,3 @@ def _expert_share(config: Any) -> float:
 def _sync(device: Any) -> None:
     if getattr(device, "type", str(device)) == "cuda":
         torch.cuda.synchronize()
-
-
-def _file() -> Path:
-    return places.data_folder() / "machine.json"
-
-
-def _read() -> dict[str, float]:
-    return kept_json.read(_file(), dict[str, float]) or {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from explorer.engine.bench import bench
+from explorer.engine.bench import bench, rounds
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.machine import peak_memory
 from explorer.engine.selftest import selftest
@@ -13,8 +13,8 @@ from tests.engine.tiny import runner_on, tiny_model
 
 
 def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "LENGTHS", (16, 32))
-    monkeypatch.setattr(bench, "DECODE_ROUNDS", 3)
+    monkeypatch.setattr(rounds, "LENGTHS", (16, 32))
+    monkeypatch.setattr(rounds, "DECODE_ROUNDS", 3)
     runner = runner_on(tiny_model("llama"), context=300)
     selftest.run(runner)
     said: list[str] = []
@@ -38,7 +38,7 @@ def test_ratios_are_those_of_the_figures(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_ratio_is_the_median_of_its_pairs_with_the_lowest_and_highest() -> None:
-    ratios = bench.Ratios()
+    ratios = rounds.Ratios()
     ratios.add("decode", [1.0, 3.0, 8.0], [1.0, 2.0, 2.0])
     ratios.add("prefill", [3.0], [2.0], "128")
     assert ratios.medians == {"decode": 1.5, "prefill": {"128": 1.5}}
