@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="also run tests that take minutes")
+    parser.addoption("--run-big", action="store_true", help="also run tests that write gigabytes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what was not asked for or cannot run here; it is deselected, not skipped."""
-    left_out = [] if config.getoption("--run-slow") else ["slow"]
+    left_out = [name for name in ("slow", "big") if not config.getoption(f"--run-{name}")]
     if not any(models_folder().glob("smollm2/*.gguf")):
         left_out.append("smollm2")
     dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]

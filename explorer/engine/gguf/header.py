@@ -172,8 +172,18 @@ class _Reader:
         self._pass_over(self._take("Q"))
         return self._data[start : self._at].decode("utf-8")
 
+    def _strings(self, count: int) -> list[str]:
+        data, at, found = self._data, self._at, []  # a vocabulary has 10^5 of them
+        for _ in range(count):
+            start = at + 8
+            at = start + _LENGTH.unpack_from(data, at)[0]
+            found.append(data[start:at].decode("utf-8"))
+        self._at = at
+        self._pass_over(0)
+        return found
+
     def _pass_over_strings(self, count: int) -> None:
-        data, at = self._data, self._at  # a vocabulary has 10^5 of them
+        data, at = self._data, self._at
         for _ in range(count):
             at += 8 + _LENGTH.unpack_from(data, at)[0]
         self._at = at
@@ -198,7 +208,7 @@ class _Reader:
             self._pass_over_strings(count)
             return [], (kind, element)
         if element == _STRING:
-            return [self._string() for _ in range(count)], (kind, element)
+            return self._strings(count), (kind, element)
         if element not in _SCALARS:
             raise damaged(self._path, f"a list of type {element}")
         form = f"<{count}{_SCALARS[element]}"
