@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.llama_engine.test_serve import Child
 from tests.llama_engine.wrong_files import wrong
 
 FEW, MANY = 36, 1000
+SECONDS = 60  # for one file
 SHARE = 0.03  # of the files at most that llama.cpp does not survive
 COUNTS = [pytest.param(FEW, id="short"), pytest.param(MANY, id="long", marks=pytest.mark.slow)]
 
@@ -40,7 +42,9 @@ def write(path: Path, number: int) -> str:
 
 
 def ending(child: Child, path: Path, run: int) -> str:
-    """`opens`, `refused` or the signal that ended the process."""
+    """`opens`, `refused` or the signal that ended the process; SIGKILL: it took too long."""
+    late = threading.Timer(SECONDS, child.process.kill)
+    late.start()
     try:
         last = child.ask(messages.Load(run=run, model=str(path), threads=1))[-1]
         if isinstance(last, messages.Loaded):
@@ -54,6 +58,8 @@ def ending(child: Child, path: Path, run: int) -> str:
     except (AssertionError, OSError):
         code = child.process.wait(timeout=30)
         return signal.Signals(-code).name
+    finally:
+        late.cancel()
     assert isinstance(last, messages.Failed), last
     assert last.sentence.endswith(".")
     assert "\n" not in last.sentence
@@ -75,6 +81,7 @@ def test_wrong_files_end_in_a_sentence_or_a_model(tmp_path: Path, count: int) ->
             child = Child()
     child.close()
     print(dict(found), *lost, sep="\n")
+    assert found["SIGKILL"] == 0
     assert len(lost) <= SHARE * count, lost
     assert found["opens"]
     assert found["refused"]

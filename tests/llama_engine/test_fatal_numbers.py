@@ -29,7 +29,8 @@ def test_sound_files_pass(tmp_path: Path, name: str) -> None:
         ("llama", RMS, float("nan")), ("bloom", "attention.layer_norm_epsilon", -1.0),
         ("mixtral", "expert_count", 0), ("mixtral", "expert_count", 513),
         ("mixtral", "expert_used_count", 0), ("mixtral", "expert_used_count", 5),
-        ("phi3", "rope.dimension_count", 65), ("deepseek2", "rope.dimension_count", 25),
+        ("phi3", "rope.dimension_count", 65), ("phi3", "rope.dimension_count", 0),
+        ("phi3", "rope.dimension_count", 3), ("deepseek2", "rope.dimension_count", 25),
     ],
 )  # fmt: skip
 def test_fatal_numbers_are_refused(tmp_path: Path, name: str, key: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""What llama.cpp aborts on instead of refusing it, found in the file's header beforehand."""
+"""What llama.cpp aborts on, or never ends with, found in the file's header beforehand."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ def _epsilon(header: Header) -> str:
 
 
 def _rotary(header: Header) -> str:
-    """Rotated numbers of a head are among its numbers."""
+    """Rotated numbers of a head are pairs of its numbers; of none llama.cpp never finds an end."""
     rotated, width = _number(header, "rope.dimension_count"), _number(header, "embedding_length")
     head = _number(header, "attention.key_length_mla") or _number(header, "attention.key_length")
     heads = _number(header, "attention.head_count")
     if head is None and width and heads:
         head = width // heads
-    wrong = rotated is not None and head is not None and rotated > head
+    if rotated is None:
+        return ""
+    wrong = rotated <= 0 or rotated % 2 or (head is not None and rotated > head)
     return f"{rotated} of {head} numbers of a head are rotated" if wrong else ""

@@ -138,6 +138,10 @@ class LlamaRunner:
         self._contexts[name] = found
         return found
 
+    def free_spare(self) -> None:
+        """Give back the memory of the spare context; it is made again when it is needed."""
+        self._drop("spare")
+
     def _drop(self, name: str) -> None:
         held = self._contexts.pop(name, None)
         if held is not None:

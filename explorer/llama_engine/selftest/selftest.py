@@ -285,6 +285,7 @@ def run(
             reason = f"not offered: the model failed its test ({type(error).__name__})"
             found.append(_finding(name, False, reason, None))
     runner.card = msgspec.structs.replace(runner.card, capabilities=tuple(found))
+    runner.free_spare()
 
 
 def _visible(mask: np.ndarray) -> int:
