@@ -21,7 +21,8 @@ from explorer.trace.wire.framing import RawFrame
 from explorer.trace.wire.messages import AnyRequest, Event
 
 PACKAGE = "xllamacpp"  # carries llama.cpp
-_ASKED = messages.Advance | messages.RunBatch | messages.Bench  # nobody else asks for these
+# What the user asks for, or looks at; the rest may be asked by the program itself.
+_ASKED = messages.Advance | messages.Recapture | messages.RunBatch | messages.Bench
 _ABOUT_NOW = messages.Cancel | messages.Resample
 
 
@@ -214,6 +215,6 @@ def _crashed(source: Source, how: str, opening: bool) -> str:
             f"llama.cpp stopped unexpectedly{how} while it opened {name}. Open the file as float32."
         )
     return (
-        f"llama.cpp stopped unexpectedly{how} while it ran {name}. Your run is still here. Step "
-        "again to reopen the file, or open it as float32."
+        f"llama.cpp stopped unexpectedly{how} while it ran {name}. Nothing computed before is "
+        "lost. Try again to reopen the file, or open it as float32."
     )

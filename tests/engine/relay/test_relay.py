@@ -151,8 +151,8 @@ def test_a_crash_is_a_sentence_and_the_next_step_opens_the_file_again(
     said = client.until_end(2)[-1]
     assert isinstance(said, m.Failed)
     assert said.sentence == (
-        "llama.cpp stopped unexpectedly (signal 11) while it ran endless.gguf. Your run is still "
-        "here. Step again to reopen the file, or open it as float32."
+        "llama.cpp stopped unexpectedly (signal 11) while it ran endless.gguf. Nothing computed "
+        "before is lost. Try again to reopen the file, or open it as float32."
     )
     background = refused(client, m.MeasureTraffic(run=3))
     assert "Step again to reopen" in background.sentence

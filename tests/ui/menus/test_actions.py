@@ -305,6 +305,25 @@ def try_compare_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert not stage.state.comparing
 
 
+def try_compare_forms(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    action = stage.window.actions_table.by_id["compare-forms"]
+    stage.loaded()
+    stage.ran(1)
+    assert not action.isEnabled(), "a folder has one form"
+    stage.session.open_model("a.gguf", form="as-is")
+    stage.answer_load(name="a", form="as-is")
+    stage.ran(1)
+    trigger(stage, "compare-forms")
+    stage.drain()
+    assert (stage.state.comparing, stage.state.compare_of) == (True, "form")
+    assert action.isChecked()
+    assert stage.engine.last(m.Recapture).request.form == "float32"
+    trigger(stage, "compare-mask")
+    assert (stage.state.comparing, stage.state.compare_of) == (True, "mask")
+    trigger(stage, "compare-mask")
+    assert not stage.state.comparing
+
+
 def try_go_to_token(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stage.loaded()
     stage.ran(1)
