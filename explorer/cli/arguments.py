@@ -293,6 +293,13 @@ def _lens(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _attribute(parser: argparse.ArgumentParser) -> None:
+    _inside(parser)
+    add = parser.add_argument
+    add("--token", type=_INDEX, metavar="ID", help="whose logit (default: the model's favourite)")
+    add("--against", type=_INDEX, metavar="ID", help="take apart the lead over this token instead")
+
+
 def _models(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _engine(parser)
@@ -330,6 +337,7 @@ COMMANDS = {
         Command("batch", "Run padded prompts as a batch and compare with each one alone.", _batch),
         Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _check),
         Command("lens", "What the model would say after each of its layers (logit lens).", _lens),
+        Command("attribute", "Which heads and MLPs made a token's logit what it is.", _attribute),
         Command("inspect", "Architecture and parameter count, from the config alone.", _of_model),
         Command("models", "List local models: size, and whether they fit in memory.", _models),
         Command("bench", "Measure how much recording slows a model down.", _bench),

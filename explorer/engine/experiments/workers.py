@@ -14,10 +14,12 @@ from explorer.engine.experiments import (
     search,
 )
 from explorer.engine.experiments.torch_passes import TorchPasses
-from explorer.engine.inside import lens
+from explorer.engine.inside import attribution, lens, residual
 from explorer.engine.passes.runner import Runner
 from explorer.trace import experiments as asked
+from explorer.trace.inside.attribution import Attribute
 from explorer.trace.inside.lens import ReadLens
+from explorer.trace.inside.stream import ReadStream
 
 Worker = Callable[..., asked.Result]
 
@@ -39,4 +41,6 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     asked.CacheExperiment: _through_passes(cache_comparison.run),
     asked.ReadSlot: read_position.read,
     ReadLens: lens.read,
+    ReadStream: residual.read,
+    Attribute: attribution.attribute,
 }

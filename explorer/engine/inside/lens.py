@@ -77,7 +77,7 @@ def read(
     passes = watched_passes(runner, asked.request, layout, slots, watch.watching, cancelled)
     for span in passes:
         tail = Tail(runner, watch.visits, watch.axes)
-        reading.rows = row_names(watch.visits, len(runner.layers))
+        reading.rows = row_names(watch.visits)
         _prove(reading, tail, watch.visits, span, layout, runner)
         for places in _portions(len(span.slots), len(reading.rows), span.logits.shape[1]):
             if cancelled():
@@ -94,7 +94,7 @@ def read(
     return _board(runner, reading, asked.top)
 
 
-def row_names(visits: Sequence[Visit], layers: int) -> tuple[str, ...]:
+def row_names(visits: Sequence[Visit]) -> tuple[str, ...]:
     """What stands before the first layer, after each, and after the last.
 
     Where layers run more than once, runs are counted instead of layers.

@@ -59,18 +59,20 @@ def watched_passes(
     stop: Stop,
     *,
     keep_outputs: bool = False,
+    read_out: bool = True,
 ) -> Iterator[Span]:
     """Passes that read the `slots`, in order, a bounded number of logits each.
 
     `watching` is entered for each, with the rows wanted of the tokens it reads.  The newest slot
     alone is read through the run's own cache, which is then as it was; all else leaves that cache
-    alone.  EngineError where the logits are no numbers.
+    alone.  `read_out` False: no logits but one are computed.  EngineError where the logits are no
+    numbers.
     """
     causal = request.causal_mask and runner.capture.causal
     if causal and not layout.padded:
         layout = layout.first(max(slots) + 1)
     last = len(layout.ids) - 1
-    if tuple(slots) == (last,) and runner.caches(request) and runner.cache.shared(layout, last):
+    if tuple(slots) == (last,) and runner.caches(request) and _cached_up_to(runner, layout, last):
         with runner.cache_of(request):
             held = runner.cache.hold(layout, last)
             if held == last:
@@ -81,7 +83,7 @@ def watched_passes(
                 yield _finite(Span((last,), done))
                 return
     most = max(1, LOGIT_BYTES // (4 * max(1, runner.loaded.card.vocab_size)))
-    most = min(most, chunked_prefill.CHUNK)
+    most = min(most, chunked_prefill.CHUNK) if read_out else chunked_prefill.CHUNK
     cache = None
     whole = len(layout.ids)
     if whole > most and causal and runner.in_chunks and runner.caches(request):
@@ -95,10 +97,18 @@ def watched_passes(
             continue
         part, first = (layout, 0) if cache is None else (layout.first(end), start)
         with watching(len(part.ids) - first, [slot - first for slot in here or (end - 1,)]):
-            done = forward(runner, request, part, first, cache, stop, at=here or (end - 1,),
+            at = here if here and read_out else (end - 1,)
+            done = forward(runner, request, part, first, cache, stop, at=at,
                            keep_outputs=keep_outputs)  # fmt: skip
         if here:
             yield _finite(Span(here, done))
+
+
+def _cached_up_to(runner: Runner, layout: Layout, slot: int) -> bool:
+    """True if the run's cache ends where `slot` is to be read, or can be cut back by that slot."""
+    cache = runner.cache
+    near = cache.slots == slot or (cache.slots == slot + 1 and cache.can_crop)
+    return slot > 0 and near and cache.shared(layout, slot) == slot
 
 
 def _finite(span: Span) -> Span:

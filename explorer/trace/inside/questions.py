@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from explorer.trace.inside.attribution import Attribute
 from explorer.trace.inside.lens import ReadLens
+from explorer.trace.inside.stream import ReadStream
 
-AnyInside = ReadLens
+AnyInside = ReadLens | ReadStream | Attribute

@@ -90,3 +90,33 @@ def test_what_does_not_exist_is_one_sentence(
     code, sentence = asked("lens", *words)
     assert code == 2
     assert sentence.count("\n") == 1
+
+
+def test_attribute_adds_up_to_the_logit(asked: Callable[..., Any]) -> None:
+    found = asked("attribute")
+    assert set(found) == {"model", "slot", "target", "parts", "sum", "gap", "warnings"}
+    assert set(found["target"]) == {"id", "text", "logit"}
+    assert sum(part["value"] for part in found["parts"]) == pytest.approx(found["sum"])
+    assert found["sum"] == pytest.approx(found["target"]["logit"], rel=1e-4)
+    kinds = [part["kind"] for part in found["parts"]]
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "embedding": 1, "head": 12, "mlp": 3, "bias": 1,
+    }  # fmt: skip
+    lead = asked("attribute", "--token", 5, "--against", 6, "--slot", 2)
+    assert (lead["slot"], lead["target"]["id"], lead["against"]["id"]) == (2, 5, 6)
+    wanted = lead["target"]["logit"] - lead["against"]["logit"]
+    assert lead["sum"] == pytest.approx(wanted, abs=1e-3)
+
+
+def test_attribute_as_a_table(command: Command, tiny: Path) -> None:
+    done = command("attribute", tiny, "--prompt", PROMPT)
+    assert (done.code, done.err) == (0, "")
+    assert "embedding" in done.out
+    assert "layer 2 mlp" in done.out
+    assert "off by" in done.out.splitlines()[-1]
+
+
+def test_a_token_that_does_not_exist_is_one_sentence(asked: Callable[..., Any]) -> None:
+    code, sentence = asked("attribute", "--token", 10**6)
+    assert code == 2
+    assert "There is no token 1000000" in sentence

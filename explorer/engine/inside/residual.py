@@ -1,0 +1,162 @@
+"""How long the residual stream is after each layer, where it points, and what each part added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from explorer.engine.callbacks import Report, Stop, never
+from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.inside.calls import CallWatch, together
+from explorer.engine.inside.lens import row_names
+from explorer.engine.inside.route import TOLERANCE, Route, Write, modules_in, rounding_of, route_of
+from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
+from explorer.engine.inside.sums import gap_of
+from explorer.engine.inside.watched_pass import chosen_slots, watched_passes
+from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.runner import Runner
+from explorer.trace.inside.arrays import packed
+from explorer.trace.inside.stream import ReadStream, ResidualStream, StreamWrite
+from explorer.trace.request import RunRequest
+
+# A route found on a dozen tokens has to hold on the run's own, where rounding may be larger.
+SLACK = 10
+
+
+@dataclass(slots=True)
+class Written:
+    """The stream at some slots, and everything that was written to it."""
+
+    slots: tuple[int, ...]  # n
+    visits: list[Visit]
+    writes: list[tuple[int, Write, torch.Tensor]]  # layer, which, (n, d) with its factor
+    calls: CallWatch
+    gap: float
+
+    @property
+    def streams(self) -> list[torch.Tensor]:
+        """(n, d) before the first layer and after each."""
+        return [as_rows(self.visits[0].entered), *(as_rows(one.left) for one in self.visits)]
+
+
+def written_passes(
+    runner: Runner,
+    request: RunRequest,
+    layout: Layout,
+    slots: Sequence[int],
+    stop: Stop,
+    names: Sequence[str] = (),
+    read_out: bool = False,
+) -> Iterator[tuple[Written, np.ndarray]]:
+    """What was written at these slots, portion by portion, and the logits (1 or n, V) there.
+
+    `names`: modules in layers that are watched besides; `read_out`: logits of every slot are
+    wanted.  BadInput where the writes don't add up.
+    """
+    route = route_of(runner, stop)
+    watched = {write.name for layer in route.layers for write in layer.writes} | set(names)
+    streams = StreamWatch(runner.layers)
+    calls = CallWatch(modules_in(runner, range(len(runner.layers)), sorted(watched)))
+    passes = watched_passes(
+        runner,
+        request,
+        layout,
+        slots,
+        together(streams.watching, calls.watching),
+        stop,
+        read_out=read_out,
+    )
+    limit = SLACK * TOLERANCE.get(runner.loaded.card.dtype, 2e-5)
+    for span in passes:
+        writes, gap = _writes(route, streams.visits, calls)
+        if gap > limit:
+            raise BadInput(
+                "What the parts of this model's layers wrote does not add up to the change of the "
+                f"residual stream here: it is off by {gap:.2g} of its largest entry."
+            )
+        yield Written(span.slots, streams.visits, writes, calls, gap), span.logits
+
+
+def _writes(
+    route: Route, visits: Sequence[Visit], calls: CallWatch
+) -> tuple[list[tuple[int, Write, torch.Tensor]], float]:
+    if [visit.layer for visit in visits] != [layer.layer for layer in route.layers]:
+        raise BadInput(NO_STREAM)
+    found, worst = [], 0.0
+    for visit, layer in zip(visits, route.layers, strict=True):
+        before, after = as_rows(visit.entered), as_rows(visit.left)
+        change = after.double() - before.double()
+        left = change
+        for write in layer.writes:
+            named = calls.named(f"{layer.layer}/{write.name}")
+            gave = named[write.call].gave if len(named) > write.call else None
+            if gave is None or gave.numel() != change.numel():
+                raise BadInput(NO_STREAM)
+            vector = gave.reshape(change.shape) * write.factor
+            found.append((layer.layer, write, vector))
+            left = left - vector.double()
+        rounding = rounding_of(_numbers(before), _numbers(after), after.dtype)
+        worst = max(worst, gap_of(_numbers(left), _numbers(change), rounding))
+    return found, worst
+
+
+def _numbers(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.double().cpu().numpy()
+
+
+def as_rows(stream: torch.Tensor) -> torch.Tensor:
+    """(n, d) of a stream with a batch of one."""
+    return stream.reshape(-1, stream.shape[-1])
+
+
+def read(
+    runner: Runner, asked: ReadStream, progress: Report, cancelled: Stop = never
+) -> ResidualStream:
+    """Norms and cosines at the slots asked for, those of padding left out.
+
+    BadInput where no sum of outputs makes up what a layer changed; Cancelled between and within
+    passes.
+    """
+    layout = runner.layout(asked.request, asked.chosen)
+    slots = chosen_slots(layout, asked.slots)
+    found: list[tuple[np.ndarray, ...]] = []
+    done: list[int] = []
+    worst, rows, names = 0.0, (), ()  # type: float, tuple[str, ...], tuple[StreamWrite, ...]
+    for written, _ in written_passes(runner, asked.request, layout, slots, cancelled):
+        if cancelled():
+            raise Cancelled
+        streams = written.streams
+        added = [vector for _, _, vector in written.writes]
+        found.append((*_figures(streams, streams[-1]), *_figures(added, streams[-1])))
+        rows = row_names(written.visits)
+        names = tuple(
+            StreamWrite(layer=layer, name=write.name, kind=write.kind)
+            for layer, write, _ in written.writes
+        )
+        worst = max(worst, written.gap)
+        done += written.slots
+        progress("Reading the residual stream", len(done) / len(slots))
+    arrays = [packed(np.concatenate(parts, 1)) for parts in zip(*found, strict=True)]
+    return ResidualStream(
+        rows=rows,
+        slots=tuple(done),
+        writes=names,
+        norm_bytes=arrays[0],
+        cosine_bytes=arrays[1],
+        write_norm_bytes=arrays[2],
+        write_cosine_bytes=arrays[3],
+        gap=worst,
+    )
+
+
+def _figures(vectors: Sequence[torch.Tensor], final: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """((R, n) lengths, (R, n) cosines with `final` (n, d))."""
+    wide = torch.stack([vector.double() for vector in vectors])  # (R, n, d)
+    lengths = wide.norm(dim=-1)
+    target = final.double()
+    size = (lengths * target.norm(dim=-1)).clamp_min(1e-30)
+    cosines = ((wide * target).sum(-1) / size).clamp(-1, 1)
+    return lengths.cpu().numpy(), cosines.cpu().numpy()
