@@ -29,6 +29,8 @@ def test_sound_files_pass(tmp_path: Path, name: str) -> None:
         ("llama", RMS, float("nan")), ("bloom", "attention.layer_norm_epsilon", -1.0),
         ("mixtral", "expert_count", 0), ("mixtral", "expert_count", 513),
         ("mixtral", "expert_used_count", 0), ("mixtral", "expert_used_count", 5),
+        ("mamba", "attention.head_count_kv", (1 << 32) - 1), ("llama", "context_length", 1 << 31),
+        ("lfm2", "attention.head_count_kv", [0, 2, 0, -1]),
         ("phi3", "rope.dimension_count", 65), ("phi3", "rope.dimension_count", 0),
         ("phi3", "rope.dimension_count", 3), ("deepseek2", "rope.dimension_count", 25),
     ],

@@ -1,4 +1,4 @@
-"""What llama.cpp aborts on, or never ends with, found in the file's header beforehand."""
+"""Numbers of a header that llama.cpp aborts on, or never ends with, and those no model has."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Any
 from explorer.engine.gguf.header import Header, damaged
 
 _MOST_LAYERS = _MOST_EXPERTS = 512  # of the pinned build
+_SIZES = (
+    "context_length", "embedding_length", "attention.head_count", "attention.head_count_kv",
+    "attention.key_length", "attention.value_length", "attention.sliding_window",
+)  # fmt: skip
 
 
 def refuse(header: Header) -> None:
     """BadInput if a number of the header, or its vocabulary, would end the process."""
-    for details in (_layers(header), _experts(header), _epsilon(header), _rotary(header)):
-        if details:
+    for look in (_sizes, _layers, _experts, _epsilon, _rotary):
+        if details := look(header):
             raise damaged(header.path, details)
     tokens = header.metadata.get("tokenizer.ggml.tokens")
     if isinstance(tokens, list) and len(set(tokens)) < len(tokens):
@@ -23,6 +27,15 @@ def _number(header: Header, key: str) -> Any:
     """Of the architecture; None where the header has none."""
     value = header.metadata.get(f"{header.architecture}.{key}")
     return value if isinstance(value, int | float) else None
+
+
+def _sizes(header: Header) -> str:
+    for key in _SIZES:
+        stated = header.metadata.get(f"{header.architecture}.{key}")
+        for value in stated if isinstance(stated, list) else [stated]:
+            if isinstance(value, int) and not 0 <= value < 1 << 31:
+                return f"{key} is {value}"
+    return ""
 
 
 def _layers(header: Header) -> str:
