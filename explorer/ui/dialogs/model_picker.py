@@ -169,7 +169,7 @@ class ModelPicker(Dialog):
     def _show(self, state: State) -> None:
         kept = self.current()
         self._library = state.library or Library()
-        self.table.set_models(self._library.models)
+        self.table.set_models(self._library.models, self._library.available_bytes)
         self._select(kept)
         looking = self.tr("Searching for models…") if state.finding else ""
         nothing = self.tr(

@@ -15,6 +15,7 @@ from PySide6.QtCore import (
 from explorer.figures.text import sentences
 from explorer.trace.found_models import FoundModel
 from explorer.ui.access.tips import tip
+from explorer.ui.dialogs import loading_words
 from explorer.wording import short_bytes
 
 Index = QModelIndex | QPersistentModelIndex
@@ -30,6 +31,7 @@ class ModelTable(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.models: tuple[FoundModel, ...] = ()
+        self._available: int | None = None  # bytes of memory
         self._heads = (
             self.tr("Name"),
             self.tr("Architecture"),
@@ -40,7 +42,9 @@ class ModelTable(QAbstractTableModel):
             self.tr("Location"),
         )
 
-    def set_models(self, models: tuple[FoundModel, ...]) -> None:
+    def set_models(self, models: tuple[FoundModel, ...], available: int | None = None) -> None:
+        """Show these, beside so many bytes of memory that can be had."""
+        self._available = available
         if models != self.models:
             self.beginResetModel()
             self.models = models
@@ -83,6 +87,8 @@ class ModelTable(QAbstractTableModel):
     def _text(self, found: FoundModel, column: int) -> str:
         number = "–" if found.parameters is None else f"{found.parameters:,}"
         fits = {True: self.tr("yes"), False: self.tr("no"), None: self.tr("unknown")}
+        if found.is_gguf and loading_words.fits(found, "as-is", self._available):
+            fits[False] = self.tr("as it is")
         return (
             found.name,
             found.architecture,

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from explorer import __version__
 from explorer.figures.text.characters import printable
 from explorer.figures.text.sentences import name
+from explorer.trace.card import ModelCard
 from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import unit
 
@@ -17,6 +18,13 @@ translate = QCoreApplication.translate
 _PROMPT = 60  # letters of its beginning
 _MARGIN = 6  # pixels at a zoom of 1
 _WRAPPED = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft)
+
+
+def model_name(card: ModelCard) -> str:
+    """A model's name; of a file that llama.cpp runs as it is, that it does."""
+    if card.form != "as-is":
+        return card.name
+    return translate("Caption", "{0} as it is").format(card.name)
 
 
 def words(model: str, shown: list[str], step: int | None, prompt: str) -> str:

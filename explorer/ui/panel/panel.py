@@ -219,10 +219,12 @@ class Panel(QWidget):
         state = self.session.state
         shown = [name, view.about or view.of]
         if state.trace is None:
-            model = Path(state.request.model).name if state.card is None else state.card.name
+            card = state.card
+            model = Path(state.request.model).name if card is None else caption.model_name(card)
             return caption.words(model, shown, None, "")
         request = state.trace.request
-        return caption.words(state.trace.card.name, shown, state.step_index, request.prompt)
+        model = caption.model_name(state.trace.card)
+        return caption.words(model, shown, state.step_index, request.prompt)
 
     def _caption(self, name: str, view: View) -> str:
         return self.caption_of(name, view) if self.preferences.on("captions") else ""

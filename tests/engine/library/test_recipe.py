@@ -146,6 +146,7 @@ def test_a_gguf_file_has_a_recipe(tmp_path: Path) -> None:
     found = recipe.inspect(str(path))
     assert found["parameters"] == sum(p.numel() for p in made.parameters())
     assert found["architecture"] == "qwen2"
+    assert found["forms"] == ["as-is", "float32"]
 
 
 def test_impossible_configs_get_one_sentence(tmp_path: Path) -> None:

@@ -226,8 +226,9 @@ def test_a_gguf_file_opens_as_it_is_or_converted_in_one_click(stage: WindowStage
 
 
 def test_a_file_too_large_for_float32_is_offered_as_it_is(stage: WindowStage) -> None:
-    facts = {**FOUND, "models": [gguf_row()], "available_bytes": int(2.5 * GIB)}
-    picker = opened(stage, facts)
+    models = [{**gguf_row(), "fits": False}]
+    picker = opened(stage, {**FOUND, "models": models, "available_bytes": int(2.5 * GIB)})
+    assert picker.rows.index(0, 5).data() == "as it is"
     assert picker.needs.text().endswith("Only 2.5 GiB of memory is free. Open it as it is.")
     assert picker.needs.property("look") == ""
 

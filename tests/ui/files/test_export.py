@@ -23,6 +23,7 @@ from explorer.ui.files import caption, export
 from explorer.ui.files.export import View
 from explorer.ui.look.theme import THEMES
 from explorer.ui.panel.panel import Panel
+from tests.session.scripted import card
 from tests.ui.waiting import wait_until
 
 
@@ -265,3 +266,8 @@ def test_a_save_can_be_cancelled_and_leaves_what_was_there(
     assert ended.wait(10)
     wait_until(lambda: [f.name for f in tmp_path.iterdir()] == ["long.csv"])
     assert path.read_text() == "before"
+
+
+def test_a_picture_says_that_a_file_ran_as_it_is() -> None:
+    names = [caption.model_name(card("m", form=form)) for form in ("", "float32", "as-is")]
+    assert names == ["m", "m", "m as it is"]
