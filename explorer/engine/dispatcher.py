@@ -355,6 +355,10 @@ class Dispatcher:
         side = f"{asked.padding}_padding"
         if asked.padding and asked.pad and not card.offers(side):
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
+        if asked.interventions:
+            from explorer.engine.passes import interventions
+
+            interventions.require_possible(runner, asked)
 
     @property
     def _card(self) -> ModelCard | None:

@@ -27,7 +27,9 @@ class SelfCheck(msgspec.Struct, frozen=True, kw_only=True):
 class Capability(msgspec.Struct, frozen=True, kw_only=True):
     """One thing the engine offers on this model, or the reason why it does not."""
 
-    name: str  # causal_off, cache, undo, left_padding, right_padding, chunked_prefill, capture
+    # capture, causal_off, cache, undo, chunked_prefill, left_padding, right_padding; interventions:
+    # silence_heads, cut_cells, scale_scores, silence_mlp, silence_layers
+    name: str
     offered: bool
     words: str  # one plain sentence for the model panel
     measured: float | None = None

@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from explorer.trace.interventions.kinds import Cells, Interventions
+
 Side = Literal["left", "right"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Form = Literal["", "as-is", "float32"]
@@ -52,11 +54,18 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     form: Form = ""
     max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
     capture_every: int = 1  # record the attention of layers 0, n, 2n, … only; 1 = of all
+    interventions: Interventions = ()  # in the order in which they were made; the last one counts
+
+    @property
+    def sees_later(self) -> bool:
+        """True if some token may attend to a later one."""
+        cells = (one for one in self.interventions if isinstance(one, Cells))
+        return not self.causal_mask or any(one.sees_later for one in cells)
 
     @property
     def uses_cache(self) -> bool:
         """A cache is only valid under the causal mask (facts: without it, old keys change)."""
-        return self.cache and self.causal_mask
+        return self.cache and not self.sees_later
 
     @property
     def cache_reason(self) -> str:
@@ -65,6 +74,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
             return (
                 "off (without the causal mask, each new token changes all earlier keys and values)"
             )
+        if self.sees_later:
+            return "off (a token may attend to a later one, which changes its keys and values)"
         return "on" if self.cache else "off (switched off for this run)"
 
 

@@ -22,6 +22,7 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from explorer.engine.callbacks import Stop, never
+from explorer.engine.capture.attention_edits import AttentionEdits, LayerEdit
 from explorer.engine.capture.part_clocks import PartClocks, Times
 from explorer.engine.errors import Cancelled
 
@@ -43,7 +44,7 @@ class Call:
     scaling: float
     options: dict[str, Any]
     value: torch.Tensor | None = None  # (B, H_kv, K, d_v), only when watching outputs
-    output: torch.Tensor | None = None  # (B, Q, H, d_v), likewise
+    output: torch.Tensor | None = None  # (B, Q, H, d_v), likewise; before heads are silenced
     weights: torch.Tensor | None = None  # (B, H, Q, K), given by the model's own eager function
 
 
@@ -61,6 +62,7 @@ class Recorder:
     map_modules: frozenset[int] = frozenset()  # ids of those whose weights are kept
     spans: frozenset[tuple[int, int]] = frozenset()  # (keys, first slot) that caches may give
     own: tuple[Any, ...] | None = None  # the model's own (B, H, Q, K) maps, where asked for
+    edits: AttentionEdits | None = None  # None = attention is the model's own
     calls: list[Call] = field(default_factory=list)
     visited: list[int] = field(default_factory=list)  # decoder layers in the order they ran
     times: Times | None = None
@@ -81,18 +83,16 @@ class Recorder:
 _active: Recorder | None = None  # set exactly while our functions are in the registry
 
 
-def _note(module: Any, args: tuple[Any, ...], scaling: Any, is_causal: Any, options: Any) -> Call:
+def _note(module: Any, args: tuple[Any, ...], scaling: Any, causal: bool, options: Any) -> Call:
     assert _active is not None
     query, key, value, mask = args
-    rows = query.shape[2]
-    flag = is_causal if is_causal is not None else getattr(module, "is_causal", True)
     call = Call(
         layer=_active.layer,
         module=id(module),
         query=query,
         key=key,
         mask=mask,
-        causal=bool(rows > 1 and mask is None and flag),
+        causal=causal and mask is None,
         scaling=float(scaling) if scaling is not None else 1 / math.sqrt(query.shape[-1]),
         options=options,
     )
@@ -100,6 +100,15 @@ def _note(module: Any, args: tuple[Any, ...], scaling: Any, is_causal: Any, opti
     if _active.every == 1 or _active.layer % _active.every == 0:
         _active.calls.append(call)
     return call
+
+
+def _edit(module: Any, query: torch.Tensor) -> LayerEdit | None:
+    """What is to be changed of this call; None almost always."""
+    assert _active is not None
+    edits = _active.edits
+    if edits is None or query.ndim != 4 or query.shape[2] != _active.rows:
+        return None
+    return edits.at(_active.layer, id(module), query)
 
 
 def _sdpa(
@@ -113,13 +122,16 @@ def _sdpa(
     is_causal: bool | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    call = _note(module, (query, key, value, attention_mask), scaling, is_causal, options)
+    flag = is_causal if is_causal is not None else getattr(module, "is_causal", True)
+    causal = bool(query.shape[2] > 1 and flag)
+    edit = _edit(module, query)
+    if edit is not None:
+        query, attention_mask = edit.scores(query, key, attention_mask, causal, additive=False)
+    call = _note(module, (query, key, value, attention_mask), scaling, causal, options)
     output, weights = sdpa_attention_forward(
         module, query, key, value, attention_mask, scaling=scaling, is_causal=is_causal, **options
     )
-    assert _active is not None
-    call.output = output if _active.keep_outputs else None
-    return output, weights
+    return _done(call, output, weights, edit)
 
 
 def _eager(
@@ -133,6 +145,9 @@ def _eager(
     is_causal: bool | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
+    edit = _edit(module, query)
+    if edit is not None:
+        query, attention_mask = edit.scores(query, key, attention_mask, False, additive=True)
     call = _note(module, (query, key, value, attention_mask), scaling, False, options)
     if scaling is not None:
         options = {**options, "scaling": scaling}
@@ -142,9 +157,21 @@ def _eager(
     )
     if "sinks" not in options and options.get("s_aux") is None and hasattr(module, "sinks"):
         call.options = {**call.options, "s_aux": module.sinks}
+    return _done(call, output, weights, edit)
+
+
+def _done(
+    call: Call, output: torch.Tensor, weights: torch.Tensor | None, edit: LayerEdit | None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """What the kernel gave, noted, and what the model gets of it."""
     assert _active is not None
+    if edit is not None:
+        output, weights = edit.outputs(output, weights, call.query.shape[1])
+    if weights is not None and (_active.keep_outputs or call.module in _active.map_modules):
+        call.weights = weights
     call.output = output if _active.keep_outputs else None
-    call.weights = weights if _active.keep_outputs or id(module) in _active.map_modules else None
+    if edit is not None:
+        output = edit.silent(output, call.query.shape[1])
     return output, weights
 
 

@@ -29,7 +29,7 @@ def drop_last(
     BadInput on fewer than two slots, EngineError where the outputs are not numbers.
     """
     layout, note = laid_out(runner.layout(asked.request, asked.chosen))
-    masked = _shifts(runner, True, layout, cancelled)
+    masked = _shifts(runner, asked.request, True, layout, cancelled)
     progress("Removing the last token…", 0.5)
     able = runner.loaded.card.offers("causal_off")
     return PrefixShift(
@@ -37,12 +37,12 @@ def drop_last(
         note=note,
         why="" if able else runner.loaded.card.words("causal_off"),
         masked=masked,
-        unmasked=_shifts(runner, False, layout, cancelled) if able else None,
+        unmasked=_shifts(runner, asked.request, False, layout, cancelled) if able else None,
     )
 
 
-def _shifts(runner: Runner, causal: bool, layout: Layout, stop: Stop) -> Shifts:
-    request = RunRequest(causal_mask=causal, cache=False)
+def _shifts(runner: Runner, asked: RunRequest, causal: bool, layout: Layout, stop: Stop) -> Shifts:
+    request = RunRequest(causal_mask=causal, cache=False, interventions=asked.interventions)
     whole = _outputs(runner, request, layout, stop)
     short = _outputs(runner, request, layout.first(len(layout.ids) - 1), stop)
     keep = np.array(layout.attention_mask[:-1], bool)

@@ -27,7 +27,7 @@ from explorer.engine.capture import probe
 from explorer.engine.capture.capture import set_attention
 from explorer.engine.capture.probe import Recorder
 from explorer.engine.faults import explained
-from explorer.engine.passes import chunked_prefill, masks
+from explorer.engine.passes import chunked_prefill, interventions, masks
 from explorer.engine.passes.cache import OwnCache
 from explorer.engine.passes.chunked_prefill import Gathered
 from explorer.engine.passes.layout import Layout, Prompt
@@ -127,7 +127,7 @@ def prefill(
     """
     cache, slots = runner.cache.live, len(layout.ids)
     spans = [(first, slots)]
-    if runner.in_chunks and request.causal_mask:
+    if runner.in_chunks and not request.sees_later:
         spans = chunked_prefill.spans(first, slots)
     if len(spans) == 1:
         done = forward(runner, request, layout, first, cache, cancelled)
@@ -265,22 +265,26 @@ def recording(
     cache: Any,
     cancelled: Stop,
     keep_outputs: bool,
-    of: int,
+    of: int = 0,
+    implementation: str = "",
 ) -> Iterator[Recorder]:
     """While inside, the model's calls are recorded, under the mask asked for; nothing stays behind.
 
     Each attention kernel's queries (1, H, Q, d_h), keys (1, H_kv, K, d_h) and mask are noted as
-    it receives them, each part is timed, and Cancelled is raised where a layer begins.
+    it receives them, each part is timed, and Cancelled is raised where a layer begins.  What the
+    request silences, cuts or scales is so.  `implementation` of attention: the runner's own.
     """
     rows = len(layout.ids) - first
     recorder = runner.capture.recorder(rows, cache, cancelled, keep_outputs)
     recorder.every = request.capture_every
     recorder.entered = runner.telling(first, rows, of or len(layout.ids))
-    set_attention(runner.model, runner.capture.implementation)
+    set_attention(runner.model, implementation or runner.capture.implementation)
+    recorder.edits = interventions.in_attention(runner, request, len(layout.ids), rows)
     causal = contextlib.nullcontext() if request.causal_mask else masks.causal_off(runner.model)
     with (
         torch.inference_mode(),
         causal,
+        interventions.silenced(runner, request),
         probe.recording(runner.model, len(runner.layers), runner.watch, recorder),
         runner.shortcuts.laid(),
     ):

@@ -41,6 +41,8 @@ class Runner:
         self.capture = Capture(routes(self.model)[0])
         self.first_position: int | None = 0  # that this model counts from; None = it counts alone
         self.in_chunks = False  # long prompts may be read chunk by chunk
+        # Per layer: the modules by which its MLP writes to the residual stream; () = not known.
+        self.mlp_writes: tuple[tuple[Any, ...], ...] = ((),) * len(self.layers)
         self.cache_offered = True
         self.cache = PrefixCache(self.model.config)
         self._cache_for: Any = None
@@ -106,7 +108,8 @@ class Runner:
     @contextlib.contextmanager
     def cache_of(self, request: RunRequest) -> Iterator[None]:
         """The cache belongs to one kind of request, and a pass that fails leaves none behind."""
-        belongs = (request.chat, request.padding, request.pad, request.causal_mask)
+        layout = request.chat, request.padding, request.pad, request.causal_mask
+        belongs = (*layout, request.interventions)
         if belongs != self._cache_for:
             self.cache.drop()
             self._cache_for = belongs

@@ -22,12 +22,13 @@ from explorer.engine.capture.capture import set_attention
 from explorer.engine.capture.probe import Call
 from explorer.engine.errors import Cancelled
 from explorer.engine.passes import masks
-from explorer.engine.passes.generate import forward, inputs
+from explorer.engine.passes.generate import forward, inputs, recording
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
+from explorer.trace.interventions.kinds import Cells, changes_attention
 from explorer.trace.request import RunRequest
 from explorer.trace.rounding import largest
 
@@ -99,17 +100,42 @@ def kernel_output(done: ForwardPass, layout: Layout) -> dict[int, float]:
 
 
 def row_sums(done: ForwardPass, layout: Layout) -> tuple[float, float]:
-    """(largest distance of a real row's sum from 1 where there is no sink, largest sink mass)."""
+    """(largest distance of a real row's sum from 1 where there is no sink, largest sink mass).
+
+    A row whose cells are all cut sums to 0.
+    """
     valid = np.array(layout.attention_mask[done.first_slot :], bool)
     gap, sink = 0.0, 0.0
     for one in drawn(done):
         for head in range(one.record.heads):
             sums = one.weights(head).sum(axis=1)[valid]
+            mask = one.record.mask
             if one.has_sink:
                 sink = max(sink, float((1 - sums).max()))
-            else:
+            elif mask is None:
                 gap = max(gap, largest(sums - 1))
+            else:
+                gap = max(
+                    gap, largest(sums - np.asarray(mask.allowed(head=head).any(axis=1))[valid])
+                )
     return gap, sink
+
+
+def cut_weight(done: ForwardPass, request: RunRequest) -> float:
+    """The largest weight on a cell that the request cuts (whole passes only)."""
+    slots = np.arange(done.slots)
+    left = 0.0
+    for one in drawn(done):
+        for head in range(one.record.heads):
+            cut = np.zeros((done.slots, done.slots), bool)
+            for cells in request.interventions:
+                if not isinstance(cells, Cells) or cells.head not in (None, head):
+                    continue
+                if changes_attention(cells, one.record.layer):
+                    cut[cells.covers(slots, slots)] = not cells.allowed
+            weights = one.weights(head)
+            left = max(left, float(weights[cut[:, -weights.shape[1] :]].max(initial=0.0)))
+    return left
 
 
 def above_diagonal(done: ForwardPass, layout: Layout) -> dict[int, float]:
@@ -153,9 +179,14 @@ def eager_attentions(
     model = runner.model
     arguments = inputs(runner, layout, 0, None, [layout.readout])
     set_attention(model, "eager")
-    off = contextlib.nullcontext() if request.causal_mask else masks.causal_off(model)
     try:
-        with torch.inference_mode(), off:
+        with contextlib.ExitStack() as stack:
+            if request.interventions:  # its function gets the mask and scores that they change
+                changed = recording(runner, request, layout, 0, None, never, True, 0, "eager")
+                stack.enter_context(changed)
+            elif not request.causal_mask:
+                stack.enter_context(masks.causal_off(model))
+            stack.enter_context(torch.inference_mode())
             output = model(**arguments, output_attentions=True)
     finally:
         set_attention(model, runner.capture.implementation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from explorer.engine.callbacks import Stop, never
@@ -14,6 +15,7 @@ from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
 from explorer.trace.card import Check
+from explorer.trace.interventions.kinds import Cells
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.rounding import largest, logit_tolerance, tolerance
 
@@ -57,6 +59,8 @@ class TraceCheck:
         """Mask on: no weight on a later token, exactly.  Mask off: some in every layer."""
         if not self.runner.capture.causal:
             return None  # this model reads later tokens by design
+        if self._cells and (self.request.sees_later or not self.request.causal_mask):
+            return None  # which later tokens are seen was chosen cell by cell
         future = measured_gaps.above_diagonal(self.whole, self.layout)
         if self.request.causal_mask:
             return self._check("upper_triangle", max(future.values(), default=0.0), 0.0)
@@ -65,7 +69,7 @@ class TraceCheck:
 
     def prefix_property(self) -> Check | None:
         """Changing the last token leaves earlier positions alone."""
-        if not self.request.causal_mask or len(self.layout.ids) < 2:
+        if self.request.sees_later or len(self.layout.ids) < 2:
             return None
         if not self.runner.capture.causal:
             return None
@@ -90,21 +94,34 @@ class TraceCheck:
 
     def padded_equals_alone(self) -> Check | None:
         """The padded run against the same tokens without padding."""
-        if not self.layout.padded:
+        if not self.layout.padded or self._cells:  # padding moves the positions of the cells
             return None
         mask = np.array(self.layout.attention_mask, bool)
         ids = tuple(int(i) for i in np.array(self.layout.ids)[mask])
         bare = Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
-        request = RunRequest(causal_mask=self.request.causal_mask, cache=False)
+        request = msgspec.structs.replace(self.request, padding=None, pad=0, cache=False)
         alone = forward(self.runner, request, bare, 0, None, self.stop)
         readout = self.layout.readout - (len(self.layout.ids) - len(self.whole.logits))
         gap = largest(self.whole.logits[readout] - alone.logits)
         return self._check("padded_equals_alone", gap, self.logit_limit)
 
+    def cut_cells(self) -> Check | None:
+        """No weight on any cell that is cut, exactly."""
+        if not self._cells:
+            return None
+        return self._check("cut_cells", measured_gaps.cut_weight(self.whole, self.request), 0.0)
+
+    @property
+    def _cells(self) -> bool:
+        """True if cells of attention are cut or allowed."""
+        return any(isinstance(one, Cells) for one in self.request.interventions)
+
     def greedy_equals_generate(self) -> Check | None:
         """Our greedy tokens against transformers' own generate() from the same prompt."""
         if not self.request.causal_mask or self.note or not self.runner.capture.causal:
             return None
+        if self.request.interventions:
+            return None  # generate() knows nothing of them
         ours: list[int] = []
         generate(
             self.runner,
@@ -163,6 +180,7 @@ def check(
             run.prefix_property,
             run.cached_equals_uncached,
             run.padded_equals_alone,
+            run.cut_cells,
             run.greedy_equals_generate,
         ):
             found = find()

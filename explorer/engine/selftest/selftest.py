@@ -26,6 +26,7 @@ from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import chunked_prefill_test, measured_gaps
 from explorer.engine.selftest.cached_maps import CachedMapCheck
 from explorer.engine.selftest.capture_route import Trial, choose
+from explorer.engine.selftest.interventions_test import InterventionTest
 from explorer.trace.card import Capability
 from explorer.trace.request import RunRequest, Side
 from explorer.trace.rounding import largest, logit_tolerance, tolerance
@@ -255,6 +256,7 @@ def run(
     """Find what works and write it to the runner and its model card; `tell` how far it is."""
     tell(0.0)
     test = SelfTest.of(runner, stop)
+    changing = InterventionTest(runner, test.layout, test.trial, test.limit, stop)
     findings = {
         "capture": test.capture,
         "causal_off": test.causal_off,
@@ -263,6 +265,11 @@ def run(
         "chunked_prefill": test.chunks,
         "left_padding": lambda: test.padding("left"),
         "right_padding": lambda: test.padding("right"),
+        "silence_heads": lambda: _finding("silence_heads", *changing.heads()),
+        "cut_cells": lambda: _finding("cut_cells", *changing.cells()),
+        "scale_scores": lambda: _finding("scale_scores", *changing.scores()),
+        "silence_mlp": lambda: _finding("silence_mlp", *changing.mlps()),
+        "silence_layers": lambda: _finding("silence_layers", *changing.layers()),
     }
     found: list[Capability] = []
     for name, find in findings.items():

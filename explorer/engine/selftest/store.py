@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class StoredSelfTest(msgspec.Struct, frozen=True, kw_only=True):
     can_crop: bool
     cache_offered: bool
     in_chunks: bool
+    mlp_writes: tuple[tuple[str, ...], ...]  # per layer
     capabilities: tuple[Capability, ...]
     weights: NotFinite
 
@@ -153,6 +155,7 @@ def taken(name: str, runner: Runner) -> StoredSelfTest:
         can_crop=runner.cache.can_crop,
         cache_offered=runner.cache_offered,
         in_chunks=runner.in_chunks,
+        mlp_writes=tuple(_named(names, map(id, writes)) for writes in runner.mlp_writes),
         capabilities=card.capabilities,
         weights=runner.loaded.not_finite,
     )
@@ -164,10 +167,13 @@ def _named(names: dict[int, str], modules: Iterable[int]) -> tuple[str, ...]:
 
 def apply(known: StoredSelfTest, runner: Runner) -> bool:
     """Write it to a runner; False, and nothing done, if they do not fit its model."""
-    ids = {path: id(module) for path, module in runner.model.named_modules()}
-    named = {*(known.token_modules or ()), *known.map_modules}
+    modules = dict(runner.model.named_modules())
+    ids = {path: id(module) for path, module in modules.items()}
+    named = {*(known.token_modules or ()), *known.map_modules, *chain(*known.mlp_writes)}
     layers = {*known.exact, *known.decoded}
     if not named <= ids.keys() or not layers <= set(range(len(runner.layers))):
+        return False
+    if len(known.mlp_writes) != len(runner.layers):
         return False
     if known.route not in (*routes(runner.model), runner.loaded_attention):
         return False
@@ -186,6 +192,7 @@ def apply(known: StoredSelfTest, runner: Runner) -> bool:
     runner.cache.can_crop = known.can_crop
     runner.cache_offered = known.cache_offered
     runner.in_chunks = known.in_chunks
+    runner.mlp_writes = tuple(tuple(map(modules.get, paths)) for paths in known.mlp_writes)
     _tell_of_weights(runner, known.weights)
     told: dict[str, Any] = {"capabilities": known.capabilities, "tested": known.tested}
     runner.loaded = replace(runner.loaded, card=msgspec.structs.replace(runner.loaded.card, **told))

@@ -1,0 +1,181 @@
+"""What interventions do inside attention: scores cut or scaled, heads silenced.
+
+The probe asks for a layer's edit before it calls the kernel; a pass without interventions never
+comes here.  Axes: H query heads, Q slots read by this pass, K keys of the kernel, the last of which
+is the last slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from explorer.engine.errors import BadInput
+from explorer.trace.interventions.kinds import (
+    Cells,
+    Intervention,
+    Scale,
+    Silence,
+    changes_attention,
+)
+
+CUT, ALLOWED = -1, 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A mask made for this pass, shared by the layers that are given the same one."""
+
+    of: torch.Tensor | None  # the model's own, kept alive: it is known by its id
+    mask: torch.Tensor  # (B, 1 or H, Q, K)
+    dead: torch.Tensor | None  # (B, 1 or H, Q): rows with no key left
+
+
+@dataclass(slots=True)
+class LayerEdit:
+    """What is done to one call of one layer's kernel."""
+
+    pass_: AttentionEdits
+    silenced: tuple[int, ...]
+    cells: tuple[Cells, ...]
+    scales: tuple[Scale, ...]
+    dead: torch.Tensor | None = None
+
+    def scores(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        mask: torch.Tensor | None,
+        causal: bool,
+        additive: bool,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """(query, mask) for the kernel; as they were where no score of this call changes.
+
+        `causal`: without a mask the kernel hides later keys.  `additive`: it takes no boolean mask.
+        """
+        if self.scales:
+            factors = torch.ones(query.shape[1], dtype=query.dtype, device=query.device)
+            for one in self.scales:
+                factors[slice(None) if one.head is None else one.head] *= one.factor
+            query = query * factors[:, None, None]
+        if self.cells:
+            made = self.pass_.mask(self.cells, query, key, mask, causal, additive)
+            if made is not None:
+                mask, self.dead = made.mask, made.dead
+        return query, mask
+
+    def outputs(
+        self, output: torch.Tensor, weights: torch.Tensor | None, heads: int
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """(B, Q, H, d_v) with zeros where heads are silent or rows have no key, and the weights."""
+        if self.dead is not None:
+            rows = self.dead.transpose(1, 2)[..., None]  # (B, Q, 1 or H, 1)
+            output = output.unflatten(2, (heads, -1)) if output.ndim == 3 else output
+            output = output.masked_fill(rows, 0)
+            if weights is not None:
+                weights = weights.masked_fill(self.dead[..., None], 0)
+        return output, weights
+
+    def silent(self, output: torch.Tensor, heads: int) -> torch.Tensor:
+        """The output with zeros for the heads that are silenced."""
+        if not self.silenced:
+            return output
+        apart = output.clone(memory_format=torch.contiguous_format)
+        apart = apart.view(*output.shape[:2], heads, -1)
+        apart[:, :, list(self.silenced)] = 0
+        return apart.view(output.shape)
+
+
+@dataclass(slots=True)
+class AttentionEdits:
+    """Everything that interventions change in the attention of one pass."""
+
+    asked: Sequence[Intervention]
+    slots: int  # that exist after the pass
+    modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
+    _made: dict[Any, _Made | None] = field(default_factory=dict)
+
+    def at(self, layer: int, module: int, query: torch.Tensor) -> LayerEdit | None:
+        """The edit of one call; None if nothing of it changes.  BadInput for a head too many."""
+        if self.modules is not None and module not in self.modules:
+            return None
+        here = [one for one in self.asked if changes_attention(one, layer)]
+        if not here:
+            return None
+        heads = query.shape[1]
+        for one in here:
+            if one.layer == layer and one.head is not None and one.head >= heads:
+                raise BadInput(f"Layer {layer} has heads 0 to {heads - 1}, no head {one.head}.")
+        known = [one for one in here if one.head is None or one.head < heads]
+        return LayerEdit(
+            self,
+            tuple(one.head for one in known if isinstance(one, Silence)),
+            tuple(one for one in known if isinstance(one, Cells)),
+            tuple(one for one in known if isinstance(one, Scale)),
+        )
+
+    def mask(
+        self,
+        cells: tuple[Cells, ...],
+        query: torch.Tensor,
+        key: torch.Tensor,
+        mask: torch.Tensor | None,
+        causal: bool,
+        additive: bool,
+    ) -> _Made | None:
+        """The kernel's mask with the cells cut and allowed; None if this pass has none of them."""
+        shape = query.shape[1], query.shape[2], key.shape[2]
+        name = (id(mask), causal, additive, cells, shape)
+        if name not in self._made:
+            change = self._changes(cells, *shape)
+            self._made[name] = (
+                None if change is None else _changed(change, query, key, mask, causal, additive)
+            )
+        return self._made[name]
+
+    def _changes(
+        self, cells: tuple[Cells, ...], heads: int, rows: int, keys: int
+    ) -> np.ndarray | None:
+        """(1 or H, Q, K) int8: CUT, ALLOWED or 0; None if all are 0."""
+        queries = np.arange(self.slots - rows, self.slots)
+        slots = np.arange(self.slots - keys, self.slots)
+        apart = heads if any(one.head is not None for one in cells) else 1
+        change = np.zeros((apart, rows, keys), np.int8)
+        for one in cells:
+            covered = one.covers(queries, slots)
+            at = slice(None) if one.head is None else slice(one.head, one.head + 1)
+            change[at, covered] = ALLOWED if one.allowed else CUT
+        return change if change.any() else None
+
+
+def _changed(
+    change: np.ndarray,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    mask: torch.Tensor | None,
+    causal: bool,
+    additive: bool,
+) -> _Made:
+    rows, keys = change.shape[1:]
+    wanted = torch.from_numpy(change).to(query.device)[None]  # (1, 1 or H, Q, K)
+    own = mask
+    if mask is None:
+        mask = torch.ones((1, 1, rows, keys), dtype=torch.bool, device=query.device)
+        mask = mask.tril() if causal else mask
+    mask = mask[..., :keys]
+    if mask.dtype == torch.bool:
+        hidden = ~mask
+        values = torch.zeros((), dtype=query.dtype, device=query.device)
+    else:
+        hidden = mask <= torch.finfo(mask.dtype).min / 2
+        values = torch.where(hidden, 0, mask)
+    hidden = (hidden & (wanted != ALLOWED)) | (wanted == CUT)
+    dead = hidden.all(-1)
+    made = ~hidden
+    if additive or mask.dtype != torch.bool:
+        made = torch.where(hidden, -torch.inf, values.to(query.dtype))
+    return _Made(own, made, dead if bool(dead.any()) else None)

@@ -1,0 +1,144 @@
+"""Interventions on the model while a pass runs: what is asked, checked and laid around the modules.
+
+Heads and cells are changed inside the attention function (`capture.attention_edits`).  An MLP is
+silenced where it writes to the residual stream, found by the self-test; a silenced layer runs, so
+that its cache is filled, and passes its input on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from explorer.engine.capture.attention_edits import AttentionEdits
+from explorer.engine.errors import BadInput, EngineError
+from explorer.engine.passes.runner import Runner
+from explorer.trace.interventions.kinds import Cells, Intervention, Scale, Silence
+from explorer.trace.request import RunRequest
+
+Forward = Callable[..., Any]
+MOST_ROWS = 2048  # slots of one pass whose mask may differ from head to head: H·T² numbers a layer
+
+
+def capability(one: Intervention) -> str:
+    """The name of what the self-test must have found for this intervention."""
+    if isinstance(one, Cells):
+        return "cut_cells"
+    if isinstance(one, Scale):
+        return "scale_scores"
+    return {"head": "silence_heads", "mlp": "silence_mlp", "layer": "silence_layers"}[one.part]
+
+
+def require_possible(runner: Runner, request: RunRequest) -> None:
+    """BadInput naming the first intervention that this model can't do, and why."""
+    card = runner.loaded.card
+    for one in request.interventions:
+        name = capability(one)
+        if not card.offers(name):
+            raise BadInput(f"'{one}' is not possible here: {card.words(name)}.")
+        if one.layer is None:
+            continue
+        if one.layer >= len(runner.layers):
+            raise BadInput(f"There is no layer {one.layer}: this model has layers 0 to "
+                           f"{len(runner.layers) - 1}.")  # fmt: skip
+        if name == "silence_mlp" and not runner.mlp_writes[one.layer]:
+            raise BadInput(f"Layer {one.layer} has no MLP that can be silenced by itself.")
+        attends = runner.capture.proven is None or one.layer in runner.capture.proven.layers
+        if name in ("silence_heads", "cut_cells", "scale_scores") and not attends:
+            raise BadInput(
+                f"Layer {one.layer} has no attention map, so its heads can't be changed."
+            )
+
+
+def in_attention(
+    runner: Runner, request: RunRequest, slots: int, rows: int
+) -> AttentionEdits | None:
+    """What changes in attention in a pass that reads the last `rows` of `slots`; None if nothing.
+
+    BadInput where masks of single heads would take too much memory.
+    """
+    modules = set(_on_modules(request))
+    asked = [one for one in request.interventions if one not in modules]
+    if not asked:
+        return None
+    if rows > MOST_ROWS and any(isinstance(one, Cells) and one.head is not None for one in asked):
+        raise BadInput(
+            f"Cells of a single head can be changed in texts of up to {MOST_ROWS:,} tokens. "
+            "Change them in all heads, or shorten the text."
+        )
+    return AttentionEdits(asked, slots, runner.capture.token_modules)
+
+
+@contextlib.contextmanager
+def silenced(runner: Runner, request: RunRequest) -> Iterator[None]:
+    """While inside, the silenced MLPs write zeros and the silenced layers nothing."""
+    asked = _on_modules(request)
+    if not asked:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        for one in asked:
+            if one.part == "layer":
+                stack.enter_context(forward_of(runner.layers[one.layer], passing_on))
+            for module in runner.mlp_writes[one.layer] if one.part == "mlp" else ():
+                stack.enter_context(forward_of(module, writing_nothing))
+        yield
+
+
+def _on_modules(request: RunRequest) -> list[Silence]:
+    silenced = (one for one in request.interventions if isinstance(one, Silence))
+    return [one for one in silenced if one.part != "head"]
+
+
+@contextlib.contextmanager
+def forward_of(module: Any, wrap: Callable[[Forward], Forward]) -> Iterator[None]:
+    """While inside, the module's forward goes through `wrap`."""
+    own = module.__dict__
+    before = own.get("forward")
+    own["forward"] = wrap(module.forward)
+    try:
+        yield
+    finally:
+        own.pop("forward")
+        if before is not None:
+            own["forward"] = before
+
+
+def writing_nothing(forward: Forward) -> Forward:
+    """The forward of a module that runs, and gives zeros in place of its first output."""
+
+    def silent(*args: Any, **kwargs: Any) -> Any:
+        output = forward(*args, **kwargs)
+        return with_first(output, torch.zeros_like(first_of(output)))
+
+    return silent
+
+
+def passing_on(forward: Forward) -> Forward:
+    """The forward of a layer that runs, and gives its input in place of its output."""
+
+    def silent(*args: Any, **kwargs: Any) -> Any:
+        stream = (args[0] if args else kwargs["hidden_states"]).clone()
+        output = forward(*args, **kwargs)
+        if first_of(output).shape != stream.shape:
+            raise EngineError(
+                "This layer does not give what it was given, so it can't be silenced."
+            )
+        return with_first(output, stream)
+
+    return silent
+
+
+def first_of(output: Any) -> torch.Tensor:
+    """The tensor that a module gives, or the first of several."""
+    return output if isinstance(output, torch.Tensor) else output[0]
+
+
+def with_first(output: Any, tensor: torch.Tensor) -> Any:
+    """The same output with another tensor in its first place."""
+    if isinstance(output, torch.Tensor):
+        return tensor
+    return type(output)((tensor, *output[1:]))

@@ -1,0 +1,102 @@
+"""What a run changes in its model: parts silenced, cells of attention cut, scores scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+MOST = 2**31 - 1
+Index = Annotated[int, Meta(ge=0, le=MOST)]
+Span = tuple[Index, Index]  # first and last, both included
+
+
+class Silence(msgspec.Struct, frozen=True, kw_only=True, tag="silence"):
+    """A part whose output is zero; of a whole layer, everything that it writes."""
+
+    layer: Index
+    part: Literal["head", "mlp", "layer"] = "head"
+    head: Index = 0
+
+    def __str__(self) -> str:
+        named = {"head": f".{self.head}", "mlp": ".mlp", "layer": ""}
+        return f"silence {self.layer}{named[self.part]}"
+
+
+class Cells(msgspec.Struct, frozen=True, kw_only=True, tag="cells"):
+    """Cells of attention that are cut (a score of -inf) or allowed; None = all."""
+
+    layer: Index | None = None
+    head: Index | None = None
+    queries: Span | None = None
+    keys: Span | None = None
+    back: Span | None = None  # how far the key lies before the query
+    allowed: bool = False
+
+    def __str__(self) -> str:
+        keys = _span(self.keys)
+        if self.back is not None:
+            first, last = self.back
+            more = {first: "", MOST: "+"}.get(last, f"-{last}")
+            keys = f"q-{first}{more}"
+        kind = "allow" if self.allowed else "cut"
+        return f"{kind} {_place(self.layer, self.head)}:{_span(self.queries)}<-{keys}"
+
+    def covers(self, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """(Q, K) bool of the slots `queries` (Q,) and `keys` (K,)."""
+        found = _within(queries, self.queries)[:, None] & _within(keys, self.keys)[None, :]
+        found &= _within(queries[:, None] - keys[None, :], self.back)
+        return np.asarray(found)
+
+    @property
+    def sees_later(self) -> bool:
+        """True if it may let a token attend to a later one."""
+        if not self.allowed or self.back is not None:
+            return False
+        return self.queries is None or self.keys is None or self.keys[1] > self.queries[0]
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True, tag="scale"):
+    """Scores of attention times `factor`: above 1 sharper, below 1 flatter."""
+
+    layer: Index | None = None
+    head: Index | None = None
+    factor: Annotated[float, Meta(ge=0, le=1e6)] = 1.0
+
+    def __str__(self) -> str:
+        return f"scale {_place(self.layer, self.head)}:{self.factor:g}"
+
+
+Intervention = Silence | Cells | Scale
+Interventions = Annotated[tuple[Intervention, ...], Meta(max_length=4096)]
+
+
+def written(interventions: Iterable[Intervention]) -> list[str]:
+    """Each as its line of text."""
+    return [str(one) for one in interventions]
+
+
+def changes_attention(one: Intervention, layer: int) -> bool:
+    """True if it changes what attention does in this layer, in one head or in all."""
+    if isinstance(one, Silence):
+        return one.part == "head" and one.layer == layer
+    return one.layer is None or one.layer == layer
+
+
+def _place(layer: int | None, head: int | None) -> str:
+    return ".".join("*" if one is None else str(one) for one in (layer, head))
+
+
+def _span(span: Span | None) -> str:
+    if span is None:
+        return "*"
+    return str(span[0]) if span[0] == span[1] else f"{span[0]}-{span[1]}"
+
+
+def _within(numbers: np.ndarray, span: Span | None) -> np.ndarray:
+    if span is None:
+        return np.ones(numbers.shape, bool)
+    return np.asarray((numbers >= span[0]) & (numbers <= span[1]))
