@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 
 from explorer import __version__
 from explorer.cli.errors import CommandError
+from explorer.trace.interventions.kinds import Intervention
+from explorer.trace.interventions.lines import read_cells, read_scale, read_silence
 from explorer.trace.request import DEFAULT_FORM
 
 PROGRAM = "decoder-explorer"
@@ -187,6 +189,7 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     )
     add("--seed", type=_INDEX, default=0, metavar="S", help="default 0")
     add("--no-causal-mask", action="store_true", help="let tokens attend to later tokens")
+    _interventions(parser)
     add("--no-cache", action="store_true", help="recompute the whole text at every step")
     add("--padding", choices=("left", "right"), help="pad on this side …")
     add("--pad", type=_INDEX, metavar="N", help="… with this many padding tokens")
@@ -198,6 +201,37 @@ def _trace(parser: argparse.ArgumentParser) -> None:
         help="record the attention of every N-th layer only (default 1)",
     )
     _machine(parser)
+
+
+def _interventions(parser: argparse.ArgumentParser) -> None:
+    """Repeatable, and kept in the order in which they are given: of two, the later one counts."""
+    for option, place, reader, words in (
+        ("--silence", "L.H|L.mlp|L", read_silence, "zero a head, an MLP or a layer; repeatable"),
+        ("--cut", "L.H:q<-k", read_cells, "cut cells of attention; * is all, 3-5 a range; "
+         "q-1 the key before; repeatable"),
+        ("--allow", "L.H:q<-k", lambda text: read_cells(text, allowed=True),
+         "allow cells that a mask or an earlier --cut hides; repeatable"),
+        ("--scale", "L.H:X", read_scale, "multiply attention scores by X; repeatable"),
+    ):  # fmt: skip
+        parser.add_argument(
+            option,
+            metavar=place,
+            dest="interventions",
+            action="append",
+            default=[],
+            type=_sentence_of(reader),
+            help=words,
+        )
+
+
+def _sentence_of(reader: Callable[[str], Intervention]) -> Callable[[str], Intervention]:
+    def parse(text: str) -> Intervention:
+        try:
+            return reader(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
+
+    return parse
 
 
 def _file(parser: argparse.ArgumentParser) -> None:
@@ -255,6 +289,7 @@ def _of_model(parser: argparse.ArgumentParser) -> None:
 def _check(parser: argparse.ArgumentParser) -> None:
     _of_model(parser)
     _form(parser)
+    _interventions(parser)
 
 
 def _bench(parser: argparse.ArgumentParser) -> None:

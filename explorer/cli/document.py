@@ -13,6 +13,7 @@ from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.figures.text.sentences import name
 from explorer.trace.card import SelfCheck
+from explorer.trace.interventions.kinds import written
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
@@ -42,6 +43,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "self_check": self_check_document(trace.self_check),
         "stored_dtype": trace.card.stored_dtype,
         "form": trace.card.form,
+        "interventions": written(request.interventions),
         "warnings": warnings.of_trace(trace),
     }
 
@@ -109,6 +111,8 @@ def print_trace(trace: Trace) -> None:
     print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")
     if request.padding and request.pad:
         print(f"{request.pad} padding slots on the {request.padding}")
+    if request.interventions:
+        print(f"interventions: {', '.join(written(request.interventions))}")
     print(f"prompt: {' '.join(labels.written(token) for token in trace.prompt)}\n")
     rows = [
         (

@@ -19,7 +19,12 @@ STEPS = 8
 
 
 def run(arguments: argparse.Namespace) -> int:
-    request = RunRequest(model=arguments.model, prompt=PROMPT, form=arguments.form)
+    request = RunRequest(
+        model=arguments.model,
+        prompt=PROMPT,
+        form=arguments.form,
+        interventions=tuple(arguments.interventions),
+    )
     with Client(engine_command(arguments.engine)) as client:
         card = client.load(request.model, form=request.form, test_again=True)
         chosen: tuple[int, ...] = ()

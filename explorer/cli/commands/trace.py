@@ -20,6 +20,7 @@ from explorer.session import capture_budget
 from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
+from explorer.trace.interventions.kinds import Cells
 from explorer.trace.request import Form, RunRequest, Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
@@ -61,6 +62,7 @@ def run_loaded(
             case m.Planned():
                 client.note(plan_words.sentence(event.plan))
             case m.Prompted():
+                _require_positions(request, len(event.tokens) + steps - 1)
                 trace = Trace(request=request, card=card, prompt=event.tokens)
                 client.note(problem)
                 client.progress("prefill")
@@ -73,6 +75,17 @@ def run_loaded(
     if trace is None:
         raise CommandError("The engine ended the run before it started.", ENGINE_FAILED)
     return trace
+
+
+def _require_positions(request: RunRequest, slots: int) -> None:
+    """CommandError naming the first cell that lies beyond the `slots` that the run reads."""
+    for one in request.interventions:
+        spans = [one.queries, one.keys] if isinstance(one, Cells) else []
+        last = max((span[1] for span in spans if span is not None), default=0)
+        if last >= slots:
+            raise CommandError(
+                f"'{one}': there is no position {last}. This run reads positions 0 to {slots - 1}."
+            )
 
 
 def writable(name: str) -> Path:
@@ -111,6 +124,7 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
         padding=arguments.padding,
         pad=arguments.pad or 0,
         capture_every=arguments.capture_every,
+        interventions=tuple(arguments.interventions),
     )
 
 

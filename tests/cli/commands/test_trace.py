@@ -270,3 +270,57 @@ def test_no_models_is_said_in_words(command: Command, monkeypatch: pytest.Monkey
     monkeypatch.setattr(catalog, "find", list)
     assert json.loads(command("models", "--json").out) == {"models": []}
     assert "No models were found" in command("models").out
+
+
+def test_interventions_change_the_run_and_are_named(trace: Trace, command: Command) -> None:
+    plain = trace()
+    assert plain["interventions"] == []
+    changed = trace("--silence", "1.0", "--silence", "0.mlp", "--cut", "*.2:*<-q-1", "--silence", 2)
+    lines = ["silence 1.0", "silence 0.mlp", "cut *.2:*<-q-1", "silence 2"]
+    assert changed["interventions"] == lines
+    assert column(changed, "phase") == ["prefill", "decode", "decode"]
+    assert column(changed, "raw_probability") != column(plain, "raw_probability")
+
+
+def test_a_cut_cell_is_zero_in_the_saved_run(
+    trace: Trace, command: Command, tmp_path: Path
+) -> None:
+    saved = tmp_path / "a.dxt"
+    trace("--cut", "1.3:2<-1", "--out", saved)
+    assert json.loads(command("show", saved, "--json").out)["interventions"] == ["cut 1.3:2<-1"]
+    assert "interventions: cut 1.3:2<-1" in command("show", saved).out
+    maps = []
+    for head in (3, 2):
+        out = tmp_path / "a.npy"
+        command("attention", saved, "--layer", 1, "--head", head, "--out", out)
+        maps.append(np.load(out))
+    assert maps[0][2, 1] == 0 < maps[1][2, 1]
+    assert np.allclose(maps[0].sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--silence", "3.0"), "There is no layer 3: this model has layers 0 to 2."),
+        (("--silence", "0.4"), "Layer 0 has heads 0 to 3, no head 4."),
+        (("--silence", "first"), "write layer and head as 1.0"),
+        (("--cut", "0.0:900<-3"), "This run reads positions 0 to "),
+        (("--cut", "0.0"), "write layer, head, query and key as 1.0:5<-3"),
+        (("--allow", "0.0:3<-900"), "This run reads positions 0 to "),
+        (("--scale", "0.0:much"), "write layer, head and factor as 1.0:2"),
+    ],
+)
+def test_an_intervention_that_can_not_be_is_refused(
+    command: Command, tiny: Path, words: tuple[str, str], sentence: str
+) -> None:
+    done = command("trace", tiny, "--prompt", PROMPT, "--steps", 2, *words)
+    assert (done.code, done.out) == (2, "")
+    assert sentence.lower() in done.err.lower()
+    assert len(done.err.splitlines()) == 1
+
+
+def test_check_proves_a_changed_run(command: Command, tiny: Path) -> None:
+    done = command("check", tiny, "--json", "--silence", "1.2", "--cut", "0.*:*<-q-3+")
+    document = json.loads(done.out)
+    assert (done.code, document["passed"]) == (0, True)
+    assert "cut_cells" in {check["name"] for check in document["checks"]}
