@@ -1,13 +1,14 @@
 """What can be changed inside this model: heads, cells and scores of attention, MLPs, layers.
 
-Each finding is one uncached pass under an intervention, and the same through the cache.
+Each finding is one uncached pass under an intervention; all of them together are tried through the
+cache.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -47,6 +48,7 @@ class InterventionTest:
     trial: Trial
     limit: float  # on logits
     stop: Stop
+    _worked: list[Intervention] = field(default_factory=list)
 
     def heads(self) -> Found:
         """Silencing every head of every layer changes the logits."""
@@ -59,7 +61,9 @@ class InterventionTest:
             for call in calls
             for head in range(call.query.shape[1])
         ]
-        return self._finding(every, "heads can be silenced one by one")
+        found = self._finding(every, self._pass(every), "heads can be silenced one by one")
+        self._worked = self._worked[::2]  # tried with the cache, too: some must be left
+        return found
 
     def cells(self) -> Found:
         """A cut cell's weight is exactly 0, and the kernel's output is that of the drawn map."""
@@ -70,7 +74,8 @@ class InterventionTest:
         everywhere = Cells(queries=(last, last), keys=(last - 1, last - 1))
         early = Cells(queries=(3, 4), back=(1, 1))
         in_one_head = Cells(head=0, queries=(last - 2, last - 2), keys=(last - 2, last - 2))
-        done = self._pass([everywhere, early, in_one_head])
+        asked = [everywhere, early, in_one_head]
+        done = self._pass(asked)
         gap = self._drawn_gap(done)
         left = 0.0
         for one in measured_gaps.drawn(done):
@@ -82,7 +87,7 @@ class InterventionTest:
         if left or gap > self.trial.limit:
             return False, "cutting cells of attention does not have the same effect here", gap
         words = "cells of attention can be cut and allowed"
-        return self._finding([everywhere, early, in_one_head], words)
+        return self._finding(asked, done, words)
 
     def scores(self) -> Found:
         """With scaled scores, the kernel's output is that of the drawn map."""
@@ -90,10 +95,11 @@ class InterventionTest:
         if why:
             return False, why, None
         asked = [Scale(factor=2.0), Scale(head=0, factor=0.25)]
-        gap = self._drawn_gap(self._pass(asked))
+        done = self._pass(asked)
+        gap = self._drawn_gap(done)
         if gap > self.trial.limit:
             return False, "scaling attention scores does not have the same effect here", gap
-        return self._finding(asked, "attention scores can be scaled")
+        return self._finding(asked, done, "attention scores can be scaled")
 
     def mlps(self) -> Found:
         """The modules by which MLPs write to the residual stream, found by leaving them out."""
@@ -106,13 +112,23 @@ class InterventionTest:
         words = "the MLP of each layer can be silenced"
         if len(known) < len(runner.layers):
             words = f"the MLP of {len(known)} of {len(runner.layers)} layers can be silenced"
-        return self._finding([Silence(layer=layer, part="mlp") for layer in known], words)
+        asked = [Silence(layer=layer, part="mlp") for layer in known]
+        return self._finding(asked, self._pass(asked), words)
 
     def layers(self) -> Found:
         """A silenced layer passes on what it was given."""
-        middle = len(self.runner.layers) // 2
-        words = "whole layers can be silenced"
-        return self._finding([Silence(layer=middle, part="layer")], words)
+        asked = [Silence(layer=len(self.runner.layers) // 2, part="layer")]
+        return self._finding(asked, self._pass(asked), "whole layers can be silenced")
+
+    def same_with_cache(self) -> bool:
+        """True if everything that works gives the same results with the cache."""
+        runner, request = self.runner, RunRequest(interventions=tuple(self._worked))
+        if not runner.cache_offered or not self._worked:
+            return True
+        expected = self._pass(self._worked).logits[-CACHED_STEPS - 1 :]
+        with runner.own_cache_aside():
+            gap = measured_gaps.cached_gap(runner, request, self.layout, expected, self.stop)
+        return gap <= self.limit
 
     def _closed(self) -> str:
         """Why attention can't be changed here; empty if it can."""
@@ -136,19 +152,12 @@ class InterventionTest:
             return float("inf")
         return max(gaps.values())
 
-    def _finding(self, asked: Sequence[Intervention], words: str) -> Found:
-        """Offered if it moves the logits, and the same with the cache."""
-        runner, done = self.runner, self._pass(asked)
+    def _finding(self, asked: Sequence[Intervention], done: ForwardPass, words: str) -> Found:
+        """Offered if it moves the logits."""
         moved = largest(done.logits - self.trial.reference.logits)
         if not moved > self.limit:
             return False, "it changes nothing here", moved
-        if runner.cache_offered:
-            request = RunRequest(interventions=tuple(asked))
-            expected = done.logits[-CACHED_STEPS - 1 :]
-            with runner.own_cache_aside():
-                gap = measured_gaps.cached_gap(runner, request, self.layout, expected, self.stop)
-            if gap > self.limit:
-                return False, "it gives other results with the cache than without it here", gap
+        self._worked += asked
         return True, words, moved
 
 
@@ -168,7 +177,7 @@ def mlp_writes(runner: Runner, layout: Layout, stop: Stop) -> tuple[tuple[Any, .
             def tried(*args: Any, **kwargs: Any) -> Any:
                 if stop():
                     raise Cancelled
-                again = _Layer(forward, args, kwargs, rounding)
+                again = _LayerCall(forward, args, kwargs, rounding)
                 found[layer] = again.writes(parts.layers[layer], parts.mlp[layer])
                 return again.whole
 
@@ -186,7 +195,7 @@ def mlp_writes(runner: Runner, layout: Layout, stop: Stop) -> tuple[tuple[Any, .
     return tuple(found)
 
 
-class _Layer:
+class _LayerCall:
     """One call of a layer, to be made again with some module's output left out."""
 
     def __init__(

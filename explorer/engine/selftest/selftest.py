@@ -38,6 +38,13 @@ CACHED_STEPS = 2
 MAP_TOLERANCE = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 REBUILT = "every attention map is rebuilt exactly from queries, keys and mask"
 OWN_MAPS = "every attention map is the model's own, recorded from its eager attention"
+CHANGES = {
+    "silence_heads": InterventionTest.heads,
+    "cut_cells": InterventionTest.cells,
+    "scale_scores": InterventionTest.scores,
+    "silence_mlp": InterventionTest.mlps,
+    "silence_layers": InterventionTest.layers,
+}
 FAULTS = (EngineError, *INPUT_FAULTS)  # a memory that is full says nothing of the model
 
 
@@ -238,6 +245,10 @@ class SelfTest:
         return _finding(name, worst <= self.limit, words, worst)
 
 
+def _change(test: InterventionTest, name: str) -> Callable[[], Capability]:
+    return lambda: _finding(name, *CHANGES[name](test))
+
+
 def _finding(name: str, offered: bool, words: str, measured: float | None) -> Capability:
     if measured is not None and not np.isfinite(measured):
         measured = None
@@ -265,12 +276,8 @@ def run(
         "chunked_prefill": test.chunks,
         "left_padding": lambda: test.padding("left"),
         "right_padding": lambda: test.padding("right"),
-        "silence_heads": lambda: _finding("silence_heads", *changing.heads()),
-        "cut_cells": lambda: _finding("cut_cells", *changing.cells()),
-        "scale_scores": lambda: _finding("scale_scores", *changing.scores()),
-        "silence_mlp": lambda: _finding("silence_mlp", *changing.mlps()),
-        "silence_layers": lambda: _finding("silence_layers", *changing.layers()),
     }
+    findings |= {name: _change(changing, name) for name in CHANGES}
     found: list[Capability] = []
     for name, find in findings.items():
         tell((len(found) + 1) / (len(findings) + 1))  # the first share: the route was chosen
@@ -281,6 +288,16 @@ def run(
         except FAULTS as error:
             reason = f"not offered: the model failed its test ({type(error).__name__})"
             found.append(_finding(name, False, reason, None))
+    try:
+        same = changing.same_with_cache()
+    except NoMemory:
+        raise
+    except FAULTS:
+        same = False
+    if not same:
+        words = "it gives other results with the cache than without it here"
+        found = [_finding(one.name, False, words, None) if one.name in CHANGES else one
+                 for one in found]  # fmt: skip
     runner.cache.drop()
     if not found[2].offered:
         runner.cache_offered = False

@@ -15,10 +15,13 @@ import torch
 
 from explorer.engine.capture import attention_sites
 from explorer.engine.errors import EngineError
+from explorer.engine.model_files.find_layers import decoder_layers
 from explorer.engine.passes import masks
 from explorer.engine.passes.generate import forward, generate
 from explorer.engine.passes.runner import Runner
-from explorer.engine.selftest import measured_gaps, selftest
+from explorer.engine.selftest import measured_gaps, selfcheck, selftest
+from explorer.trace.interventions.kinds import Silence
+from explorer.trace.interventions.lines import read
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.rounding import largest
 from explorer.trace.trace import Trace
@@ -30,7 +33,8 @@ PROMPT = tuple(5 + 7 * i % 83 for i in range(24))
 STEPS = 3  # a prefill and two more
 PADS = 3
 WEIGHTS = 1e-4
-_FINDINGS = ("maps", "capture", "prefix", "causal_off", "cache", "undo", "left", "right")
+_FINDINGS = ("maps", "capture", "prefix", "causal_off", "cache", "undo", "left", "right",
+             "changed")  # fmt: skip
 NOTHING_TO_SHOW = (attention_sites.NO_ATTENTION, attention_sites.NOT_RUN)
 
 
@@ -48,6 +52,7 @@ class Row:
     undo: str = ""
     left: str = ""
     right: str = ""
+    changed: str = ""  # interventions that were compared, or why there are none
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -123,6 +128,7 @@ def examine(kind: str) -> Row:
     _causal_off(this)
     _step_back(this, trace)
     _padding(this)
+    _interventions(this)
     return this.row
 
 
@@ -330,3 +336,79 @@ def _padding(this: Examination) -> None:
             gap = largest(step.logits - this.logits(ids)[-1])
             this.check(f"logits of step {step.index}, padded {side}", gap, this.limit)
             ids = (*ids, step.draw.token_id)
+
+
+def _interventions(this: Examination) -> None:
+    """What is offered holds with and without the cache, and its proof does."""
+    layer = next((one for one, writes in enumerate(this.runner.mlp_writes) if writes), 0)
+    lines = {
+        "silence_heads": ("silence {0}.1",),
+        "cut_cells": ("cut {0}.2:20<-19", "cut *.*:22<-22", "cut {0}.0:*<-q-3+"),
+        "scale_scores": ("scale {0}.3:2", "scale *.0:0.5"),
+        "silence_mlp": (f"silence {layer}.mlp",),
+        "silence_layers": ("silence 1",),
+    }
+    proven = this.runner.capture.proven
+    attending = sorted(proven.layers)[-1:] if proven else []
+    at = (*attending, 0)[0]
+    offered = {name: some for name, some in lines.items() if this.offers(name)}
+    for name, some in offered.items():
+        changed = tuple(read(line.format(at)) for line in some)
+        cached = this.run(_request(interventions=changed))
+        bare = this.run(_request(interventions=changed, cache=False))
+        for one, other in zip(cached.steps, bare.steps, strict=True):
+            this.check(f"{name} with the cache", largest(one.logits - other.logits), this.limit)
+        failed = [
+            check.name
+            for check in selfcheck.check(this.runner, cached.request, cached.chosen_ids)
+            if not check.passed
+        ]
+        if failed:
+            this.row.wrong.append(f"{name}: {', '.join(failed)}")
+    found = list(offered)
+    if "silence_heads" in offered and _head_by_hand(this, at):
+        found[found.index("silence_heads")] = "silence_heads by hand"
+    left = dict.fromkeys(this.words(name) for name in lines if name not in offered)
+    this.row.changed = "; ".join([", ".join(found), *left] if found else left)
+
+
+def _head_by_hand(this: Examination, at: int) -> bool:
+    """Head 1 of layer `at`, silenced in the untouched copy at what reads the kernel's output.
+
+    False where no projection reads just that.
+    """
+    layout = measured_gaps.Layout(PROMPT, (1,) * len(PROMPT), tuple(range(len(PROMPT))))
+    done = forward(this.runner, _request(), layout, 0, None, keep_outputs=True)
+    call = next(one.call for one in measured_gaps.drawn(done) if one.record.layer == at)
+    assert call is not None
+    assert call.output is not None
+    heads, output = call.query.shape[1], call.output.flatten(2)
+    reading: list[Any] = []
+
+    def look(module: Any, args: Any) -> None:
+        given = args[0] if args else None
+        if not isinstance(given, torch.Tensor) or given.numel() != output.numel():
+            return
+        if largest((given.reshape(output.shape) - output).numpy()) <= 1e-5:
+            reading.append(module)
+
+    layer = decoder_layers(this.plain)[at]
+    hooks = [module.register_forward_pre_hook(look) for module in layer.modules()]
+    this.logits(PROMPT)
+    for hook in hooks:
+        hook.remove()
+    if not reading:
+        return False
+
+    def silence(module: Any, args: Any) -> Any:
+        apart = args[0].clone().reshape(*output.shape[:2], heads, -1)
+        apart[:, :, 1] = 0
+        return (apart.reshape(args[0].shape), *args[1:])
+
+    hook = reading[0].register_forward_pre_hook(silence)
+    expected = this.logits(PROMPT)[-1]
+    hook.remove()
+    request = _request(interventions=(Silence(layer=at, head=1),), cache=False)
+    ours = this.run(request, steps=1).steps[0].logits
+    this.check("a silenced head by hand", largest(ours - expected), this.limit)
+    return True

@@ -16,7 +16,8 @@ from tests.engine.architectures import NOT_BUILT, causal_types
 from tests.engine.selftest.examination import Row, examine
 
 TABLE = Path(__file__).with_name("architectures.tsv")
-COLUMNS = ("capture", "maps", "proof", "prefix", "causal_off", "cache", "undo", "left", "right")
+COLUMNS = ("capture", "maps", "proof", "prefix", "causal_off", "cache", "undo", "left", "right",
+           "changed")  # fmt: skip
 NO_ATTENTION = "this model has no attention to draw: it keeps recurrent states"
 # One of each kind of difficulty: own maps, positions past the padding id, keys chosen by content,
 # repeated calls, stuck attention, soft caps, banded buffers, sinks, chunks, recurrence, no cache.
@@ -24,6 +25,7 @@ REPRESENTATIVES = (
     "bloom", "camembert", "deepseek_v32", "diffllama", "falcon", "gemma2", "gpt_neo", "gpt_oss",
     "jamba", "llama4_text", "longcat_flash", "mamba", "openai-gpt", "xlnet",
 )  # fmt: skip
+HEADS, BY_HAND, MLPS = 150, 120, 130  # types on which they can be silenced, at the least
 BUILT = [kind for kind in causal_types() if kind not in NOT_BUILT]
 
 # The modelling code of 190 types is not ours to mend.
@@ -73,6 +75,9 @@ def test_the_table_of_all_types(request: pytest.FixtureRequest) -> None:
     refused = Counter(row.capture for row in rows if not row.exact)
     TABLE.write_text(_table(rows, exact, wrong, refused), encoding="utf-8")
     assert wrong == 0
+    assert sum("silence_heads" in row.changed for row in rows) >= HEADS
+    assert sum("by hand" in row.changed for row in rows) >= BY_HAND
+    assert sum("silence_mlp" in row.changed for row in rows) >= MLPS
     assert exact >= 170
 
 

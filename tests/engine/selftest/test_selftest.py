@@ -10,6 +10,7 @@ import torch
 from explorer.engine.passes import masks
 from explorer.engine.passes.generate import generate
 from explorer.engine.selftest import selfcheck, selftest
+from explorer.engine.selftest.interventions_test import InterventionTest
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.architectures import tiny
 from tests.engine.tiny import KINDS, runner_on, tiny_runner
@@ -183,3 +184,31 @@ def test_a_wrong_cache_turns_the_check_red(monkeypatch: pytest.MonkeyPatch) -> N
     selftest.run(runner)
     assert not runner.loaded.card.offers("cache")
     assert not runner.caches(RunRequest())
+
+
+def test_interventions_that_the_cache_does_not_know_of_are_not_offered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(InterventionTest, "same_with_cache", lambda self: False)
+    runner = tiny_runner("llama")
+    selftest.run(runner)
+    assert not any(runner.loaded.card.offers(name) for name in selftest.CHANGES)
+    assert "with the cache" in runner.loaded.card.words("silence_heads")
+    assert runner.loaded.card.offers("cache")
+
+
+@pytest.mark.parametrize(
+    ("kind", "offered", "words"),
+    [
+        ("bert", {"silence_heads", "cut_cells", "scale_scores", "silence_layers"}, "no layer has"),
+        ("bloom", {"silence_layers"}, "runs in this model's own code"),
+        ("mamba", {"silence_layers"}, "no attention"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_what_can_not_be_changed_has_a_reason(kind: str, offered: set[str], words: str) -> None:
+    runner = runner_on(tiny(kind))
+    selftest.run(runner)
+    card = runner.loaded.card
+    assert {name for name in selftest.CHANGES if card.offers(name)} == offered
+    assert any(words in card.words(name) for name in selftest.CHANGES)
