@@ -220,6 +220,8 @@ class LlamaDispatcher:
         if asked.padding and asked.pad:
             side = f"{asked.padding}_padding"
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
+        if asked.interventions:
+            raise BadInput(f"'{asked.interventions[0]}' is {NOT_OFFERED}.")
 
     def _open(self) -> LlamaRunner:
         if self._runner is None:

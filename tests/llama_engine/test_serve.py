@@ -13,6 +13,7 @@ import pytest
 
 from explorer import smollm2
 from explorer.trace.engine_request import Request
+from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.wire import framing, messages
 from explorer.trace.wire.messages import AnyRequest, Event
@@ -138,9 +139,10 @@ def test_tokens_recapture_check_and_vocabulary(child: Child) -> None:
     [
         messages.Advance(run=20, request=RunRequest(prompt=PROMPT, padding="left", pad=3)),
         messages.Advance(run=20, request=RunRequest(prompt="x"), chosen=(10**6,)),
+        messages.Advance(run=20, request=RunRequest(prompt="x", interventions=(Silence(layer=0),))),
         messages.Inspect(run=20, model="x"),
     ],
-    ids=["padding", "no such token", "a question for the engine"],
+    ids=["padding", "no such token", "an intervention", "a question for the engine"],
 )
 def test_what_is_not_possible_is_one_sentence(child: Child, request_: Request) -> None:
     answer = failed(child.ask(request_))  # type: ignore[arg-type]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from explorer.trace.inside.attribution import Attribute
+from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.inside.lens import ReadLens
 from explorer.trace.inside.stream import ReadStream
 
-AnyInside = ReadLens | ReadStream | Attribute
+AnyInside = ReadLens | ReadStream | Attribute | SweepHeads

@@ -16,6 +16,7 @@ import msgspec
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow, Ranked, Reading, Scored
 from explorer.trace.card import Capability, Check, ModelCard
 from explorer.trace.cost.run_cost import Plan
+from explorer.trace.interventions.kinds import Scale
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Draw, Token
 from explorer.trace.wire.messages import Facts, PartFacts, Progress
@@ -60,6 +61,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (RunRequest, "capture_every"): Bound(1, 2**31 - 1),
     (BatchRequest, "extra"): Bound(0, MOST_PADDING),
     (BatchRequest, "steps"): Bound(1, MOST_PADDING),
+    (Scale, "factor"): Bound(0, 1e6),
     (Sampling, "temperature"): Bound(0, 1e300),
     (Sampling, "repetition_penalty"): Bound(0, 1e300),
     (Sampling, "seed"): _LONG,
