@@ -56,8 +56,8 @@ def ending(child: Child, path: Path, run: int) -> str:
             if isinstance(last, messages.Finished):
                 return "opens"
     except (AssertionError, OSError):
-        code = child.process.wait(timeout=30)
-        return signal.Signals(-code).name
+        child.process.communicate(timeout=30)  # which closes what it was asked through
+        return signal.Signals(-child.process.returncode).name
     finally:
         late.cancel()
     assert isinstance(last, messages.Failed), last
