@@ -206,7 +206,7 @@ class Dispatcher:
         return card
 
     def _load_by_torch(self, request: messages.Load) -> ModelCard:
-        self._aside.libraries()
+        self._aside.libraries(self._stop(request))
         import torch
 
         from explorer.engine.loading import loading
@@ -372,7 +372,7 @@ class Dispatcher:
         if request.request.form == "as-is":
             self._other.answer_as_is(request, path, stop, self._early(request))
             return None
-        self._aside.libraries()
+        self._aside.libraries(stop)
         with self._aside.building:
             runner = self._other.float32(path, self._progress(request.run), stop)
         return self._recapture(request, runner)

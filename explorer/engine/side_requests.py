@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from explorer.engine import light_imports
-from explorer.engine.callbacks import Report, Stop
-from explorer.engine.errors import BadInput
+from explorer.engine.callbacks import Report, Stop, never
+from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.library import hub_process
 from explorer.trace.wire import messages
 from explorer.trace.wire.messages import AnyRequest
 
 Errand = messages.SearchHub | messages.LookOnHub | messages.Download
 Question = messages.Inspect | messages.FindModels | Errand
+_LOOK_SECONDS = 0.1
 LEAVE_SECONDS = 10.0  # at most; a tokenizer may never return
 _ERRANDS = {messages.SearchHub: "search", messages.LookOnHub: "look", messages.Download: "get"}
 
@@ -30,6 +31,7 @@ class SideRequests:
         self._threads: list[threading.Thread] = []
         self._one_at_a_time = threading.Lock()
         self._importing = threading.Lock()
+        self._imported = False
         # Held while a model is loaded or built: transformers sets torch's dtype for both.
         self.building = threading.Lock()
 
@@ -55,12 +57,25 @@ class SideRequests:
             self.libraries()
             self._answer(request)
 
-    def libraries(self) -> None:
-        """Import torch and what stands on it, once: two threads may not race there."""
+    def libraries(self, stop: Stop = never) -> None:
+        """Import torch and what stands on it; Cancelled while that goes on, if `stop` says so."""
+        if self._imported:
+            return
+        thread = threading.Thread(target=self._import, name="imports", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(_LOOK_SECONDS)
+            if stop():
+                raise Cancelled
+
+    def _import(self) -> None:
+        """Once: two threads may not race there."""
         with self._importing, contextlib.suppress(ImportError):
             light_imports.load()
             from explorer.engine.library import recipe  # noqa: F401
             from explorer.engine.passes import runner  # noqa: F401
+
+            self._imported = True
 
     def join(self) -> None:
         """Wait until nothing is answered any more."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gguf as gguf_file
 import pytest
 
+from explorer.engine import light_imports
 from explorer.engine.relay import llama_process, relay
 from explorer.trace.card import ModelCard
 from explorer.trace.request import RunRequest
@@ -252,3 +254,20 @@ def test_a_pass_in_the_other_form_leaves_the_open_one_open(client: Client, whole
     own = client.ask(m.Advance(run=8, request=RunRequest(prompt="the cat", form="float32")))
     assert isinstance(own[-2], m.Stepped)
     assert len(own[-2].step.logits) != scripted.VOCABULARY
+
+
+def test_opening_can_be_cancelled_while_torch_is_imported(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        gate.wait(30)
+
+    monkeypatch.setattr(light_imports, "load", slow)
+    client.send(m.Load(run=1, model="copycat"))
+    assert begun.wait(30)
+    client.send(m.Cancel(run=1))
+    assert client.until_end(1)[-1] == m.Finished(run=1, reason="cancelled")
+    gate.set()
