@@ -19,12 +19,11 @@ class Cover(QWidget):
         self.setProperty("look", "card")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAutoFillBackground(True)
-        self.words = SentenceLabel(
-            self.tr("{0} is hidden: it shows the answer. Answer the question first.").format(title)
-        )
+        self.words = SentenceLabel(self.tr("{0} is hidden until you answer.").format(title))
         self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setAccessibleName(self.words.text())
         column = QVBoxLayout(self)
+        column.setContentsMargins(8, 0, 8, 0)  # the strip of a class has one line
         column.addWidget(self.words)
         over.installEventFilter(self)
         self._fit()

@@ -113,6 +113,17 @@ def test_what_answers_a_question_is_covered_until_it_is_answered(room: Classroom
     assert "blue" in given[2]
 
 
+def test_in_front_of_a_class_what_a_cover_says_is_whole(room: Classroom) -> None:
+    room.begin()
+    room.window.presenter.toggle()
+    room.go(1)
+    covers = [cover for cover in room.window.findChildren(Cover) if cover.isVisible()]
+    assert covers
+    for cover in covers:
+        needed = cover.words.heightForWidth(cover.words.width())
+        assert needed <= cover.words.contentsRect().height()
+
+
 def test_a_right_prediction_is_called_so(room: Classroom) -> None:
     room.begin()
     room.go(1)
