@@ -139,13 +139,13 @@ def test_what_is_no_text_or_too_much_is_one_sentence(tmp_path: Path) -> None:
 # Modules that go to the disk by themselves, each with its reason.
 ELSEWHERE = {
     "disk": "the door",
-    "engine.bench.bench": "writes frames to nowhere, to time them",
+    "engine.bench.rounds": "writes frames to nowhere, to time them",
     "engine.gguf.cache": "gives whole folders their names",
     "engine.library.hub": "names a download once it is whole",
     "engine.library.resumed": "goes on with a download that was cut short",
     "smollm2": "unpacks a model beside its place, and names it once its hash is right",
     "engine.machine.peak_memory": "the kernel's own files in /proc",
-    "engine.serve": "the stream of frames, which is no file",
+    "engine.frame_server": "the stream of frames, which is no file",
     "engine.model_files.tensor_file": "fills one in place, inside a folder that is not yet named",
     "session.saving.recovery": "the lock, held open; a damaged save set aside",
     "session.connection.log": "moves its own full file aside",

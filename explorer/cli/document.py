@@ -42,8 +42,8 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "cache_bytes_per_layer": list(last.cache_bytes_per_layer) if last else [],
         "self_check": self_check_document(trace.self_check),
         "stored_dtype": trace.card.stored_dtype,
-        "form": trace.card.form,
         "interventions": written(request.interventions),
+        **({"form": trace.card.form} if trace.card.form else {}),
         "warnings": warnings.of_trace(trace),
     }
 

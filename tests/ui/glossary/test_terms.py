@@ -36,9 +36,14 @@ def used(path: Path) -> Iterator[str]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             names = {target.id for target in targets if isinstance(target, ast.Name)}
             if names & {"TERM", "_TERMS"}:
-                table = isinstance(node.value, ast.Dict)
-                values = node.value.values if isinstance(node.value, ast.Dict) else [node.value]
-                assert table or "TERM" in names
+                table = node.value
+                if isinstance(table, ast.Dict):
+                    values = table.values
+                elif isinstance(table, ast.Tuple):
+                    values = table.elts
+                else:
+                    assert "TERM" in names
+                    values = [table]
         yield from (str(v.value) for v in values if isinstance(v, ast.Constant) and v.value)
 
 

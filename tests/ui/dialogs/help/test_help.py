@@ -121,7 +121,8 @@ def test_words_that_a_map_or_chart_paints_are_explained(stage: WindowStage) -> N
     attention = stage.window.docks.bring_up("attention")
     assert isinstance(attention, AttentionPanel)
     heatmap = attention.pages.maps.maps[0]
-    (bars,) = stage.window.findChildren(TokenBars)
+    next_token = stage.window.docks.bring_up("next-token")
+    (bars,) = next_token.findChildren(TokenBars)
     found = []
     for canvas in (heatmap, bars):
         for name, words in canvas.painted_terms():
