@@ -627,7 +627,8 @@ class Driver:
         if job.begun is not None:
             self._bring_back(job.begun, job)
         self._lease.job = None
-        quiet = job.kind == "check" and not job.asked
+        quiet = job.kind in ("check", "experiment") and not job.asked
+        self.experiments.failed(event.sentence, job)
         changes: dict[str, Any] = {} if quiet else {"error": event.sentence}
         if event.details:
             _log.warning("%s %s", event.sentence, event.details)

@@ -131,6 +131,15 @@ class Measured(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an experiment failed on a run; nobody is told of one that nobody asked for."""
+
+    request: RunRequest
+    card: ModelCard
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class DownloadState:
     """One repository of the Hub, as far as it was asked about."""
 
@@ -230,6 +239,7 @@ class State:
     comparison: Comparison | None = None  # the other side of the last step compared
     # Results of experiments by their type, the last of each: see `measured_of`.
     measured: Mapping[type[Result], Measured[Any] | None] = field(default_factory=dict)
+    refused: Mapping[type[Experiment], Refusal] = field(default_factory=dict)  # the last of each
     scene: SceneProgress | None = None  # the last one that was asked for
     scene_made: SceneMade = field(default_factory=SceneMade)
     lesson: LessonPlace | None = None  # the one that is open
@@ -259,6 +269,13 @@ class State:
         """The same of a type that is about the prompt alone."""
         found = self.measured_of(kind)
         return found.result if found is not None and found.fits_prompt(self.trace) else None
+
+    def refusal(self, kind: type[Experiment]) -> str:
+        """Why the last experiment of this kind failed on the run on screen; "" if it didn't."""
+        found, trace = self.refused.get(kind), self.trace
+        if found is None or trace is None or found.request != trace.request:
+            return ""
+        return found.sentence if made_for(found.card, trace) else ""
 
     @property
     def step_index(self) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from explorer.session.engine_lease import EngineLease, Job
-from explorer.session.state import Measured, Status, model_key
+from explorer.session.state import Measured, Refusal, Status, model_key
 from explorer.trace.experiments import Experiment, UnfitAnswer, read_result
 from explorer.trace.wire import messages as m
 
@@ -65,7 +65,16 @@ class Experiments:
         trace = self._store.state.trace
         card = None if trace is None else trace.card
         found = Measured(job.request, job.chosen, job.sampling, result, card)
-        self._keep(job.experiment, found, **ended)
+        refused = {kind: why for kind, why in self._store.state.refused.items()
+                   if kind is not job.experiment}  # fmt: skip
+        self._keep(job.experiment, found, refused=refused, **ended)
+
+    def failed(self, sentence: str, job: Job) -> None:
+        """Keep why it failed, for the panel that wanted it."""
+        trace = self._store.state.trace
+        if job.experiment is not None and trace is not None:
+            refusal = Refusal(job.request, trace.card, sentence)
+            self._store.set(refused={**self._store.state.refused, job.experiment: refusal})
 
     def _keep(self, kind: type[Experiment], found: Measured[Any] | None, **more: Any) -> None:
         others = self._store.state.measured

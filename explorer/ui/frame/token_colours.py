@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QLabel, QWidget
 
-from explorer.figures.drawing.colormaps import lut
 from explorer.figures.prediction import surprisal as figures
 from explorer.figures.prediction.surprisal import By, Surprisal
 from explorer.figures.text.tokens import written
@@ -17,8 +15,8 @@ from explorer.trace.experiments import PromptScores, ScorePrompt
 from explorer.trace.request import RunRequest
 from explorer.ui.glossary.labels import stand_for
 from explorer.ui.kit.boxes import line
+from explorer.ui.kit.ramp import Ramp
 from explorer.ui.kit.wheel_guard import ComboBox
-from explorer.ui.look.theme import unit
 from explorer.wording import exact_percent
 
 _BY: tuple[By, ...] = ("surprisal", "entropy", "probability")
@@ -51,7 +49,7 @@ class TokenColours(QWidget):
         label = QLabel(self.tr("Colour"))
         label.setProperty("look", "muted")
         label.setBuddy(self.box)
-        self._low, self._high, self._ramp = QLabel(), QLabel(), _Ramp()
+        self._low, self._high, self._ramp = QLabel(), QLabel(), Ramp()
         parts = (label, self.box, self._low, self._ramp, self._high)
         line(self, *parts, gap=4, edges=(8, 0, 0, 0))
         for end in (self._low, self._high):
@@ -126,19 +124,3 @@ class TokenColours(QWidget):
             low, high = figures.scale(by, trace.card.vocab_size)
             self._low.setText(low)
             self._high.setText(high)
-
-
-class _Ramp(QWidget):
-    """The colours from low to high."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self.setFixedSize(round(72 * unit(self)), round(10 * unit(self)))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        table = lut("viridis")
-        image = QImage(256, 1, QImage.Format.Format_RGB32)
-        for x in range(256):
-            image.setPixelColor(x, 0, QColor(*(int(c) for c in table[x])))
-        QPainter(self).drawImage(QRectF(self.rect()), image)

@@ -61,6 +61,7 @@ PANELS: tuple[PanelEntry, ...] = (
     PanelEntry(
         "surprisal", "SurprisalPanel", QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal"), "surprisal"
     ),
+    PanelEntry("lens", "LensPanel", QT_TRANSLATE_NOOP("LensPanel", "Logit lens"), "lens.panel"),
     PanelEntry(
         "branches", "BranchesPanel", QT_TRANSLATE_NOOP("BranchesPanel", "Branches"), "branches"
     ),

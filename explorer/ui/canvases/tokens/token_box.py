@@ -71,12 +71,12 @@ def paint_box(
     painter.drawText(space, Qt.AlignmentFlag.AlignCenter, text)
 
 
-def level_ink(level: float, ink: Ink, least: float = 4.5) -> Ink:
+def level_ink(level: float, ink: Ink, least: float = 4.5, colours: str = "viridis") -> Ink:
     """The colour of a level, with text that can be read on it; the edge stays.
 
     Where neither black nor white reaches the contrast `least`, the colour gives way.
     """
-    fill = QColor(*(int(c) for c in lut("viridis")[round(255 * level)]))
+    fill = QColor(*(int(c) for c in lut(colours)[round(255 * level)]))
     black, white = (contrast(fill.name(), text) for text in ("#000000", "#ffffff"))
     text = "#000000" if black > white else "#ffffff"
     while contrast(fill.name(), text) < least:

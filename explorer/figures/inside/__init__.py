@@ -1,0 +1,1 @@
+"""What happens between the embedding and the logits, as boards, lines and bars."""

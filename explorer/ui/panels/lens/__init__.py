@@ -1,0 +1,1 @@
+"""The logit lens panel: what the model would say after each layer."""
