@@ -63,6 +63,12 @@ PANELS: tuple[PanelEntry, ...] = (
     ),
     PanelEntry("lens", "LensPanel", QT_TRANSLATE_NOOP("LensPanel", "Logit lens"), "lens.panel"),
     PanelEntry(
+        "attribution",
+        "AttributionPanel",
+        QT_TRANSLATE_NOOP("AttributionPanel", "Attribution"),
+        "attribution.panel",
+    ),
+    PanelEntry(
         "branches", "BranchesPanel", QT_TRANSLATE_NOOP("BranchesPanel", "Branches"), "branches"
     ),
     PanelEntry("draws", "DrawsPanel", QT_TRANSLATE_NOOP("DrawsPanel", "Samples"), "samples"),

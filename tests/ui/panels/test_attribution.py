@@ -1,0 +1,95 @@
+"""Attribution: what is asked, the map, the sums by layer, and the words."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+
+from explorer.trace.inside.attribution import Attribute
+from explorer.trace.wire import messages as m
+from explorer.ui.panels.attribution.panel import AttributionPanel
+from tests.figures.inside.sums import facts
+from tests.session.scripted import PROMPT
+from tests.ui.stage import WindowStage
+
+LAST = len(PROMPT) - 1
+
+
+def opened(stage: WindowStage) -> AttributionPanel:
+    panel = stage.window.docks.bring_up("attribution")
+    stage.paint()
+    assert isinstance(panel, AttributionPanel)
+    return panel
+
+
+def answered(stage: WindowStage) -> AttributionPanel:
+    stage.loaded().ran(1)
+    panel = opened(stage)
+    stage.say(m.Facts(run=stage.engine.last(Attribute).run, facts=facts(LAST)))
+    return panel
+
+
+def words(panel: AttributionPanel) -> str:
+    return "\n".join(label.text() for label in panel.findChildren(QLabel) if label.isVisible())
+
+
+def test_it_asks_when_it_is_seen_and_says_what_matters_most(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    assert stage.engine.count(Attribute) == 0
+    panel = opened(stage)
+    asked = stage.engine.last(Attribute)
+    assert (asked.slot, asked.token, asked.against) == (LAST, None, None)
+    stage.say(m.Facts(run=asked.run, facts=facts(LAST)))
+    assert stage.engine.count(Attribute) == 1
+    assert "Logit of ␣a: 4. Most: L0 H1 -4, L1 H0 +3, L0 MLP +2" in words(panel)
+    assert "The 8 parts add up to 4; the gap to the logit is 0." in words(panel)
+
+
+def test_the_map_is_signed_and_a_click_goes_to_the_head(stage: WindowStage) -> None:
+    panel = answered(stage)
+    figure = panel.board.figure
+    assert (list(figure.rows), list(figure.columns)) == (["0", "1"], ["H0", "H1", "MLP"])
+    cell = figure.cell(0, 1)
+    assert cell is not None
+    assert (cell.text, cell.level) == ("-4", -1)
+    assert figure.cell(1, 1) is None
+    assert "has none" in figure.words(1, 1)
+    place = panel.board.cell_rect((1, 0)).center().toPoint()
+    QTest.mouseClick(panel.board.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert (stage.state.selection.layer, stage.state.selection.head) == (1, 0)
+
+
+def test_the_sums_by_layer_stand_between_the_embedding_and_the_bias(stage: WindowStage) -> None:
+    panel = answered(stage)
+    panel.by_layer.setChecked(True)
+    stage.paint()
+    drawn = panel.chart.drawn
+    assert drawn is not None
+    assert drawn.series["attention"][1].tolist() == [-3.0, 3.0]
+    assert drawn.series["MLP"][1].tolist() == [2.0, 1.5]
+    assert panel.choices() == {"page": "layers"}
+    rows = panel.views()["Attribution by layer"].table
+    assert rows is not None
+    assert list(rows())[-1] == ("sum", "", "", pytest.approx(4.0))
+
+
+def test_the_difference_of_two_tokens_is_asked_for(stage: WindowStage) -> None:
+    panel = answered(stage)
+    assert panel.against.count() > 2
+    panel.against.setCurrentIndex(2)
+    asked = stage.engine.last(Attribute)
+    assert asked.against == panel.against.itemData(2)
+    assert asked.token is None
+
+
+def test_the_reason_stands_in_its_place(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    panel = opened(stage)
+    assert "Taking the logit apart…" in words(panel)
+    run = stage.engine.last(Attribute).run
+    stage.say(m.Failed(run=run, sentence="No sum closes in this model."))
+    assert panel.empty
+    assert "No sum closes in this model." in words(panel)
+    assert stage.engine.count(Attribute) == 1
