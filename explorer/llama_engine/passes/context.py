@@ -72,9 +72,13 @@ class Context:
         )
         self._batch = self._library.llama_batch_init(params.n_batch, 0, 1)
         self.ids: tuple[int, ...] = ()
-        self.caches: dict[str, KeptTensor] = {}  # its own tensors, by name
         self.causal = True
         self._gap = 0  # positions left out
+
+    @property
+    def caches(self) -> dict[str, KeptTensor]:
+        """The cache's own tensors by name, once something was read."""
+        return self.watch.caches
 
     @property
     def slots(self) -> int:
@@ -86,6 +90,7 @@ class Context:
         if causal != self.causal:
             self.clear()
             self._library.llama_set_causal_attn(self._handle, causal)
+            self.watch.forget()
             self.causal = causal
 
     def clear(self) -> None:
@@ -132,17 +137,13 @@ class Context:
         after either.
         """
         self._fill(ids, at)
-        first = self.slots
-        wanted.rows, wanted.slots = len(ids), first + len(ids)
-        wanted.survey = not self.caches
-        self.watch.begin(wanted, stop)
+        wanted.rows, wanted.slots = len(ids), self.slots + len(ids)
         try:
-            self._decode(len(ids), stop)
+            self._watched(len(at), wanted, stop)
         except BaseException:
             self.clear()
             raise
         self.ids += tuple(ids)
-        self.caches = self.caches or self.watch.seen.caches
         return self._logits(at), self.watch.seen
 
     def greedy_id(self, row: int) -> int:
@@ -176,6 +177,19 @@ class Context:
             batch.n_seq_id[row] = 1
             batch.seq_id[row][0] = 0
             batch.logits[row] = row in reads
+
+    def _watched(self, outputs: int, wanted: Wanted, stop: Stop) -> None:
+        """The call, run again where llama.cpp has laid its graph out anew unseen."""
+        for _ in range(2):
+            self.watch.begin(wanted, outputs, stop)
+            with np.errstate(over="ignore"):  # of queries too large for their type
+                self._decode(wanted.rows, stop)
+            if self.watch.complete:
+                return
+            self.watch.forget()
+            if not self._library.llama_memory_seq_rm(self._memory, 0, self.slots, -1):
+                break
+        raise EngineError("The attention of this pass could not be recorded. Start the run again.")
 
     def _decode(self, rows: int, stop: Stop) -> None:
         if rows > 1:  # one token is over sooner than a thread would look

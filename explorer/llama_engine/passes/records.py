@@ -52,10 +52,25 @@ class Pass:
     ) -> tuple[LayerRecord, ...]:
         """One record a layer; what is not proven is absent with the reason."""
         masks: dict[tuple[int, ...], Mask] = {}
-        return tuple(self._record(layer, proven, every, masks) for layer in range(layers))
+        sound = self._all_finite()
+        return tuple(self._record(layer, proven, every, masks, sound) for layer in range(layers))
+
+    def _all_finite(self) -> bool:
+        """True if a single token's numbers are all sound: one look instead of two a layer."""
+        if self.slots - self.first > 1:
+            return False
+        calls = [call for one in self.seen for call in one.calls.values()]
+        parts = [part.ravel() for c in calls for part in (c.queries, c.keys) if part is not None]
+        floats = [part for part in parts if part.dtype != np.uint16]
+        return len(floats) == 2 * len(calls) > 0 and _finite(np.concatenate(floats), "")
 
     def _record(
-        self, layer: int, proven: Exactness | None, every: int, masks: dict[tuple[int, ...], Mask]
+        self,
+        layer: int,
+        proven: Exactness | None,
+        every: int,
+        masks: dict[tuple[int, ...], Mask],
+        sound: bool,
     ) -> LayerRecord:
         calls = self.calls(layer)
         if not calls:
@@ -65,16 +80,21 @@ class Pass:
             return self._own(layer, calls, proven, masks)
         if any(call.flaw for call in calls) or (proven is not None and layer not in proven.rebuilt):
             return _absent(layer, NOT_EXACT)
-        return self._rebuilt(layer, calls, proven, masks)
+        return self._rebuilt(layer, calls, proven, masks, sound)
 
     def _rebuilt(
-        self, layer: int, calls: Sequence[AttentionCall], proven: Exactness | None, masks: dict
+        self,
+        layer: int,
+        calls: Sequence[AttentionCall],
+        proven: Exactness | None,
+        masks: dict,
+        sound: bool,
     ) -> LayerRecord:
         first = calls[0]
         dtype = first.key_dtype
-        queries = _joined([_stored(call.queries, dtype) for call in calls])
+        queries = _joined([call.queries for call in calls])
         keys = _joined([call.keys for call in calls])
-        if not (_finite(queries, dtype) and _finite(keys, dtype)):
+        if not (sound or (_finite(queries, dtype) and _finite(keys, dtype))):
             return _absent(layer, NOT_NUMBERS)
         bias = None
         if first.max_bias and first.distances is not None:
@@ -175,17 +195,6 @@ def slopes(heads: int, max_bias: float) -> np.ndarray:
         outer ** (h + 1) if h < power else inner ** (2 * (h - power) + 1) for h in range(heads)
     ]
     return np.array(found, np.float32)
-
-
-def _stored(queries: np.ndarray | None, dtype: str) -> np.ndarray | None:
-    """As the kernel reads them: it rounds queries to the type of its keys."""
-    if queries is None or dtype == "float32":
-        return queries
-    if dtype == "float16":
-        with np.errstate(over="ignore"):
-            return queries.astype(np.float16)
-    bits = queries.view(np.uint32)  # bfloat16: to nearest, ties to even
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:

@@ -12,20 +12,21 @@ import ctypes as c
 import re
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from explorer.engine.callbacks import Stop, never
 from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.library import LlamaLibrary
-from explorer.llama_engine.binding.structs import EVAL, TensorStruct
+from explorer.llama_engine.binding.structs import EVAL, EVAL_NODE, TensorStruct
 
 _LAYER = re.compile(rb"-(\d+)(?: |$)")
 _TANH = 4  # ggml_unary_op
 _SOFTMAX, _OUTPUT = b"kq_soft_max", b"l_out-"
-_SIX = len(_OUTPUT)
+_NODE_BYTES = c.sizeof(TensorStruct)
+_CELLS = 256  # llama.cpp widens its graph in steps of so many
 HIDDEN = np.float32(-1e30)  # in a mask: what is less is hidden
 
 
@@ -34,7 +35,7 @@ class AttentionCall:
     """One layer's attention in one call of llama.cpp, over n new slots."""
 
     layer: int
-    queries: np.ndarray | None = None  # (n, H, d_h) float32
+    queries: np.ndarray | None = None  # (n, H, d_h) as the kernel reads them: in the keys' type
     keys: np.ndarray | None = None  # (n, H_kv, d_h) in the cache's type
     key_dtype: str = "float32"
     scaling: float = 1.0
@@ -65,7 +66,6 @@ class Seen:
     outputs: dict[int, np.ndarray] = field(default_factory=dict)  # (n, d), where asked for
     copy_seconds: float = 0.0
     copied_by: dict[int, float] = field(default_factory=dict)  # copy seconds so far, at `ends`
-    caches: dict[str, KeptTensor] = field(default_factory=dict)  # by name, where asked for
 
 
 @dataclass(slots=True)
@@ -77,8 +77,46 @@ class Wanted:
     every: int = 1  # record layers 0, n, 2n, … only; 0 = none
     weights: bool = False  # llama.cpp's own softmax, too
     outputs: bool = False  # of each layer
-    survey: bool = False  # the tensors that the cache is made of
     masks: dict[int, tuple[np.ndarray, np.ndarray | None]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Source:
+    """Where one layer's numbers lie, good as long as the nodes it was read off are unchanged."""
+
+    call: AttentionCall  # without the numbers of a pass
+    mask: int  # address; 0 = none
+    nodes: list[tuple[memoryview, bytes]] = field(default_factory=list)  # as they are, and were
+    queries: np.ndarray | None = None  # (n, H, d_h) float32, over llama.cpp's memory
+    keys: np.ndarray | None = None  # (cells, H_kv, d_h), likewise
+
+    @property
+    def holds(self) -> bool:
+        """False once a node was laid out anew."""
+        return all(now == then for now, then in self.nodes)
+
+    def new_call(self) -> AttentionCall:
+        """A copy to be filled."""
+        of = self.call
+        return AttentionCall(
+            of.layer, None, None, of.key_dtype, of.scaling, of.softcap, of.max_bias, None, None,
+            of.sinks, None, of.flaw,
+        )  # fmt: skip
+
+
+class _Nodes(dict[int, bool]):
+    """False for each node of the graph that is known not to be wanted.
+
+    llama.cpp asks this dictionary itself: of a thousand nodes in a pass Python sees those alone
+    that are wanted, or new.
+    """
+
+    def __init__(self, unknown: Callable[[int], bool]) -> None:
+        super().__init__()
+        self._unknown = unknown
+
+    def __missing__(self, address: int) -> bool:
+        return self._unknown(address)
 
 
 class Watch:
@@ -88,38 +126,89 @@ class Watch:
         ops = library.ops
         self._softmax, self._add, self._scale = ops["SOFT_MAX"], ops["ADD"], ops["SCALE"]
         self._unary, self._product = ops["UNARY"], ops["MUL_MAT"]
-        self.callback = EVAL(self._called)
+        self._nodes = _Nodes(self._called)
+        self._ask = EVAL_NODE(self._nodes.__getitem__)
+        self.callback = c.cast(self._ask, EVAL)
         self.abort = c.create_string_buffer(2)  # a first byte that is not 0 ends the pass
         self.stop: Stop = never
         self.wanted = Wanted()
         self.seen = Seen()
+        self.caches: dict[str, KeptTensor] = {}  # the cache's own tensors, by name
         self.error: Exception | None = None
+        self._computing = 0  # the node that llama.cpp was told to stop after
+        self._graph: tuple[int, ...] = ()
+        self._count = self._usual = 0  # wanted nodes: of this call, of the first of this graph
+        self._attention: dict[int, int] = {}  # layers of the wanted nodes, by address
+        self._outputs: dict[int, int] = {}
+        self._sources: dict[int, _Source] = {}
 
-    def begin(self, wanted: Wanted, stop: Stop) -> None:
-        """Before each call of llama.cpp."""
+    def begin(self, wanted: Wanted, outputs: int, stop: Stop) -> None:
+        """Before each call of llama.cpp, for logits of so many rows."""
         self.wanted, self.stop, self.seen, self.error = wanted, stop, Seen(), None
         self.abort[0] = b"\0"
+        self._computing = self._count = 0
+        graph = wanted.rows, outputs, -(-wanted.slots // _CELLS)
+        if graph != self._graph:
+            self._graph = graph
+            self.forget()
+
+    def forget(self) -> None:
+        """Look at every node anew: where another graph lies, other nodes are wanted."""
+        for known in (self._nodes, self._attention, self._outputs, self._sources):
+            known.clear()
+        self._usual = 0
+
+    @property
+    def wanted_nodes(self) -> tuple[int, ...]:
+        """Addresses of the nodes that attention is copied at, in order."""
+        return tuple(self._attention)
+
+    def ignore(self, address: int) -> None:
+        """Take a node for one that is not wanted, until it is missed."""
+        self._nodes[address] = False
+
+    @property
+    def complete(self) -> bool:
+        """False if fewer nodes were wanted than in an earlier call of this graph."""
+        self._usual = self._usual or self._count
+        return self._count == self._usual
 
     def end_pass(self) -> None:
         """llama.cpp gives up at the next node."""
         self.abort[0] = b"\1"
 
-    def _called(self, address: int, ask: bool, _: Any) -> bool:
-        if ask:
-            if self.wanted.survey:
-                self._note_cache(address)
-            op = c.c_int32.from_address(address + tensor.OP_OFFSET).value
-            if op == self._add:
-                return c.string_at(address + tensor.NAME_OFFSET, _SIX) == _OUTPUT
-            return op == self._softmax
-        try:
-            self._computed(address)
-            if self.stop():
+    def _called(self, address: int) -> bool:
+        """True for a node that is wanted; called again with it once it is computed."""
+        if address == self._computing:
+            self._computing = 0
+            try:
+                self._computed(address)
+                if self.stop():
+                    self.end_pass()
+            except Exception as error:  # nothing may leave a callback; it is raised after the call
+                self.error = error
                 self.end_pass()
-        except Exception as error:  # nothing may leave a callback; it is raised after the call
-            self.error = error
-            self.end_pass()
-        return True
+            return True
+        if address in self._attention or address in self._outputs or self._is_wanted(address):
+            self._computing = address
+            self._count += 1
+            return True
+        self._nodes[address] = False
+        self._note_cache(address)
+        return False
+
+    def _is_wanted(self, address: int) -> bool:
+        """True for attention's softmax and a layer's output, whose layer is noted."""
+        op = c.c_int32.from_address(address + tensor.OP_OFFSET).value
+        name = c.string_at(address + tensor.NAME_OFFSET)
+        if op == self._softmax and name.startswith(_SOFTMAX):
+            found = _LAYER.search(name)
+            self._attention[address] = int(found[1]) if found else len(self._attention)
+            return True
+        if op == self._add and name.startswith(_OUTPUT):
+            self._outputs[address] = int(name[len(_OUTPUT) :])
+            return True
+        return False
 
     def _note_cache(self, address: int) -> None:
         node = tensor.at(address)
@@ -128,62 +217,80 @@ class Watch:
             name = kept.name.decode("utf-8", "replace")
             if name.startswith("cache_"):
                 first, end = tensor.span(kept)
-                self.seen.caches[name] = KeptTensor(node.view_src, end - first, int(kept.ne[1]))
+                self.caches[name] = KeptTensor(node.view_src, end - first, int(kept.ne[1]))
 
     def _computed(self, address: int) -> None:
-        node, seen = tensor.at(address), self.seen
-        name = node.name
-        found = _LAYER.search(name)
-        layer = int(found[1]) if found else len(seen.calls)
-        started = time.perf_counter()
-        if name.startswith(_SOFTMAX):
-            every = self.wanted.every
+        started, seen = time.perf_counter(), self.seen
+        layer = self._outputs.get(address)
+        if layer is None:
+            layer, every = self._attention[address], self.wanted.every
             if every and layer % every == 0:
-                seen.calls[layer] = self._call(layer, node)
+                seen.calls[layer] = self._call(layer, address)
             seen.copy_seconds += time.perf_counter() - started
-        elif name.startswith(_OUTPUT):
-            seen.ends[layer] = started
-            if self.wanted.outputs:
-                seen.outputs[layer] = tensor.numbers(node)[0].astype(np.float32)
-            seen.copied_by[layer] = seen.copy_seconds
+            return
+        seen.ends[layer] = started
+        if self.wanted.outputs:
+            seen.outputs[layer] = tensor.numbers(tensor.at(address))[0].astype(np.float32)
+        seen.copied_by[layer] = seen.copy_seconds
 
-    def _call(self, layer: int, node: TensorStruct) -> AttentionCall:
-        scale, max_bias = struct.unpack_from("<2f", bytes(node.op_params))
-        call = AttentionCall(layer, scaling=scale, max_bias=max_bias)
-        wanted = self.wanted
-        if node.src[2]:
-            call.sinks = tensor.numbers(tensor.at(node.src[2])).reshape(-1).astype(np.float32)
-        if node.src[1]:
-            self._take_mask(call, node.src[1])
+    def _call(self, layer: int, address: int) -> AttentionCall:
+        source = self._sources.get(address)
+        if source is None or not source.holds:
+            source = self._sources[address] = self._source(layer, address)
+        call, wanted = source.new_call(), self.wanted
+        if source.mask:
+            self._take_mask(call, source.mask)
         if wanted.weights:
-            call.weights = tensor.numbers(node)[..., : wanted.slots].copy()
-        between = [tensor.span(node)]
-        product = self._product_of(call, node, between)
-        if product is None:
+            call.weights = tensor.numbers(tensor.at(address))[..., : wanted.slots].copy()
+        if source.queries is None or source.keys is None:
             return call
-        keys, queries = tensor.at(product.src[0]), tensor.at(product.src[1])
-        begin, end = tensor.span(queries)
-        if any(first < end and begin < last for first, last in between):
-            call.flaw = "its queries are overwritten before they can be copied"
+        if len(source.keys) < wanted.slots or len(source.queries) != wanted.rows:
+            call.flaw = "its queries and keys are not those of the tokens read"
             return call
-        first = wanted.slots - wanted.rows
-        call.key_dtype = tensor.NAMES.get(keys.type, "")
-        if not call.key_dtype or keys.ne[1] < wanted.slots:
-            call.flaw = "its keys are kept in a form that is not read here"
-            return call
-        call.queries = tensor.numbers(queries).transpose(1, 0, 2).astype(np.float32, order="C")
-        new = tensor.numbers(keys, first, wanted.slots)
-        call.keys = np.ascontiguousarray(new.transpose(1, 0, 2))
+        call.queries = stored(source.queries, call.key_dtype)
+        call.keys = source.keys[wanted.slots - wanted.rows : wanted.slots].copy()
         return call
 
+    def _source(self, layer: int, address: int) -> _Source:
+        """What `address`, the softmax of a layer, was made from."""
+        node = tensor.at(address)
+        scale, max_bias = struct.unpack_from("<2f", bytes(node.op_params))
+        call = AttentionCall(layer, scaling=scale, max_bias=max_bias)
+        if node.src[2]:
+            call.sinks = tensor.numbers(tensor.at(node.src[2])).reshape(-1).astype(np.float32)
+        if not self._is_wanted(address):
+            raise ValueError("another graph lies where attention was")
+        between = [address]
+        product = self._product_of(call, node, between)
+        looked_at = [*between, *filter(None, node.src[1:3])]
+        found = _Source(call, node.src[1] or 0)
+        if product is not None:
+            looked_at += product.src[:2]
+            keys, queries = tensor.at(product.src[0]), tensor.at(product.src[1])
+            begin, end = tensor.span(queries)
+            spans = [tensor.span(tensor.at(one)) for one in between]
+            call.key_dtype = tensor.NAMES.get(keys.type, "")
+            if any(first < end and begin < last for first, last in spans):
+                call.flaw = "its queries are overwritten before they can be copied"
+            elif not call.key_dtype:
+                call.flaw = "its keys are kept in a form that is not read here"
+            else:
+                found.queries = tensor.numbers(queries).transpose(1, 0, 2)
+                found.keys = tensor.numbers(keys).transpose(1, 0, 2)
+        for one in looked_at:
+            now = memoryview((c.c_char * _NODE_BYTES).from_address(one)).cast("B")
+            found.nodes.append((now, bytes(now)))
+        return found
+
     def _product_of(
-        self, call: AttentionCall, node: TensorStruct, between: list[tuple[int, int]]
+        self, call: AttentionCall, node: TensorStruct, between: list[int]
     ) -> TensorStruct | None:
         """The product of keys and queries that `node` is the softmax of; None, and a flaw noted.
 
         Between them a soft cap may stand: scale, tanh, scale.
         """
-        below = tensor.at(node.src[0])
+        place = node.src[0]
+        below = tensor.at(place)
         if below.op == self._scale:
             outer = _scale(below)
             squash = tensor.at(below.src[0])
@@ -194,9 +301,10 @@ class Watch:
                 return None
             call.softcap = outer * call.scaling
             call.scaling = _scale(inner) * call.softcap
-            between += [tensor.span(one) for one in (below, squash, inner)]
-            below = tensor.at(inner.src[0])
-        between.append(tensor.span(below))
+            between += [place, below.src[0], squash.src[0]]
+            place = inner.src[0]
+            below = tensor.at(place)
+        between.append(place)
         if below.op != self._product:
             call.flaw = "its scores are changed in a way that is not known here"
             return None
@@ -211,6 +319,14 @@ class Watch:
             distances = np.where(open_, values, 0).astype(np.float32) if call.max_bias else None
             wanted.masks[address] = np.packbits(open_, axis=1), distances
         call.mask, call.distances = wanted.masks[address]
+
+
+def stored(queries: np.ndarray, dtype: str) -> np.ndarray:
+    """As the kernel reads them: it rounds queries to the type of its keys."""
+    if dtype != "bfloat16":
+        return queries.astype(dtype, order="C")
+    bits = np.ascontiguousarray(queries, np.float32).view(np.uint32)  # to nearest, ties to even
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 def _scale(node: TensorStruct) -> float:
