@@ -328,6 +328,11 @@ def _lens(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _layer(parser: argparse.ArgumentParser) -> None:
+    _inside(parser)
+    parser.add_argument("--layer", type=_INDEX, required=True, metavar="L", help="counted from 0")
+
+
 def _attribute(parser: argparse.ArgumentParser) -> None:
     _inside(parser)
     add = parser.add_argument
@@ -372,6 +377,7 @@ COMMANDS = {
         Command("batch", "Run padded prompts as a batch and compare with each one alone.", _batch),
         Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _check),
         Command("lens", "What the model would say after each of its layers (logit lens).", _lens),
+        Command("layer", "What one layer computes for one token, stage by stage.", _layer),
         Command("attribute", "Which heads and MLPs made a token's logit what it is.", _attribute),
         Command("inspect", "Architecture and parameter count, from the config alone.", _of_model),
         Command("models", "List local models: size, and whether they fit in memory.", _models),

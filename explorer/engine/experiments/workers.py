@@ -14,13 +14,14 @@ from explorer.engine.experiments import (
     search,
 )
 from explorer.engine.experiments.torch_passes import TorchPasses
-from explorer.engine.inside import attribution, head_sweep, lens, residual
+from explorer.engine.inside import attribution, head_sweep, lens, residual, walk
 from explorer.engine.passes.runner import Runner
 from explorer.trace import experiments as asked
 from explorer.trace.inside.attribution import Attribute
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.inside.lens import ReadLens
 from explorer.trace.inside.stream import ReadStream
+from explorer.trace.inside.walk import WalkLayer
 
 Worker = Callable[..., asked.Result]
 
@@ -45,4 +46,5 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     ReadStream: residual.read,
     Attribute: attribution.attribute,
     SweepHeads: head_sweep.sweep,
+    WalkLayer: walk.walk,
 }

@@ -25,12 +25,18 @@ class ModuleCall:
 def rows_of(value: Any, tokens: int, rows: Sequence[int]) -> torch.Tensor | None:
     """A copy of these rows of a tensor over `tokens` tokens: (n, …); None if it is none.
 
-    Tokens may stand with a batch of one before or after them, or alone.
+    Tokens may stand with a batch of one before or after them, behind the heads, or alone; where
+    there are as many heads as tokens, nobody can tell which is which.
     """
     tensor = first_tensor(value)
     if tensor is None or not tensor.is_floating_point() or tensor.ndim < 2:
         return None
     at = torch.tensor(list(rows), device=tensor.device)
+    if tensor.ndim == 4 and tensor.shape[0] == 1 and tensor.shape[2] == tokens:
+        if tensor.shape[1] == tokens > 1:
+            return None
+        if tensor.shape[1] != tokens:
+            return tensor[0].transpose(0, 1).index_select(0, at)
     if tensor.ndim > 2 and tensor.shape[:2] == (1, tokens):
         return tensor[0].index_select(0, at)
     if tensor.ndim > 2 and tensor.shape[:2] == (tokens, 1):

@@ -98,12 +98,13 @@ def _writes(
             vector = gave.reshape(change.shape) * write.factor
             found.append((layer.layer, write, vector))
             left = left - vector.double()
-        rounding = rounding_of(_numbers(before), _numbers(after), after.dtype)
-        worst = max(worst, gap_of(_numbers(left), _numbers(change), rounding))
+        rounding = rounding_of(numbers(before), numbers(after), after.dtype)
+        worst = max(worst, gap_of(numbers(left), numbers(change), rounding))
     return found, worst
 
 
-def _numbers(tensor: torch.Tensor) -> np.ndarray:
+def numbers(tensor: torch.Tensor) -> np.ndarray:
+    """The same in float64."""
     return tensor.double().cpu().numpy()
 
 

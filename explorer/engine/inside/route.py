@@ -77,12 +77,17 @@ _FOUND: WeakKeyDictionary[Runner, Route] = WeakKeyDictionary()
 
 def route_of(runner: Runner, stop: Stop) -> Route:
     """The route of this model, tried once; BadInput where no sum exists."""
-    if runner not in _FOUND:
-        _FOUND[runner] = find_route(runner, stop)
-    found = _FOUND[runner]
+    found = known_route(runner, stop)
     if found.reason:
         raise BadInput(found.reason)
     return found
+
+
+def known_route(runner: Runner, stop: Stop) -> Route:
+    """The same, layers without a sum included."""
+    if runner not in _FOUND:
+        _FOUND[runner] = find_route(runner, stop)
+    return _FOUND[runner]
 
 
 def find_route(runner: Runner, stop: Stop) -> Route:

@@ -60,19 +60,21 @@ def watched_passes(
     *,
     keep_outputs: bool = False,
     read_out: bool = True,
+    whole: bool = False,
 ) -> Iterator[Span]:
     """Passes that read the `slots`, in order, a bounded number of logits each.
 
     `watching` is entered for each, with the rows wanted of the tokens it reads.  The newest slot
     alone is read through the run's own cache, which is then as it was; all else leaves that cache
-    alone.  `read_out` False: no logits but one are computed.  EngineError where the logits are no
-    numbers.
+    alone.  `read_out` False: no logits but one are computed; `whole`: earlier tokens are read
+    again in any case.  EngineError where the logits are no numbers.
     """
     causal = request.causal_mask and runner.capture.causal
     if causal and not layout.padded:
         layout = layout.first(max(slots) + 1)
     last = len(layout.ids) - 1
-    if tuple(slots) == (last,) and runner.caches(request) and _cached_up_to(runner, layout, last):
+    alone = tuple(slots) == (last,) and not whole and runner.caches(request)
+    if alone and _cached_up_to(runner, layout, last):
         with runner.cache_of(request):
             held = runner.cache.hold(layout, last)
             if held == last:
@@ -85,13 +87,13 @@ def watched_passes(
     most = max(1, LOGIT_BYTES // (4 * max(1, runner.loaded.card.vocab_size)))
     most = min(most, chunked_prefill.CHUNK) if read_out else chunked_prefill.CHUNK
     cache = None
-    whole = len(layout.ids)
-    if whole > most and causal and runner.in_chunks and runner.caches(request):
+    tokens = len(layout.ids)
+    if tokens > most and causal and runner.in_chunks and runner.caches(request):
         own = runner.cache.another()
         own.fresh()
         cache = own.live
-    for start in range(0, whole, most):
-        end = min(start + most, whole)
+    for start in range(0, tokens, most):
+        end = min(start + most, tokens)
         here = tuple(slot for slot in slots if start <= slot < end)
         if cache is None and not here:
             continue

@@ -12,11 +12,11 @@ def packed(numbers: object, kind: str = FLOAT) -> bytes:
     return np.ascontiguousarray(np.asarray(numbers, kind)).tobytes()
 
 
-def unpacked(data: bytes, kind: str, *shape: int) -> np.ndarray:
-    """The array again, read-only; ValueError if these are not finite numbers of its shape."""
+def unpacked(data: bytes, kind: str, *shape: int, finite: bool = True) -> np.ndarray:
+    """The array again, read-only; ValueError if these are not (finite) numbers of its shape."""
     array = np.frombuffer(data, kind)
     if array.size != int(np.prod(shape)):
         raise ValueError("not the numbers of its shape")
-    if not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         raise ValueError("a figure that is no number")
     return array.reshape(shape)

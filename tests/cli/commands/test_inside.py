@@ -1,4 +1,4 @@
-"""`lens` on a tiny model, the engine in this process."""
+"""`lens`, `layer` and `attribute` on a tiny model, the engine in this process."""
 
 from __future__ import annotations
 
@@ -120,3 +120,29 @@ def test_a_token_that_does_not_exist_is_one_sentence(asked: Callable[..., Any]) 
     code, sentence = asked("attribute", "--token", 10**6)
     assert code == 2
     assert "There is no token 1000000" in sentence
+
+
+def test_layer_lists_its_stages_and_writes(asked: Callable[..., Any]) -> None:
+    found = asked("layer", "--layer", 1)
+    assert set(found) == {
+        "model", "layer", "slot", "kind", "stages", "writes", "residual_gap", "experts", "warnings",
+    }  # fmt: skip
+    assert (found["layer"], found["kind"], found["experts"]) == (1, "attention", [])
+    names = [stage["name"] for stage in found["stages"]]
+    assert names[:5] == ["residual stream", "input norm", "Q", "K", "V"]
+    assert names[-1] == "residual stream after"
+    for stage in found["stages"]:
+        assert set(stage) == {"name", "formula", "shape", "norm", "module", "gap"}
+        assert stage["norm"] > 0
+    assert [write["name"] for write in found["writes"]] == ["self_attn.o_proj", "mlp.down_proj"]
+    assert found["residual_gap"] < 2e-5
+    code, sentence = asked("layer", "--layer", 3)
+    assert code == 2
+    assert "There is no layer 3" in sentence
+
+
+def test_layer_as_a_table(command: Command, tiny: Path) -> None:
+    done = command("layer", tiny, "--prompt", PROMPT, "--layer", 0)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[2].split() == ["stage", "shape", "norm", "gap", "formula"]
+    assert "added to the residual stream: self_attn.o_proj" in done.out

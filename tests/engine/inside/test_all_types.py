@@ -14,12 +14,13 @@ import pytest
 
 from explorer.engine.callbacks import nobody
 from explorer.engine.errors import EngineError
-from explorer.engine.inside import attribution, lens, residual
+from explorer.engine.inside import attribution, lens, residual, walk
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
 from explorer.trace.inside.attribution import Attribute
 from explorer.trace.inside.lens import ReadLens
 from explorer.trace.inside.stream import ReadStream
+from explorer.trace.inside.walk import WalkLayer
 from explorer.trace.request import RunRequest
 from tests.engine.architectures import NOT_BUILT, causal_types, tiny
 from tests.engine.tiny import runner_on
@@ -39,6 +40,7 @@ LEAST = {
     "lens": {EXACT: 178, EXACT + CLOSE: 183},
     "stream": {EXACT + CLOSE: 150},
     "parts": {EXACT + CLOSE: 140},
+    "walk": {EXACT + CLOSE: 180},
 }
 
 # The modelling code of 190 types is not ours to mend.
@@ -57,6 +59,7 @@ def test_what_is_shown_is_exact_and_what_is_not_has_a_reason(kind: str) -> None:
         "lens": _asked(lambda: _lens(runner)),
         "stream": _asked(lambda: _stream(runner)),
         "parts": _asked(lambda: _parts(runner)),
+        "walk": _asked(lambda: _walk(runner)),
     }
     gc.collect()
     if kind in ("bert", "dory", "deepseek_v4", "xlm"):
@@ -100,6 +103,17 @@ def _parts(runner: Runner) -> str:
     for one in (made, against):
         assert abs(one.sum - one.wanted) == pytest.approx(one.gap, abs=1e-9)
         assert one.gap < 1e-3 * max(0.1, abs(one.wanted))
+    return CLOSE
+
+
+def _walk(runner: Runner) -> str:
+    """What the model computed is what the formulas give, wherever one stands there."""
+    for layer in (0, len(runner.layers) - 1):
+        made = walk.walk(runner, WalkLayer(request=REQUEST, layer=layer), nobody)
+        off = [(stage.name, stage.gap) for stage in made.stages if (stage.gap or 0) > 1e-4]
+        assert off == []
+        assert made.residual_gap is None or made.residual_gap < 2e-5
+        assert (made.residual_gap is None) == bool(made.residual_reason)
     return CLOSE
 
 

@@ -1,0 +1,262 @@
+"""A walk through one layer at one token: every stage that was measured, in its order.
+
+Stages are the calls of the layer's own modules and, between them, what the attention kernel
+received and gave.  What a module does inside itself is not guessed: it is named as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from explorer.engine.callbacks import Report, Stop, never
+from explorer.engine.errors import BadInput
+from explorer.engine.inside.attention_stages import kernel_stages
+from explorer.engine.inside.calls import CallWatch, ModuleCall, together
+from explorer.engine.inside.expert_choices import ExpertWatch
+from explorer.engine.inside.residual import as_rows, numbers
+from explorer.engine.inside.route import LayerRoute, known_route, modules_in, rounding_of
+from explorer.engine.inside.stages import difference, friendly, module_stage, stage
+from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
+from explorer.engine.inside.sums import gap_of
+from explorer.engine.inside.watched_pass import chosen_slots, watched_passes
+from explorer.engine.passes.generate import next_pass
+from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.recorded_pass import ForwardPass
+from explorer.engine.passes.runner import Runner
+from explorer.trace.inside.walk import MOST_STAGES, LayerWalk, LayerWrite, Stage, WalkLayer
+
+_EMPTY = ("Dropout", "Identity")
+
+
+def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = never) -> LayerWalk:
+    """The stages of one layer at one token of the run.
+
+    Experts are those of all tokens that were read in the same pass.  BadInput for a layer or a
+    position that does not exist.
+    """
+    if not 0 <= asked.layer < len(runner.layers):
+        raise BadInput(
+            f"There is no layer {asked.layer}. This model has {len(runner.layers)}, counted from 0."
+        )
+    layout = runner.layout(asked.request, asked.chosen)
+    slot = chosen_slots(layout, () if asked.slot is None else (asked.slot,))[-1]
+    progress("Walking through the layer", None)
+    route = known_route(runner, cancelled)
+    own = next((one for one in route.layers if one.layer == asked.layer), route.layers[0])
+    module = runner.layers[asked.layer]
+    streams, experts = StreamWatch([module]), ExpertWatch(module)
+    calls = CallWatch(modules_in(runner, [asked.layer]))
+    mixture = any("expert" in name for name, _ in module.named_modules())
+    passes = watched_passes(
+        runner, asked.request, layout, (slot,),
+        together(streams.watching, calls.watching, experts.watching), cancelled,
+        keep_outputs=True, read_out=False, whole=mixture,
+    )  # fmt: skip
+    done = next(passes).done
+    if not streams.visits:
+        raise BadInput(NO_STREAM)
+    visit = streams.visits[-1]
+    steps = _Steps(module, visit, calls.calls, own)
+    row = slot - done.first_slot
+    kernel = list(_kernel(done, asked.layer, row, steps))
+    stages = [*steps.all(kernel), *_state(runner, asked, layout, slot, kernel, cancelled)]
+    kinds = {write.kind for write in own.writes}
+    kind = "attention" if kernel or "attention" in kinds else next(iter(sorted(kinds)), "other")
+    return LayerWalk(
+        layer=asked.layer,
+        slot=slot,
+        kind="mixer" if kind != "attention" and "mixer" in kinds else kind,
+        stages=tuple(stages[:MOST_STAGES]),
+        writes=steps.written(),
+        residual_gap=steps.residual_gap(),
+        residual_reason=own.reason,
+        experts=experts.choices(done.first_slot),
+    )
+
+
+def _kernel(done: ForwardPass, layer: int, row: int, steps: _Steps) -> Iterator[Stage]:
+    before = [steps.stage_of(call) for call in steps.leaves if call.gave is not None]
+    yield from kernel_stages(done, layer, row, before)
+
+
+class _Steps:
+    """The calls of one layer at one token, and what they add up to."""
+
+    def __init__(
+        self, module: Any, visit: Visit, calls: Sequence[ModuleCall], route: LayerRoute
+    ) -> None:
+        self._module, self._visit, self._route = module, visit, route
+        self._calls = calls
+        self.leaves = [call for call in calls if self._shown(call)]
+        self._writes = self._find_writes()
+
+    def stage_of(self, call: ModuleCall) -> Stage:
+        """What one module did."""
+        path = call.name.partition("/")[2]
+        return module_stage(self._name(path), self._module.get_submodule(path), call)
+
+    def written(self) -> tuple[LayerWrite, ...]:
+        """What each part added to the stream."""
+        return tuple(
+            LayerWrite(name=path, norm=float(vector.norm())) for path, vector in self._writes
+        )
+
+    def residual_gap(self) -> float | None:
+        """How far the writes are from what the layer changed; None where none are known."""
+        if not self._writes:
+            return None
+        before, after = as_rows(self._visit.entered), as_rows(self._visit.left)
+        change = (after.double() - before.double()).reshape(-1)
+        total = torch.stack([vector for _, vector in self._writes]).sum(0)
+        rounding = rounding_of(numbers(before), numbers(after), after.dtype).reshape(-1)
+        return gap_of(numbers(change - total), numbers(change), rounding)
+
+    def all(self, kernel: Sequence[Stage]) -> Iterator[Stage]:
+        """Every stage in order, those of the attention kernel where they belong."""
+        entered = as_rows(self._visit.entered).squeeze(0)
+        size = f"{entered.shape[-1]:,} numbers"
+        yield stage("residual stream", f"what the layer reads: {size}", entered)
+        stream, left = entered.double().reshape(-1), list(kernel)
+        writes = dict(self._writes)
+        for call in self.leaves:
+            path = call.name.partition("/")[2]
+            if left and self._joins(call, left):
+                yield from left
+                yield from self._joined(call, left[-1])
+                left = []
+            yield from self._between(call, stream)
+            yield self.stage_of(call)
+            if path in writes:
+                stream = stream + writes.pop(path)
+        yield from left
+        after = as_rows(self._visit.left).squeeze(0)
+        gap = self._out_gap(after)
+        words = "stream + everything this layer wrote" if gap is not None else "what it gives on"
+        yield stage("residual stream after", f"{words}: {size}", after, gap=gap)
+
+    def _out_gap(self, after: torch.Tensor) -> float | None:
+        if not self._writes:
+            return None
+        before = self._visit.entered.double().reshape(-1)
+        total = before + torch.stack([vector for _, vector in self._writes]).sum(0)
+        return difference(total, after)
+
+    def _find_writes(self) -> list[tuple[str, torch.Tensor]]:
+        """(path, (d,) float64 with its factor) of the layer's writes, in order."""
+        found = []
+        for write in self._route.writes:
+            named = [one for one in self._calls if one.name.partition("/")[2] == write.name]
+            gave = named[write.call].gave if len(named) > write.call else None
+            if gave is None or gave.numel() != self._visit.left.numel():
+                return []
+            found.append((write.name, gave.double().reshape(-1) * write.factor))
+        return found
+
+    def _shown(self, call: ModuleCall) -> bool:
+        """True for modules without parts of their own, and for whole parts that write."""
+        path = call.name.partition("/")[2]
+        module = self._module.get_submodule(path)
+        if call.gave is None or type(module).__name__ in _EMPTY:
+            return False
+        whole = next(module.children(), None) is not None
+        return not whole or any(write.name == path for write in self._route.writes)
+
+    def _name(self, path: str) -> str:
+        """The field's name: by what the route knows, then by the module's own."""
+        for write in self._route.writes:
+            if path == write.projection:
+                return "W_O"
+            if path == write.name and write.source:
+                return f"norm after {write.kind}"
+        if path.rsplit(".", 1)[-1] == "c_proj" and any(w.name == path for w in self._route.writes):
+            return "down"
+        call = next(one for one in self._calls if one.name.partition("/")[2] == path)
+        norm = "norm" in type(self._module.get_submodule(path)).__name__.lower()
+        size = self._visit.entered.shape[-1]
+        if norm and call.given is not None and call.given.shape == (1, size):
+            same = torch.equal(call.given.reshape(-1), self._visit.entered.reshape(-1))
+            return "input norm" if same else "norm"
+        return friendly(path)
+
+    def _joins(self, call: ModuleCall, kernel: Sequence[Stage]) -> bool:
+        """True for the module that reads the heads' outputs."""
+        path, output = call.name.partition("/")[2], kernel[-1].numbers
+        if any(path in (write.projection, write.source or write.name)
+               for write in self._route.writes if write.kind == "attention"):  # fmt: skip
+            return True
+        if call.given is None or output is None or call.given.numel() != output.size:
+            return False
+        return difference(call.given, output) < 1e-6
+
+    def _joined(self, call: ModuleCall, mixed: Stage) -> Iterator[Stage]:
+        output = mixed.numbers
+        if call.given is None or output is None or call.given.numel() != output.size:
+            return
+        off = difference(call.given, output)
+        side = " × ".join(f"{size:,}" for size in output.shape)
+        if off < 1e-4:
+            yield stage("concat", f"heads side by side: {side}", call.given.reshape(-1), gap=off)
+        else:
+            words = "heads side by side, changed by a gate or a norm of the model"
+            yield stage("gated heads", words, call.given.reshape(-1))
+
+    def _between(self, call: ModuleCall, stream: torch.Tensor) -> Iterator[Stage]:
+        """What a module reads that no module gave: a sum into the stream, or a product."""
+        given = call.given
+        if given is None or any(
+            one.gave is not None and one.gave.numel() == given.numel()
+            and torch.equal(one.gave.reshape(-1), given.reshape(-1))
+            for one in self._calls
+        ):  # fmt: skip
+            return
+        flat = given.reshape(-1)
+        entered = self._visit.entered.reshape(-1)
+        if flat.numel() == stream.numel() and not torch.equal(flat, entered):
+            off = difference(stream, flat)
+            if off < 1e-4 or (given.dtype != torch.float32 and off < 5e-2):
+                yield stage("residual", "stream + what was written so far", flat, gap=off)
+                return
+        made = self._product(call, flat)
+        if made is not None:
+            yield stage("product", made[0], flat, gap=made[1])
+
+    def _product(self, call: ModuleCall, flat: torch.Tensor) -> tuple[str, float] | None:
+        """Which two outputs before this call give what it reads, multiplied entry by entry."""
+        earlier = [
+            one
+            for one in self._calls[: self._calls.index(call)]
+            if one.gave is not None and one.gave.numel() == flat.numel()
+        ]
+        for i, one in enumerate(earlier):
+            for other in earlier[i + 1 :]:
+                assert one.gave is not None
+                assert other.gave is not None
+                made = one.gave.double().reshape(-1) * other.gave.double().reshape(-1)
+                off = difference(made, flat)
+                if off < 1e-4 or (flat.dtype != torch.float32 and off < 5e-2):
+                    names = (self._name(each.name.partition("/")[2]) for each in (one, other))
+                    return " × ".join(names) + f", entry by entry: {flat.numel():,}", off
+        return None
+
+
+def _state(
+    runner: Runner, asked: WalkLayer, layout: Layout, slot: int, kernel: Sequence[Stage], stop: Stop
+) -> Iterator[Stage]:
+    """What a layer without attention keeps of all tokens so far, read off a cache of its own."""
+    if kernel or not runner.caches(asked.request):
+        return
+    with runner.own_cache_aside():
+        next_pass(runner, asked.request, layout.first(slot + 1), 0, stop)
+        layers = runner.cache.live.layers
+        kept = vars(layers[asked.layer]) if asked.layer < len(layers) else {}
+        for name, value in kept.items():
+            held = value.values() if isinstance(value, dict) else (value,)
+            words = "kept from token to token, however long the text"
+            yield from (
+                stage(f"state: {name}", words, one[0])
+                for one in held
+                if isinstance(one, torch.Tensor) and one.ndim > 1 and not name.startswith("_")
+            )
