@@ -14,7 +14,8 @@ from explorer.engine.experiments import (
     search,
 )
 from explorer.engine.experiments.torch_passes import TorchPasses
-from explorer.engine.inside import attribution, head_sweep, lens, residual, walk
+from explorer.engine.inside import attribution, head_sweep, lens, residual
+from explorer.engine.inside.walk import layer_walk
 from explorer.engine.passes.runner import Runner
 from explorer.trace import experiments as asked
 from explorer.trace.inside.attribution import Attribute
@@ -46,5 +47,5 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     ReadStream: residual.read,
     Attribute: attribution.attribute,
     SweepHeads: head_sweep.sweep,
-    WalkLayer: walk.walk,
+    WalkLayer: layer_walk.walk,
 }

@@ -17,7 +17,7 @@ Words = Annotated[str, Meta(max_length=400)]
 Sizes = Annotated[tuple[Count, ...], Meta(max_length=8)]
 
 
-class Stage(msgspec.Struct, frozen=True, kw_only=True):
+class LayerStage(msgspec.Struct, frozen=True, kw_only=True):
     """One step of the computation, with the numbers that the model itself produced there."""
 
     name: Words
@@ -62,7 +62,7 @@ class LayerWalk(Result, frozen=True, kw_only=True):
     layer: Count
     slot: Count
     kind: Words  # attention, mixer (recurrent or convolutional), mlp, other
-    stages: Annotated[tuple[Stage, ...], Meta(min_length=1, max_length=MOST_STAGES)]
+    stages: Annotated[tuple[LayerStage, ...], Meta(min_length=1, max_length=MOST_STAGES)]
     writes: Annotated[tuple[LayerWrite, ...], Meta(max_length=MOST_STAGES)]
     residual_gap: Measure | None  # None and a reason where no writes add up
     residual_reason: Words = ""

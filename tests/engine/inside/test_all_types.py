@@ -14,7 +14,8 @@ import pytest
 
 from explorer.engine.callbacks import nobody
 from explorer.engine.errors import EngineError
-from explorer.engine.inside import attribution, lens, residual, walk
+from explorer.engine.inside import attribution, lens, residual
+from explorer.engine.inside.walk import layer_walk
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
 from explorer.trace.inside.attribution import Attribute
@@ -109,7 +110,7 @@ def _parts(runner: Runner) -> str:
 def _walk(runner: Runner) -> str:
     """What the model computed is what the formulas give, wherever one stands there."""
     for layer in (0, len(runner.layers) - 1):
-        made = walk.walk(runner, WalkLayer(request=REQUEST, layer=layer), nobody)
+        made = layer_walk.walk(runner, WalkLayer(request=REQUEST, layer=layer), nobody)
         off = [(stage.name, stage.gap) for stage in made.stages if (stage.gap or 0) > 1e-4]
         assert off == []
         assert made.residual_gap is None or made.residual_gap < 2e-5

@@ -10,7 +10,7 @@ import torch
 
 from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput
-from explorer.engine.inside import walk
+from explorer.engine.inside.walk import layer_walk
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
@@ -25,7 +25,7 @@ TEXT = PROMPTS[4]
 
 def walked(runner: Runner, layer: int = 1, **more: Any) -> LayerWalk:
     asked = WalkLayer(request=RunRequest(prompt=TEXT), layer=layer, **more)
-    return walk.walk(runner, asked, nobody)
+    return layer_walk.walk(runner, asked, nobody)
 
 
 def numbers(found: LayerWalk) -> dict[str, np.ndarray]:

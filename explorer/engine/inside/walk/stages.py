@@ -10,7 +10,7 @@ import torch
 from explorer.engine.inside.calls import ModuleCall
 from explorer.engine.inside.held_norm import held_norm
 from explorer.trace.inside.arrays import packed
-from explorer.trace.inside.walk import Stage
+from explorer.trace.inside.walk import LayerStage
 
 MOST_NUMBERS = 1 << 20
 # By the last part of a module's name, whatever the model.
@@ -45,13 +45,13 @@ def friendly(path: str) -> str:
 
 def stage(
     name: str, formula: str, numbers: Any, module: str = "", gap: float | None = None
-) -> Stage:
+) -> LayerStage:
     """A stage with these numbers: (…) a tensor or an array."""
     if isinstance(numbers, torch.Tensor):
         numbers = numbers.detach().float().cpu().numpy()
     array = np.asarray(numbers, np.float32)
     finite = np.where(np.isfinite(array), array, 0).astype(np.float64)
-    return Stage(
+    return LayerStage(
         name=name,
         formula=formula,
         shape=array.shape,
@@ -63,7 +63,7 @@ def stage(
 
 
 @torch.inference_mode()
-def module_stage(name: str, module: Any, call: ModuleCall) -> Stage:
+def module_stage(name: str, module: Any, call: ModuleCall) -> LayerStage:
     """One call of a module at one row: its output, recomputed from its input where that is plain.
 
     `call` holds one row; its output is (…) and kept in that shape.

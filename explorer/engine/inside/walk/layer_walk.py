@@ -13,20 +13,20 @@ import torch
 
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput
-from explorer.engine.inside.attention_stages import kernel_stages
 from explorer.engine.inside.calls import CallWatch, ModuleCall, together
-from explorer.engine.inside.expert_choices import ExpertWatch
 from explorer.engine.inside.residual import as_rows, numbers
 from explorer.engine.inside.route import LayerRoute, known_route, modules_in, rounding_of
-from explorer.engine.inside.stages import difference, friendly, module_stage, stage
 from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
 from explorer.engine.inside.sums import gap_of
+from explorer.engine.inside.walk.attention_stages import kernel_stages
+from explorer.engine.inside.walk.expert_choices import ExpertWatch
+from explorer.engine.inside.walk.stages import difference, friendly, module_stage, stage
 from explorer.engine.inside.watched_pass import chosen_slots, watched_passes
 from explorer.engine.passes.generate import next_pass
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
-from explorer.trace.inside.walk import MOST_STAGES, LayerWalk, LayerWrite, Stage, WalkLayer
+from explorer.trace.inside.walk import MOST_STAGES, LayerStage, LayerWalk, LayerWrite, WalkLayer
 
 _EMPTY = ("Dropout", "Identity")
 
@@ -77,7 +77,7 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
     )
 
 
-def _kernel(done: ForwardPass, layer: int, row: int, steps: _Steps) -> Iterator[Stage]:
+def _kernel(done: ForwardPass, layer: int, row: int, steps: _Steps) -> Iterator[LayerStage]:
     before = [steps.stage_of(call) for call in steps.leaves if call.gave is not None]
     yield from kernel_stages(done, layer, row, before)
 
@@ -93,7 +93,7 @@ class _Steps:
         self.leaves = [call for call in calls if self._shown(call)]
         self._writes = self._find_writes()
 
-    def stage_of(self, call: ModuleCall) -> Stage:
+    def stage_of(self, call: ModuleCall) -> LayerStage:
         """What one module did."""
         path = call.name.partition("/")[2]
         return module_stage(self._name(path), self._module.get_submodule(path), call)
@@ -114,7 +114,7 @@ class _Steps:
         rounding = rounding_of(numbers(before), numbers(after), after.dtype).reshape(-1)
         return gap_of(numbers(change - total), numbers(change), rounding)
 
-    def all(self, kernel: Sequence[Stage]) -> Iterator[Stage]:
+    def all(self, kernel: Sequence[LayerStage]) -> Iterator[LayerStage]:
         """Every stage in order, those of the attention kernel where they belong."""
         entered = as_rows(self._visit.entered).squeeze(0)
         size = f"{entered.shape[-1]:,} numbers"
@@ -181,7 +181,7 @@ class _Steps:
             return "input norm" if same else "norm"
         return friendly(path)
 
-    def _joins(self, call: ModuleCall, kernel: Sequence[Stage]) -> bool:
+    def _joins(self, call: ModuleCall, kernel: Sequence[LayerStage]) -> bool:
         """True for the module that reads the heads' outputs."""
         path, output = call.name.partition("/")[2], kernel[-1].numbers
         if any(path in (write.projection, write.source or write.name)
@@ -191,7 +191,7 @@ class _Steps:
             return False
         return difference(call.given, output) < 1e-6
 
-    def _joined(self, call: ModuleCall, mixed: Stage) -> Iterator[Stage]:
+    def _joined(self, call: ModuleCall, mixed: LayerStage) -> Iterator[LayerStage]:
         output = mixed.numbers
         if call.given is None or output is None or call.given.numel() != output.size:
             return
@@ -203,7 +203,7 @@ class _Steps:
             words = "heads side by side, changed by a gate or a norm of the model"
             yield stage("gated heads", words, call.given.reshape(-1))
 
-    def _between(self, call: ModuleCall, stream: torch.Tensor) -> Iterator[Stage]:
+    def _between(self, call: ModuleCall, stream: torch.Tensor) -> Iterator[LayerStage]:
         """What a module reads that no module gave: a sum into the stream, or a product."""
         given = call.given
         if given is None or any(
@@ -243,8 +243,13 @@ class _Steps:
 
 
 def _state(
-    runner: Runner, asked: WalkLayer, layout: Layout, slot: int, kernel: Sequence[Stage], stop: Stop
-) -> Iterator[Stage]:
+    runner: Runner,
+    asked: WalkLayer,
+    layout: Layout,
+    slot: int,
+    kernel: Sequence[LayerStage],
+    stop: Stop,
+) -> Iterator[LayerStage]:
     """What a layer without attention keeps of all tokens so far, read off a cache of its own."""
     if kernel or not runner.caches(asked.request):
         return

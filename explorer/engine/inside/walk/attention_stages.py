@@ -9,16 +9,16 @@ import numpy as np
 import torch
 
 from explorer.engine.capture.probe import Call
-from explorer.engine.inside.stages import difference, stage
+from explorer.engine.inside.walk.stages import difference, stage
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.selftest import measured_gaps
 from explorer.trace import attention
-from explorer.trace.inside.walk import Stage
+from explorer.trace.inside.walk import LayerStage
 
 
 def kernel_stages(
-    done: ForwardPass, layer: int, row: int, before: Sequence[Stage]
-) -> Iterator[Stage]:
+    done: ForwardPass, layer: int, row: int, before: Sequence[LayerStage]
+) -> Iterator[LayerStage]:
     """Queries after RoPE to the heads' outputs, at one row of the pass; nothing without a kernel.
 
     `before`: the stages that led here, to see what RoPE changed.  Scores and weights are computed
@@ -73,7 +73,7 @@ def kernel_stages(
         yield _mixed(call, weights, row)
 
 
-def _mixed(call: Call, weights: np.ndarray, row: int) -> Stage:
+def _mixed(call: Call, weights: np.ndarray, row: int) -> LayerStage:
     """The heads' outputs as the kernel gave them, against weights · V."""
     assert call.output is not None
     output = call.output[0, row].float().cpu().numpy()  # (H, d_v)
@@ -87,7 +87,9 @@ def _mixed(call: Call, weights: np.ndarray, row: int) -> Stage:
     return stage("weights · V", words, output, gap=gap)
 
 
-def _turned(name: str, after: torch.Tensor, before: Sequence[Stage], words: str) -> Iterator[Stage]:
+def _turned(
+    name: str, after: torch.Tensor, before: Sequence[LayerStage], words: str
+) -> Iterator[LayerStage]:
     """A head's vectors as the kernel received them; RoPE changes no length."""
     flat = after.float().cpu().numpy()
     last = next((one for one in reversed(before) if one.name in (name, f"{name} norm")), None)
