@@ -16,6 +16,8 @@ from explorer.sampling.ranked import require_finite
 from explorer.trace.request import Sampling
 from explorer.trace.step import Draw
 
+_BLOCK = 1 << 13  # logits at a time: their exponentials stay in the processor's cache
+
 
 def uniform(seed: int, step: int, repeat: int = 0) -> float:
     """The number in [0, 1) that decides step `step`: Philox, keyed by seed, counted by step.
@@ -54,14 +56,17 @@ def _best(logits: np.ndarray) -> Draw:
     """The most probable token, without its distribution: this is in every greedy decode step."""
     require_finite(logits)
     best = int(np.argmax(logits))
-    below = logits.astype(np.float64)
-    below -= below[best]
-    shares = np.exp(below)
-    total = float(shares.sum())
-    # -inf times a share of 0 is no number, and adds nothing to the entropy.
-    np.maximum(below, -1e300, out=below)
-    # einsum, not dot: BLAS threads would take the cores that the model runs on.
-    nats = np.log(total) - float(np.einsum("i,i", shares, below)) / total
+    total = weighted = 0.0
+    for start in range(0, len(logits), _BLOCK):
+        below = logits[start : start + _BLOCK].astype(np.float64)
+        below -= logits[best]
+        shares = np.exp(below)
+        total += float(shares.sum())
+        # -inf times a share of 0 is no number, and adds nothing to the entropy.
+        np.maximum(below, -1e300, out=below)
+        # einsum, not dot: BLAS threads would take the cores that the model runs on.
+        weighted += float(np.einsum("i,i", shares, below))
+    nats = np.log(total) - weighted / total
     return Draw(
         token_id=best,
         how="greedy",

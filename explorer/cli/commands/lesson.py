@@ -107,12 +107,17 @@ def _check(lessons: list[Lesson], engine: str | None, as_json: bool, one: bool) 
 
 
 def in_form(lesson: Lesson, form: Form) -> Lesson:
-    """The lesson with its .gguf files opened in this form; "" = as its scenes say."""
+    """The lesson with its .gguf files opened in this form; "" = as its scenes say.
+
+    A scene that works in one form only keeps that one.
+    """
     if not form:
         return lesson
     scenes = [page.scene for page in lesson.pages]
     formed = [
-        msgspec.structs.replace(scene, form=form) if _is_file(scene.model) else scene
+        msgspec.structs.replace(scene, form=scene.needed_form or form)
+        if _is_file(scene.model)
+        else scene
         for scene in scenes
     ]
     pages = [replace(page, scene=s) for page, s in zip(lesson.pages, formed, strict=True)]

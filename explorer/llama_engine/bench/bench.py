@@ -90,9 +90,10 @@ class LlamaBench(Rounds):
         return held
 
     def _read(self, context: Context, ids: tuple[int, ...]) -> tuple[float, int]:
-        """(seconds, the most probable token) of reading what is not held yet."""
+        """(seconds, next token by llama.cpp's greedy sampler) of reading what is not held yet."""
         started = time.perf_counter()
         for begin in range(context.slots, len(ids), context.shape.chunk):
             part = ids[begin : begin + context.shape.chunk]
-            logits, _ = context.read(part, [len(part) - 1], Wanted(every=0), self.stop)
-        return time.perf_counter() - started, int(logits[0].argmax())
+            context.read(part, [len(part) - 1], Wanted(every=0), self.stop)
+        token = context.greedy_id(len(part) - 1)
+        return time.perf_counter() - started, token

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -15,7 +16,8 @@ from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.trace.cost.memory_bandwidth import Traffic
 
 WORDS = 24 << 20  # of eight bytes: no processor's cache holds that
-REPEATS = 6
+PART = 1 << 19  # of them, read by one thread at a time
+REPEATS = 3
 _TABLE, _HEAD = "token_embd.weight", "output.weight"
 
 
@@ -35,17 +37,31 @@ def bytes_per_second(threads: int) -> float:
 
 
 def _measured(threads: int) -> float:
+    """Of a few megabytes a thread at a time: other programs take the processor within milliseconds.
+
+    The parts follow each other through more memory than a cache holds.
+    """
     numbers = np.ones(WORDS, np.uint64)
-    return numbers.nbytes / min(seconds_to_read(numbers, threads) for _ in range(REPEATS))
+    ends = range(PART * threads, len(numbers) + 1, PART * threads)
+    with ThreadPoolExecutor(threads) as pool:
+        shortest = min(
+            _seconds(pool, np.array_split(numbers[end - PART * threads : end], threads))
+            for _ in range(REPEATS)
+            for end in ends
+        )
+    return PART * threads * numbers.itemsize / shortest
 
 
 def seconds_to_read(numbers: np.ndarray, threads: int) -> float:
     """To read an array once, a part in each thread."""
-    parts = np.array_split(numbers, threads)
     with ThreadPoolExecutor(threads) as pool:
-        started = time.perf_counter()
-        list(pool.map(np.bitwise_xor.reduce, parts))
-        return time.perf_counter() - started
+        return _seconds(pool, np.array_split(numbers, threads))
+
+
+def _seconds(pool: ThreadPoolExecutor, parts: Sequence[np.ndarray]) -> float:
+    started = time.perf_counter()
+    list(pool.map(np.bitwise_xor.reduce, parts))
+    return time.perf_counter() - started
 
 
 def step_bytes(header: Header) -> int:

@@ -93,7 +93,7 @@ class _Source:
     @property
     def holds(self) -> bool:
         """False once a node was laid out anew."""
-        return all(now == then for now, then in self.nodes)
+        return all(now.tobytes() == then for now, then in self.nodes)
 
     def new_call(self) -> AttentionCall:
         """A copy to be filled."""

@@ -150,6 +150,9 @@ def test_a_lesson_is_checked_with_its_file_as_it_is() -> None:
     forms = [page.scene.form for page in command_lesson.in_form(lesson, "as-is").pages]
     assert forms == ["as-is" if one else "" for one in file]
     assert command_lesson.in_form(lesson, "") is lesson
+    padding = command_lesson.in_form(command_lesson.lesson_named("padding"), "as-is")
+    batches = [page.scene.form for page in padding.pages if page.scene.batch is not None]
+    assert set(batches) == {"float32"}  # llama.cpp takes no padding
 
 
 def test_the_window_gets_the_form_of_a_file(

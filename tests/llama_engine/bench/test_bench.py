@@ -31,6 +31,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaRunner]:
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path))
     monkeypatch.setattr(traffic, "WORDS", 1 << 12)
+    monkeypatch.setattr(traffic, "PART", 1 << 10)
     monkeypatch.setattr(rounds, "LENGTHS", (16, 32))
     monkeypatch.setattr(rounds, "DECODE_ROUNDS", 3)
 

@@ -71,6 +71,7 @@ def test_what_the_self_test_found_has_a_mark_and_a_word(stage: WindowStage) -> N
     found = (
         Capability(name="cache", offered=True, words="cached steps equal uncached ones"),
         Capability(name="undo", offered=False, words="the window cannot be cut back"),
+        Capability(name="left_padding", offered=False, words="not offered: no padding token"),
     )
     stage.session.open_model("other")
     stage.answer_load(
@@ -82,6 +83,7 @@ def test_what_the_self_test_found_has_a_mark_and_a_word(stage: WindowStage) -> N
     assert "✓" in shown
     assert "Cached steps equal uncached ones." in shown
     assert "<b>Not offered</b>: The window cannot be cut back." in shown
+    assert "<b>Not offered</b>: No padding token." in shown
     assert "3 tensors are not used." in shown
     assert "from Q4_1 (dequantised)" in shown
     assert "&lt;s&gt; is added in front of the text." in shown

@@ -82,11 +82,13 @@ def table(rows: Iterable[Sequence[str]], theme: Theme, strong_last: bool = False
     return f"<table cellspacing=0>{''.join(lines)}</table>"
 
 
+_REFUSED = "not offered: "  # of the engine's words: here a mark says so
+
+
 def capabilities(found: Sequence[Capability], theme: Theme, tr: Tr) -> str:
     """What the self-test found, each with a mark that is a word as well as a colour."""
-    return _stacked(
-        _marked(c.offered, _sentence(c.words or c.name.replace("_", " ")), theme, tr) for c in found
-    )
+    words = ((c, c.words.removeprefix(_REFUSED) or c.name.replace("_", " ")) for c in found)
+    return _stacked(_marked(c.offered, _sentence(what), theme, tr) for c, what in words)
 
 
 def tested(card: ModelCard, tr: Tr) -> str:

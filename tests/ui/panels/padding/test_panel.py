@@ -440,11 +440,15 @@ def test_a_file_as_it_is_takes_no_padding_and_the_panel_says_why(stage: WindowSt
     denied = tuple(Capability(name=side, offered=False, words=why) for side in sides)
     stage.answer_load(form="as-is", capabilities=denied)
     panel = opened(stage)
-    assert panel.made.text() == "As it is, a file takes no padding. Open it as float32."
+    assert panel.made.text() == "As it is, a file takes no padding."
     assert why in panel.run_button.toolTip()
     assert not panel.run_button.isEnabled()
-    stage.session.open_model("a.gguf", form="float32")
+    panel.convert_button.click()
+    stage.drain()
+    asked = stage.engine.last(m.Load)
+    assert (asked.model, asked.form) == ("a.gguf", "float32")
     stage.answer_load(form="float32")
     stage.paint()
+    assert not panel.convert_button.isVisible()
     assert panel.made.text() == ""
     assert panel.run_button.isEnabled()
