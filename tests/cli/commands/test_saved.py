@@ -50,7 +50,7 @@ def test_show_json_has_the_fields_of_the_contract(command: Command, saved: Path)
     assert list(document) == [
         "model", "architecture", "prompt_tokens", "causal_mask", "cache", "dtype", "sampling",
         "stop_reason", "tokens", "steps", "cache_bytes_per_layer", "self_check", "stored_dtype",
-        "warnings",
+        "interventions", "warnings",
     ]  # fmt: skip
     assert (document["model"], document["architecture"]) == ("tiny", "llama")
     assert document["prompt_tokens"] == 3
