@@ -11,9 +11,6 @@ from typing import Any, NoReturn
 
 from explorer import __version__
 from explorer.cli.errors import CommandError
-from explorer.trace.interventions.kinds import Intervention
-from explorer.trace.interventions.lines import read_cells, read_scale, read_silence
-from explorer.trace.request import DEFAULT_FORM
 
 PROGRAM = "decoder-explorer"
 
@@ -117,7 +114,7 @@ def _form(parser: argparse.ArgumentParser) -> None:
         choices=("as-is", "float32"),
         default="",
         help="how to open a .gguf file: as it is, run by llama.cpp, or converted to float32 "
-        f"(default {DEFAULT_FORM})",
+        "(default as-is; for smollm2 float32)",
     )
 
 
@@ -206,12 +203,12 @@ def _trace(parser: argparse.ArgumentParser) -> None:
 def _interventions(parser: argparse.ArgumentParser) -> None:
     """Repeatable, and kept in the order in which they are given: of two, the later one counts."""
     for option, place, reader, words in (
-        ("--silence", "L.H|L.mlp|L", read_silence, "zero a head, an MLP or a layer; repeatable"),
-        ("--cut", "L.H:q<-k", read_cells, "cut cells of attention; * is all, 3-5 a range; "
+        ("--silence", "L.H|L.mlp|L", "silence", "zero a head, an MLP or a layer; repeatable"),
+        ("--cut", "L.H:q<-k", "cut", "cut cells of attention; * is all, 3-5 a range; "
          "q-1 the key before; repeatable"),
-        ("--allow", "L.H:q<-k", lambda text: read_cells(text, allowed=True),
+        ("--allow", "L.H:q<-k", "allow",
          "allow cells that a mask or an earlier --cut hides; repeatable"),
-        ("--scale", "L.H:X", read_scale, "multiply attention scores by X; repeatable"),
+        ("--scale", "L.H:X", "scale", "multiply attention scores by X; repeatable"),
     ):  # fmt: skip
         parser.add_argument(
             option,
@@ -219,15 +216,17 @@ def _interventions(parser: argparse.ArgumentParser) -> None:
             dest="interventions",
             action="append",
             default=[],
-            type=_sentence_of(reader),
+            type=_intervention(reader),
             help=words,
         )
 
 
-def _sentence_of(reader: Callable[[str], Intervention]) -> Callable[[str], Intervention]:
-    def parse(text: str) -> Intervention:
+def _intervention(kind: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        from explorer.trace.interventions import lines  # numpy, which no help text needs
+
         try:
-            return reader(text)
+            return lines.READERS[kind](text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from explorer import smollm2
 from explorer.trace.interventions.kinds import Cells, Interventions
 
 Side = Literal["left", "right"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Form = Literal["", "as-is", "float32"]
 """How a .gguf file is opened: "as-is" by llama.cpp, "float32" converted; "" = the usual one."""
-DEFAULT_FORM: Form = "float32"
-"""The usual one, for a file that is opened in float32 on the CPU."""
 Link = Literal["penalty", "temperature", "top_k", "top_p", "min_p"]
 
 ORDER: tuple[Link, ...] = ("penalty", "temperature", "top_k", "top_p", "min_p")
 """The links of the sampling chain in transformers' order."""
+
+
+def usual_form(file: Path) -> Form:
+    """How a .gguf file is opened where nobody says: as it is.
+
+    But SmolLM2, which the lessons are about, in float32: padding and what is inside a layer are
+    shown there only.
+    """
+    return "float32" if file.name == smollm2.GGUF else "as-is"
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):

@@ -63,10 +63,10 @@ def test_every_command_that_opens_a_model_warns(
     out = tmp_path / "a.dxt"
     every = {
         "inspect, not converted": ("inspect", quantised),
-        "trace": ("trace", quantised, *TRACE, "--out", out),
+        "trace": ("trace", quantised, *TRACE, "--as", "float32", "--out", out),
         "show": ("show", out),
         "inspect": ("inspect", quantised),
-        "check": ("check", quantised),
+        "check": ("check", quantised, "--as", "float32"),
         "batch": ("batch", quantised, "--prompts", tmp_path / "p.txt", "--padding", "left"),
     }
     for name, words in every.items():
@@ -74,6 +74,13 @@ def test_every_command_that_opens_a_model_warns(
         assert "quantised (Q8_0)" in found[0], name
         assert "rotary factors" in found[1], name
         assert len(found) == 2, name
+
+
+def test_a_file_that_runs_as_it_is_says_so(command: Command, quantised: Path) -> None:
+    for words in (("trace", quantised, *TRACE), ("check", quantised)):
+        (found,) = told(command(*words, "--json"))  # llama.cpp reads the rotary factors itself
+        assert "quantised (Q8_0)" in found
+        assert "as they are stored" in found
 
 
 def test_pickles_are_told_by_trace_and_inspect(command: Command, tmp_path: Path) -> None:
@@ -102,7 +109,7 @@ def test_a_guessed_pattern_of_the_tokenizer_is_told_by_every_command(
 
 
 def test_without_json_the_warnings_are_on_stderr_alone(command: Command, quantised: Path) -> None:
-    for words in (("trace", quantised, *TRACE), ("inspect", quantised)):
+    for words in (("trace", quantised, *TRACE, "--as", "float32"), ("inspect", quantised)):
         done = command(*words)
         assert len(done.err.splitlines()) == 2
         assert "quantised (" not in done.out
@@ -115,9 +122,10 @@ def test_the_dtype_of_the_files_stands_beside_the_one_that_runs(
     folder = folders.write_folder(tmp_path / "half", made)
     for model, stored in ((folder, "bfloat16"), (quantised, "Q8_0")):
         assert json.loads(command("inspect", model, "--json").out)["stored_dtype"] == stored
-        document = json.loads(command("trace", model, *TRACE, "--json").out)
+        converted = ("--as", "float32") if model == quantised else ()
+        document = json.loads(command("trace", model, *TRACE, *converted, "--json").out)
         assert (document["stored_dtype"], document["dtype"]) == (stored, "float32")
-        table = command("trace", model, *TRACE).out
+        table = command("trace", model, *TRACE, *converted).out
         assert f"weights stored as {stored}, run in float32\n" in table
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from explorer.cli.client import Client, require_possible
 from explorer.cli.commands.engine import engine_command
+from explorer.cli.commands.trace import form_of
 from explorer.cli.document import print_json, print_table
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
 from explorer.figures.text import tokens as labels
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_possible(request)
     command = engine_command(arguments.engine)
     with Client(command) as client:
-        card = client.load(arguments.model, form=arguments.form)
+        card = client.load(arguments.model, form=form_of(arguments, by_torch=True))
         result = _result(client, m.RunBatch(batch=request))
         client.note(result.decoded_apart)
     if arguments.json:

@@ -6,7 +6,7 @@ import argparse
 
 from explorer.cli.client import Client
 from explorer.cli.commands.engine import engine_command
-from explorer.cli.commands.trace import run_loaded
+from explorer.cli.commands.trace import form_of, run_loaded
 from explorer.cli.document import print_json, print_table, self_check_document
 from explorer.cli.errors import CHECK_FAILED, DONE, ENGINE_FAILED, CommandError
 from explorer.figures.text import warnings
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = RunRequest(
         model=arguments.model,
         prompt=PROMPT,
-        form=arguments.form,
+        form=form_of(arguments, by_torch=bool(arguments.interventions)),
         interventions=tuple(arguments.interventions),
     )
     with Client(engine_command(arguments.engine)) as client:

@@ -128,25 +128,30 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
     )
 
 
-def run_request(arguments: argparse.Namespace, **more: Any) -> RunRequest:
-    """The run that the arguments of a command ask for; CommandError if it can't be asked for."""
+def run_request(
+    arguments: argparse.Namespace, looks_inside: bool = False, **more: Any
+) -> RunRequest:
+    """The run that the arguments of a command ask for; CommandError if it can't be asked for.
+
+    A .gguf file is converted for what llama.cpp does not do, unless it is to be run as it is.
+    """
     request = RunRequest(
         model=arguments.model,
         prompt=_prompt(arguments),
         chat=arguments.chat,
         dtype=arguments.dtype or "float32",
         device=arguments.device or "cpu",
-        form=_form(arguments),
+        form=form_of(arguments, looks_inside or any(map(more.get, ("padding", "interventions")))),
         **more,
     )
     require_possible(request)
     return request
 
 
-def _form(arguments: argparse.Namespace) -> Form:
+def form_of(arguments: argparse.Namespace, by_torch: bool = False) -> Form:
     """How a .gguf file is opened; a dtype or a device is that of a converted one."""
-    if not (arguments.dtype or arguments.device):
-        return cast(Form, arguments.form)
+    if not (getattr(arguments, "dtype", "") or getattr(arguments, "device", "")):
+        return cast(Form, arguments.form or ("float32" if by_torch else ""))
     if arguments.form == "as-is":
         raise CommandError(
             "--as as-is can't be combined with --dtype or --device: the file decides these."

@@ -15,7 +15,7 @@ from explorer.engine.library.stores import Source
 from explorer.engine.machine import free_memory
 from explorer.engine.model_files import unusable_files
 from explorer.trace.fingerprint import Fingerprint
-from explorer.trace.request import DEFAULT_FORM
+from explorer.trace.request import usual_form
 
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}$")
 
@@ -110,7 +110,7 @@ def _row(source: Source, available: int | None) -> dict[str, Any] | None:
     usual = "float32"
     if source.kind == "gguf":
         needed["as-is"] = free_memory.estimate_as_is(found.bytes, found.shape)
-        usual = DEFAULT_FORM
+        usual = usual_form(source.path)
     return {
         "name": source.name,
         "path": str(source.path),

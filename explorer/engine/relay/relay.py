@@ -15,7 +15,7 @@ from explorer.engine.model_files.identity import Watched
 from explorer.engine.relay import crashed_files
 from explorer.engine.relay.llama_process import LlamaProcess
 from explorer.trace.card import ModelCard
-from explorer.trace.request import DEFAULT_FORM
+from explorer.trace.request import usual_form
 from explorer.trace.wire import framing, messages
 from explorer.trace.wire.framing import RawFrame
 from explorer.trace.wire.messages import AnyRequest, Event
@@ -31,14 +31,15 @@ def to_be_opened(request: messages.Load) -> Source | None:
 
     BadInput if a file that can't be opened so is to be.
     """
-    usual = DEFAULT_FORM if (request.dtype, request.device) == ("float32", "cpu") else "float32"
-    if (request.form or usual) != "as-is":
+    elsewhere = (request.dtype, request.device) != ("float32", "cpu")
+    if request.form == "float32" or (elsewhere and not request.form):
         return None
     source = catalog.resolve(request.model, request.like)
     is_file = source.kind == "gguf"
     installed = importlib.util.find_spec(PACKAGE) is not None
     if not request.form:
-        return source if is_file and installed and not _avoided(source, request) else None
+        usual = is_file and installed and usual_form(source.path) == "as-is"
+        return source if usual and not _avoided(source, request) else None
     if not is_file:
         raise BadInput(
             f"{source.name} is not a .gguf file, so it can't be opened as it is. Open it in "

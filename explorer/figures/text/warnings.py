@@ -38,17 +38,24 @@ def settings_left_out(card: ModelCard, sampling: Sampling) -> str:
 
 
 def _as_it_is(card: ModelCard) -> str:
-    stored = f" ({card.stored_dtype})" if card.stored_dtype else ""
+    stored = card.stored_dtype
+    what = f"The weights are quantised ({stored})"
+    if _is_exact(stored):
+        what = f"The weights are {stored}" if stored else "The weights are those of the file"
     return (
-        f"llama.cpp runs the file's weights as they are stored{stored}. Results differ from those "
-        "in float32, and from the original model's."
+        f"{what}, and llama.cpp runs them as they are stored. Results differ from those in "
+        "float32, and from the original model's."
     )
+
+
+def _is_exact(stored: str) -> bool:
+    """True if nothing was rounded when the file was made, by its formats with their shares."""
+    return {part.split()[0] for part in stored.split(", ") if part.strip()} <= _EXACT
 
 
 def _quantised(source: str) -> list[str]:
     stored = source.removeprefix("from ").removesuffix(" (dequantised)")
-    names = {part.split()[0] for part in stored.split(", ") if part.strip()}
-    if stored == source or names <= _EXACT:
+    if stored == source or _is_exact(stored):
         return []
     return [
         f"The weights are quantised ({stored}): they were rounded when the file was made. "

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from functools import partial
 
 from explorer.trace.interventions.kinds import MOST, Cells, Intervention, Scale, Silence, Span
 
@@ -105,3 +107,12 @@ def _read_span(text: str, whole: str) -> Span | None:
     if span[1] < span[0]:
         raise ValueError(f"{whole[:80]!r} has a range that ends before it begins.")
     return span
+
+
+READERS: dict[str, Callable[[str], Intervention]] = {
+    "silence": read_silence,
+    "cut": read_cells,
+    "allow": partial(read_cells, allowed=True),
+    "scale": read_scale,
+}
+"""By the options of the command line."""

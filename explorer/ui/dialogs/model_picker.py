@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
@@ -24,7 +25,7 @@ from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
-from explorer.trace.request import DEFAULT_FORM, Form
+from explorer.trace.request import Form, usual_form
 from explorer.ui.dialogs import loading_words
 from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
 from explorer.ui.inputs.smollm2_download import Smollm2Download
@@ -34,8 +35,6 @@ from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.wording import short_bytes
-
-_OTHER: Form = "float32" if DEFAULT_FORM == "as-is" else "as-is"
 
 
 class ModelPicker(Dialog):
@@ -115,7 +114,7 @@ class ModelPicker(Dialog):
         self.open_button.setProperty("look", "primary")
         self.open_button.clicked.connect(self._open)
         self.other_button = QPushButton()  # of a .gguf file: the form that is not the usual one
-        self.other_button.clicked.connect(lambda: self._open_in(_OTHER))
+        self.other_button.clicked.connect(lambda: self._open_in(_forms(self.current())[1]))
         self.close_button = QPushButton(self.tr("Close"))
         self.close_button.clicked.connect(self.close)
         for button in self.findChildren(QPushButton):
@@ -242,15 +241,15 @@ class ModelPicker(Dialog):
             "float32": self.tr("Open as {0}").format(self.dtype.currentText()),
         }
         self.open_button.setEnabled(ready)
-        self.open_button.setText(words[DEFAULT_FORM] if both else self.tr("Open"))
-        self.other_button.setText(words[_OTHER])
+        usual, other = _forms(found)
+        self.open_button.setText(words[usual] if usual else self.tr("Open"))
+        self.other_button.setText(words.get(other, ""))
         self.other_button.setVisible(both)
 
     # -- requests
 
     def _open(self) -> None:
-        found = self.current()
-        self._open_in(DEFAULT_FORM if found is not None and found.is_gguf else "")
+        self._open_in(_forms(self.current())[0])
 
     def _open_in(self, form: str) -> None:
         found = self.current()
@@ -278,3 +277,12 @@ class ModelPicker(Dialog):
                 self.view.keyPressEvent(event)
                 return True
         return super().eventFilter(watched, event)
+
+
+def _forms(found: FoundModel | None) -> tuple[Form, Form]:
+    """The usual form of a .gguf file, and the other one; two empty ones of any other model."""
+    if found is None or not found.is_gguf:
+        return "", ""
+    return (
+        ("float32", "as-is") if usual_form(Path(found.path)) == "float32" else ("as-is", "float32")
+    )

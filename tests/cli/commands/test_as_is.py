@@ -39,7 +39,7 @@ def test_a_run_as_it_is_says_so(command: Command, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     said = json.loads(done.out)
     assert said["form"] == "as-is"
-    assert "llama.cpp runs the file's weights as they are stored" in said["warnings"][0]
+    assert "llama.cpp runs them as they are stored" in said["warnings"][0]
     assert len(said["steps"]) == 2
 
 

@@ -221,7 +221,6 @@ def test_what_can_not_be_opened_as_it_is(
 def test_in_its_usual_form_a_file_that_llama_cpp_refuses_is_converted(
     client: Client, gguf: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relay, "DEFAULT_FORM", "as-is")
     assert opened(client, gguf("good"), form="").form == "as-is"
     for file in ("refused", "good"):
         request = m.Load(
