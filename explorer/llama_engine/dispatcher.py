@@ -25,7 +25,7 @@ from explorer.llama_engine.model.model import LlamaModel
 from explorer.llama_engine.passes.generate import generate, one_step
 from explorer.llama_engine.passes.run_cost import plan
 from explorer.llama_engine.passes.runner import LlamaRunner
-from explorer.llama_engine.selftest import selfcheck, selftest
+from explorer.llama_engine.selftest import selfcheck, store
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import Experiment, Result
 from explorer.trace.request import RunRequest, Sampling
@@ -125,9 +125,8 @@ class LlamaDispatcher:
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
         model = LlamaModel(Path(request.model), progress, stop)
         runner = LlamaRunner(model, model_card(model), threads)
-        what = "Testing which features work on this model"
         try:
-            selftest.run(runner, stop, lambda share: progress(what, share))
+            store.find(runner, stop, request.test_again, progress)
         except BaseException:
             runner.close()
             raise

@@ -8,13 +8,10 @@ found in its place is ignored, and the test runs again.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import platform
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,6 @@ from typing import Any
 import msgspec
 import torch
 
-import explorer
 from explorer import places
 from explorer.engine import kept_json
 from explorer.engine.callbacks import Report, Stop, nobody
@@ -102,35 +98,19 @@ def identity(runner: Runner) -> str:
     """A hash of all that the findings depend on."""
     card = runner.loaded.card
     parts = {
-        "code": _code(),
+        "code": kept_json.code_of(_DECIDING),
         "model": card.fingerprint,
         "versions": {**card.versions, "python": platform.python_version()},
         "machine": (platform.system(), platform.machine(), _processor(card)),
         "as": (card.dtype, card.device, card.pad_id, card.eos_ids, card.vocab_size),
     }
-    return hashed(parts)
-
-
-def hashed(parts: dict[str, Any]) -> str:
-    """A file name for what was found with exactly these."""
-    return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+    return kept_json.hashed(parts)
 
 
 def _processor(card: ModelCard) -> str:
     if card.device.startswith("cuda"):
         return torch.cuda.get_device_name(card.device)
     return torch.backends.cpu.get_cpu_capability()
-
-
-@cache
-def _code() -> str:
-    """A hash of the source that tests and is tested; the version where no source is shipped."""
-    root = Path(explorer.__file__).parent
-    digest = hashlib.sha256(explorer.__version__.encode())
-    files = [path for room in _DECIDING for path in (root / room).rglob("*.*")]
-    for path in sorted(path for path in files if path.suffix in (".py", ".c")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def taken(name: str, runner: Runner) -> StoredSelfTest:
@@ -210,9 +190,4 @@ def _read(name: str) -> StoredSelfTest | None:
 
 def _write(found: StoredSelfTest) -> None:
     """A disk that is full or read-only costs nothing but the next test."""
-    folder = _folder()
-    with contextlib.suppress(OSError):
-        kept_json.write(folder / f"{found.of}.json", found)
-        newest = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-        for old in newest[_KEPT:]:
-            old.unlink()
+    kept_json.write_newest(_folder() / f"{found.of}.json", found, _KEPT)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from explorer.engine import kept_json
 from explorer.engine.callbacks import Report, nobody
 from explorer.engine.capture.capture import Capture
 from explorer.engine.errors import NoMemory
@@ -142,7 +143,7 @@ def test_whatever_it_depends_on_makes_it_another_model(
             path = folder / "config.json"
             path.write_text(path.read_text().replace("{", "{ ", 1))
         case "code":
-            monkeypatch.setattr(store, "_code", lambda: "another")
+            monkeypatch.setattr(kept_json, "code_of", lambda rooms: "another")
         case "versions":
             card = msgspec.structs.replace(card, versions={**card.versions, "torch": "0"})
         case "dtype":
