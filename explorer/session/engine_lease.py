@@ -12,6 +12,7 @@ from explorer.session.connection.engine_link import EngineLink
 from explorer.session.selection import Selection
 from explorer.session.state import ModelKey, Status, model_key
 from explorer.session.store import Store
+from explorer.session.transitions import without_strange
 from explorer.session.undo_history import UndoEntry
 from explorer.trace.card import ModelCard
 from explorer.trace.cost.run_cost import Plan
@@ -118,6 +119,7 @@ def keys_of(request: RunRequest, card: ModelCard, trace: Trace | None) -> tuple[
 
 def with_key(request: RunRequest, key: ModelKey) -> RunRequest:
     """The request for the model of this key."""
-    return msgspec.structs.replace(
+    named = msgspec.structs.replace(
         request, **dict(zip(("model", "dtype", "device", "form"), key, strict=True))
     )
+    return without_strange(named, request)

@@ -6,7 +6,7 @@ the files and the autosave work elsewhere and answer through `post`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -26,6 +26,8 @@ from explorer.session.undo_history import History
 from explorer.trace.card import SelfCheck
 from explorer.trace.comparison import Of
 from explorer.trace.experiments import Experiment
+from explorer.trace.inside.heads import SweepHeads
+from explorer.trace.interventions.kinds import Intervention
 from explorer.trace.request import RunRequest, Sampling, Stops
 
 
@@ -136,6 +138,16 @@ class Session:
 
     def set_causal_mask(self, on: bool) -> None:
         self._change_request("causal mask", causal_mask=on)
+
+    def set_interventions(self, wanted: Sequence[Intervention]) -> None:
+        """What the run changes in its model, in this order; each counts once."""
+        self._change_request("interventions", interventions=tuple(dict.fromkeys(wanted)))
+
+    def switch_intervention(self, one: Intervention) -> None:
+        """On if it is off, off if it is on."""
+        now = self.state.request.interventions
+        rest = [other for other in now if other != one]
+        self.set_interventions(rest if one in now else [*now, one])
 
     def set_cache(self, on: bool) -> None:
         self._change_request("cache", cache=on)
@@ -389,6 +401,12 @@ class Session:
             self._driver.stop()
         run = partial(self._driver.experiments.run, kind, settings, quiet)
         self._driver.proof.first(run, quiet=quiet)
+
+    def sweep_heads(self) -> None:
+        """Silence each head in turn, for what that does to the token chosen at this step."""
+        state = self.state
+        if state.trace is not None and state.step_index is not None:
+            self.measure(SweepHeads, token=state.trace.chosen_ids[state.step_index])
 
     # -- undo
 

@@ -81,15 +81,23 @@ def opened(
         form = ""
     given = {"dtype": dtype, "device": device, "form": form}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
-    return msgspec.structs.replace(before, model=name, **changes)
+    return without_strange(msgspec.structs.replace(before, model=name, **changes), before)
 
 
 def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
     """`request` on the model that is open now: undo does not open models."""
-    return msgspec.structs.replace(
+    fitting = msgspec.structs.replace(
         request,
         model=current.model,
         dtype=current.dtype,
         device=current.device,
         form=current.form,
     )
+    return without_strange(fitting, request)
+
+
+def without_strange(request: RunRequest, before: RunRequest) -> RunRequest:
+    """Without interventions if those are of another model, whose layers and heads are others."""
+    if request.model == before.model:
+        return request
+    return msgspec.structs.replace(request, interventions=())

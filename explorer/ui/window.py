@@ -42,6 +42,7 @@ from explorer.ui.frame.status import StatusBar
 from explorer.ui.frame.token_area import TokenArea
 from explorer.ui.frame.topbar import TopBar, open_name, title_of
 from explorer.ui.inputs import sample_prompts
+from explorer.ui.inputs.interventions import InterventionsBox
 from explorer.ui.inputs.prompt import PromptBox
 from explorer.ui.inputs.sampling_controls import SamplingControls
 from explorer.ui.inputs.stop_rules import StopControls
@@ -99,6 +100,7 @@ class Window(PresentedWindow):
         self.sampling = SamplingControls(session)
         self.stops = StopControls(session)
         self.try_this = TryThis(session)
+        self.interventions = InterventionsBox(session)
         self.sequence = TokenArea(session, theme)
         self.docks = Docks(session, theme, self.preferences, self)
         self.status = StatusBar(theme)
@@ -160,7 +162,7 @@ class Window(PresentedWindow):
         middle.addWidget(self.lessons.card)
         middle.addWidget(self.lessons.strip)
         self._split.addWidget(settings)
-        self._column.fill(self.prompt, self.try_this, self.sampling, self.stops)
+        self._column.fill(self.prompt, self.try_this, self.interventions, self.sampling, self.stops)
         right = QWidget()
         self._split.addWidget(right)
         self._split.setStretchFactor(1, 1)
@@ -211,6 +213,7 @@ class Window(PresentedWindow):
             self.notices,
             self.prompt,
             self.try_this,
+            self.interventions,
             self.sampling,
             self.stops,
             self.sequence,
@@ -389,6 +392,9 @@ class Window(PresentedWindow):
 
     def compare_forms(self) -> None:
         self._attention().compare_forms()
+
+    def sweep_heads(self) -> None:
+        self._attention().find_head("effect")
 
     def reset_layout(self) -> None:
         self.presenter.show_settings(True)

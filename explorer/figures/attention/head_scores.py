@@ -7,6 +7,7 @@ first       weight on the first token (many heads rest there)
 previous    weight on the token just before
 induction   weight on the token after the latest earlier copy of the query's own token
 entropy     spread of a row in nats: 0 = one key alone
+effect      how much the logit of the chosen token falls without the head; measured by the engine
 """
 
 from __future__ import annotations
@@ -26,17 +27,19 @@ from explorer.figures.attention.head_weights import (
 )
 from explorer.figures.attention.map_blocks import Block
 from explorer.figures.attention.maps import shared_rows
+from explorer.trace.inside.heads import HeadSweep
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
-Kind = Literal["first", "previous", "induction", "entropy"]
+Kind = Literal["first", "previous", "induction", "entropy"]  # worked out from the maps
+Order = Kind | Literal["effect"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadScores:
     """One figure per head; `complete` once every row has been looked at."""
 
-    kind: Kind
+    kind: Order
     sums: np.ndarray  # (L, H) float64 over the counted rows
     rows: int  # rows counted: the same for every head
     heads: tuple[int, ...]  # per layer; 0 where there is no attention
@@ -63,6 +66,15 @@ class HeadScores:
         means = np.where(np.isnan(means), np.inf, means)
         present = [(la, h) for la, heads in enumerate(self.heads) for h in range(heads)]
         return sorted(present, key=lambda at: (float(means[at]), at))
+
+
+def of_sweep(found: HeadSweep, step: int, trace: Trace) -> HeadScores:
+    """The falls of the chosen token's logit as figures; NaN for heads not silenced yet."""
+    falls = np.full((len(found.heads), max(found.heads, default=0)), np.nan)
+    for at, (logit, _) in found.changes.items():
+        falls[at] = -logit
+    passes = (trace.steps[step],)
+    return HeadScores("effect", falls, 1, found.heads, trace.read_slots(step), passes, True)
 
 
 def targets(tokens: tuple[Token, ...], slots: int, kind: Kind) -> np.ndarray:

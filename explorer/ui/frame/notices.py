@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
@@ -13,11 +14,13 @@ from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import Drift, State
 from explorer.trace.cost.run_cost import Plan
+from explorer.trace.interventions.kinds import Intervention
 from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import announce
 from explorer.ui.frame.bars.branch_notice import BranchNotice
 from explorer.ui.frame.bars.notice import Notice
 from explorer.ui.kit.boxes import line
+from explorer.ui.kit.intervention_words import listed
 from explorer.ui.look.text_size import for_back_row
 from explorer.wording import percent, seconds_text, short_bytes
 
@@ -42,11 +45,13 @@ class Notices(QWidget):
         self.error.dismissed.connect(self._dismiss_error)
         self.unmasked = Notice("warning-card", closable=True)
         self.unmasked.add_button(self.tr("Turn the mask on"), lambda: session.set_causal_mask(True))
+        self.changed = Notice("warning-card", closable=True)
+        self.changed.add_button(self.tr("Clear all"), lambda: session.set_interventions(()))
         self.stale = Notice("warning-card", closable=True)
         self.dropped = Notice("warning-card", closable=True)
         self.taken = Notice("warning-card", closable=True)
         self.taken.add_button(self.tr("Undo"), session.undo)
-        for bar in (self.unmasked, self.stale, self.dropped, self.taken):  # they last
+        for bar in (self.unmasked, self.changed, self.stale, self.dropped, self.taken):  # they last
             bar.dismissed.connect(bar.close_by_hand)
         self.branch = BranchNotice(session)
         self.plan = Notice("warning-card")
@@ -70,7 +75,7 @@ class Notices(QWidget):
         line(self, self._next, gap=4, edges=(8, 0, 8, 0))
         for notice in (
             self.lost, self.error, self.plan, self.drift, self.dropped, self.taken, self.branch,
-            self.model, self.unmasked, self.stale,
+            self.model, self.unmasked, self.changed, self.stale,
         ):  # fmt: skip
             self._insert(len(self._bars), notice)
         self._measure()
@@ -183,12 +188,15 @@ class Notices(QWidget):
         self.branch.show_state(old, new)
         if changed(old, new, "trace", "request", "card", "opened"):
             stale = self._stale_words(new)
-            if new.request.causal_mask:
-                self.unmasked.say("")
-                self.stale.say(stale)
-            else:  # one bar for both: of two only one would be seen
-                self.unmasked.say(f"{self._mask_words()} {stale}".rstrip())
-                self.stale.say("")
+            request = new.request
+            # One bar for a setting and for what it makes stale: of two only one would be seen.
+            for bar, words in (
+                (self.unmasked, "" if request.causal_mask else self._mask_words()),
+                (self.changed, self._changed_words(request.interventions)),
+            ):
+                bar.say(f"{words} {stale}".rstrip() if words else "")
+                stale = "" if words else stale
+            self.stale.say(stale)
 
     def _dropped_words(self, count: int) -> str:
         if not count:
@@ -214,6 +222,12 @@ class Notices(QWidget):
     def _mask_words(self) -> str:
         return self.tr("Causal mask off: tokens can attend to later tokens. The KV cache is off.")
 
+    def _changed_words(self, interventions: Sequence[Intervention]) -> str:
+        if not interventions:
+            return ""
+        text = self.tr("Interventions on: {0}. This is not the model's own output.")
+        return text.format(listed(interventions))
+
     def _stale_words(self, state: State) -> str:
         """What else made the run on screen than what the controls say now."""
         trace, request = state.trace, state.request
@@ -237,6 +251,10 @@ class Notices(QWidget):
             if request.causal_mask:
                 return self.tr("This run used no causal mask. Press Step to run again with it.")
             return self.tr("This run used the mask. Press Step to run again without it.")
+        if made.interventions != request.interventions:
+            if request.interventions:
+                return self.tr("Press Step to run with these interventions.")
+            return self.tr("This run used interventions. Press Step to run again without them.")
         if made.chat != request.chat:
             if request.chat:
                 return self.tr(

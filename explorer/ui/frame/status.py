@@ -102,6 +102,7 @@ _CHECKS = {
     "eager_weights": QT_TRANSLATE_NOOP("checks", "Matches eager attention weights"),
     "row_sums": QT_TRANSLATE_NOOP("checks", "Rows sum to 1"),
     "upper_triangle": QT_TRANSLATE_NOOP("checks", "No attention to later tokens"),
+    "cut_cells": QT_TRANSLATE_NOOP("checks", "No attention on cut cells"),
     "future_visible": QT_TRANSLATE_NOOP("checks", "Every layer attends to later tokens"),
     "prefix_property": QT_TRANSLATE_NOOP("checks", "Earlier outputs ignore the last token"),
     "cached_equals_uncached": QT_TRANSLATE_NOOP("checks", "Cached = uncached"),

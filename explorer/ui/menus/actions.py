@@ -5,6 +5,7 @@ from __future__ import annotations
 from explorer.session.state import State
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.menus.action import Action
+from explorer.ui.menus.intervention_actions import INTERVENTION_ACTIONS
 from explorer.ui.menus.undo_words import redo_text, undo_text
 
 
@@ -356,9 +357,10 @@ ACTIONS: tuple[Action, ...] = (
         keys=("Ctrl+K",),
         icon="cache",
         act=lambda w: w.session.set_cache(not w.session.state.request.cache),
-        enabled=lambda s: s.request.causal_mask,
+        enabled=lambda s: not s.request.sees_later,
         checked=lambda s: s.request.uses_cache,
     ),
+    *INTERVENTION_ACTIONS,
     Action(
         id="padding-lab",
         menu="run",
@@ -370,6 +372,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         icon="padding",
         act=lambda w: w.docks.bring_up("padding"),
+        line_before=True,
     ),
     Action(
         id="check",

@@ -20,6 +20,8 @@ from explorer import wording
 from explorer.lessons.lesson import read_lesson
 from explorer.lessons.scene import read_scene
 from explorer.trace.card import Capability
+from explorer.trace.inside.heads import SweepHeads
+from explorer.trace.interventions.kinds import Silence
 from explorer.trace.wire import messages as m
 from explorer.ui.dialogs.hand_in.gif_dialog import GifDialog
 from explorer.ui.dialogs.hand_in.report_dialog import ReportDialog
@@ -260,6 +262,51 @@ def try_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert not stage.window.actions_table.by_id["mask"].isChecked()
     trigger(stage, "mask")
     assert stage.state.request.causal_mask
+
+
+def _silenced(stage: WindowStage, name: str) -> str:
+    """What one act adds to the interventions of a model that can do it, and a second takes back."""
+    stage.loaded()
+    stage.session.open_model("tiny")
+    able = name.replace("head", "heads").replace("layer", "layers").replace("-", "_")
+    stage.answer_load(capabilities=(Capability(name=able, offered=True, words="works"),))
+    stage.session.select(layer=1, head=1)
+    trigger(stage, name)
+    (one,) = stage.state.request.interventions
+    assert stage.window.actions_table.by_id[name].isChecked()
+    trigger(stage, name)
+    assert stage.state.request.interventions == ()
+    return str(one)
+
+
+def try_silence_head(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert _silenced(stage, "silence-head") == "silence 1.1"
+
+
+def try_silence_mlp(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert _silenced(stage, "silence-mlp") == "silence 1.mlp"
+
+
+def try_silence_layer(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert _silenced(stage, "silence-layer") == "silence 1"
+
+
+def try_clear_interventions(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stage.session.set_interventions((Silence(layer=0), Silence(layer=0, part="mlp")))
+    trigger(stage, "clear-interventions")
+    assert stage.state.request.interventions == ()
+
+
+def try_sweep_heads(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    able = Capability(name="silence_heads", offered=True, words="works")
+    stage.loaded()
+    stage.session.open_model("tiny")
+    stage.answer_load(capabilities=(able,))
+    stage.ran(1)
+    trigger(stage, "sweep-heads")
+    assert stage.engine.last(SweepHeads).token == stage.state.trace.chosen_ids[0]
 
 
 def try_cache(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, S
 from PySide6.QtGui import (
     QBrush,
     QColor,
+    QContextMenuEvent,
     QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
@@ -60,6 +61,7 @@ class AtlasView(ScrollCanvas):
 
     hovered = Signal(object)  # (layer, head) or None
     picked = Signal(int, int)  # layer, head
+    menuAsked = Signal(QPoint)  # for the selected head, at a point of the screen
 
     def __init__(
         self,
@@ -84,6 +86,7 @@ class AtlasView(ScrollCanvas):
         self._scale: Scale = "fixed"
         self._order: Sequence[tuple[int, int]] | None = None
         self._selected: tuple[int, int] | None = None
+        self._silenced: frozenset[tuple[int, int]] = frozenset()
         self._over: tuple[int, int] | None = None
         self.sheet: Sheet | None = None  # the thumbnails as they are shown
         self._asked: tuple[SheetPlan, Atlas] | None = None  # of the one that is being made
@@ -147,6 +150,12 @@ class AtlasView(ScrollCanvas):
         if (layer, head) != self._selected:
             self._selected = (layer, head)
             self.reveal(layer, head)
+            self.viewport().update()
+
+    def set_silenced(self, heads: frozenset[tuple[int, int]]) -> None:
+        """Cross out heads whose output is not used."""
+        if heads != self._silenced:
+            self._silenced = heads
             self.viewport().update()
 
     def set_colours(self, name: str, scale: Scale) -> None:
@@ -336,6 +345,13 @@ class AtlasView(ScrollCanvas):
     def _paint_marks(self, painter: QPainter) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
+        for head in self._silenced:
+            box = self.head_rect(*head)
+            if box is not None:
+                for colour, width in ((self._theme.card, 4.0), (self._theme.danger, 2.0)):
+                    painter.setPen(QPen(QColor(colour), width))
+                    painter.drawLine(box.topLeft(), box.bottomRight())
+                    painter.drawLine(box.bottomLeft(), box.topRight())
         for cell, colour, width in (
             (self._over, self._theme.text, 1.5),
             (self._selected, self._theme.accent, 2.5),
@@ -380,6 +396,15 @@ class AtlasView(ScrollCanvas):
         layer, head = cell
         if head < self._atlas.heads[layer]:
             self.picked.emit(layer, head)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """By the mouse for the head under it, by the keyboard for the selected one."""
+        if event.reason() == QContextMenuEvent.Reason.Mouse:
+            cell = self._head_at(QPointF(event.pos()))
+            if cell is None:
+                return
+            self._pick(cell)
+        self.menuAsked.emit(event.globalPos())
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         event.accept()  # the press has said it all

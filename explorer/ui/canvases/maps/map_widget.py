@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from explorer.figures.drawing.map_viewport import CellView
@@ -32,6 +32,7 @@ class MapWidget(Canvas):
     hovered = Signal(object)  # (query, key) or None
     picked = Signal(int, int)  # query, key
     viewMoved = Signal()  # zoomed or panned by the user
+    menuAsked = Signal(int, int, QPoint)  # of query and key, at a point of the screen
 
     def __init__(
         self,
@@ -205,6 +206,13 @@ class MapWidget(Canvas):
 
     def leaveEvent(self, event: QEvent) -> None:
         self.set_cursor(None)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """By the mouse for the cell under it, by the keyboard for that of the cursor."""
+        by_mouse = event.reason() == QContextMenuEvent.Reason.Mouse
+        cell = self._cell(QPointF(event.pos())) if by_mouse else self._cursor
+        if cell is not None:
+            self.menuAsked.emit(*cell, event.globalPos())
 
     # -- keys
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
 
 from explorer.figures.attention.atlas import Atlas
-from explorer.figures.attention.head_scores import HeadScores, Kind
+from explorer.figures.attention.head_scores import HeadScores, Order
 from explorer.figures.attention.map_request import Beside, Which
 from explorer.ui.access import mnemonics
 from explorer.ui.canvases.maps.atlas import AtlasView
@@ -50,6 +50,11 @@ class FindHeads(QToolButton):
                 self.tr("Attends to the token just before"),
             ),
             (self.tr("First-token head"), "first", self.tr("Attends to the first token")),
+            (
+                self.tr("Head that matters most"),
+                "effect",
+                self.tr("Silences each head in turn; changes the chosen token's logit most"),
+            ),
         ):
             act = menu.addAction(text, partial(self.wanted.emit, kind))
             act.setToolTip(tip)
@@ -95,7 +100,7 @@ class HeadsSide(QWidget):
         parts = (self.go_to, self.finder, self.order, self.side)
         boxes.column(self, *parts, (self.atlas, 1), gap=3)
 
-    def _orders(self) -> list[tuple[str, Kind | None, str]]:
+    def _orders(self) -> list[tuple[str, Order | None, str]]:
         return [
             (self.tr("Sort: layer"), None, self.tr("One row per layer, one column per head")),
             (
@@ -120,12 +125,17 @@ class HeadsSide(QWidget):
                 "entropy",
                 self.tr("Heads with the lowest attention entropy"),
             ),
+            (
+                self.tr("Sort: effect"),
+                "effect",
+                self.tr("How much the chosen token's logit falls when the head is silenced"),
+            ),
         ]
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> Order | None:
         """The figure that orders the heads."""
-        chosen: Kind | None = self.order.currentData()
+        chosen: Order | None = self.order.currentData()
         return chosen
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer.ui.canvases.maps.arcs import ArcView
@@ -19,6 +19,7 @@ class JoinedMaps(QWidget):
 
     hovered = Signal(object)  # (query, key) or None
     picked = Signal(int, int)
+    menuAsked = Signal(int, int, QPoint)
 
     def join(self, canvases: Sequence[Canvas]) -> None:
         """From now on each follows the others."""
@@ -27,6 +28,7 @@ class JoinedMaps(QWidget):
         for one in canvases:
             one.hovered.connect(partial(self._on_hovered, one))
             one.picked.connect(self.picked)
+            one.menuAsked.connect(self.menuAsked)
             one.viewMoved.connect(partial(self._on_moved, one))
 
     def set_note(self, sentence: str) -> None:

@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 
+from explorer.figures.attention import head_scores
 from explorer.figures.attention.atlas import Atlas
-from explorer.figures.attention.head_scores import HeadScores, Kind
+from explorer.figures.attention.head_scores import HeadScores, Order
 from explorer.figures.attention.map_request import Beside, DrawnMaps, MapRequest
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label, extended, find
 from explorer.session.changes import only_points
 from explorer.session.selection import Shown
 from explorer.session.state import State
+from explorer.trace.inside.heads import HeadSweep, SweepHeads
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from explorer.ui.canvases.maps.thumbnails import Sheet
@@ -25,6 +27,7 @@ from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.text_size import for_back_row
 from explorer.ui.look.theme import Theme
+from explorer.ui.panel.head_menu import cell_menu, head_menu
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales, tables, words
 from explorer.ui.panels.attention.comparing import Comparing
@@ -66,6 +69,8 @@ class AttentionPanel(Panel):
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
         self._view = ""
         self._best_wanted = False  # the best head is selected once it is known
+        self._swept: HeadSweep | None = None  # whose order is shown
+        self._choosing = False  # choices of a file are put in place
         self._part: list[float] = []  # of the map, to be shown once it is there
         self._build()
         self._connect()
@@ -132,8 +137,10 @@ class AttentionPanel(Panel):
         for heads in (self.heads.go_to, self.heads.atlas):
             heads.picked.connect(lambda layer, head: self.session.select(layer=layer, head=head))
         self.heads.atlas.hovered.connect(self._on_head_hovered)
+        self.heads.atlas.menuAsked.connect(self._show_head_menu)
         maps, arcs, row = self.pages.maps, self.pages.arcs, self.pages.row
         maps.hovered.connect(self._on_hovered)
+        maps.menuAsked.connect(self._show_cell_menu)
         arcs.moved.connect(self._on_token_hovered)
         row.hovered.connect(self._on_key_hovered)
         maps.picked.connect(self._on_picked)
@@ -192,6 +199,9 @@ class AttentionPanel(Panel):
         self.comparing.show_state(new)
         if self.comparing.on(new):
             self.pages.set_note(self.comparing.missing(new) or self.tr("being computed"))
+        if self.heads.kind == "effect":
+            self._sweep(ask=False)
+        self.heads.atlas.set_silenced(words.silenced_heads(look.trace.request))
         if self.empty:
             self.show_content()
 
@@ -208,7 +218,7 @@ class AttentionPanel(Panel):
 
     def _forget(self) -> None:
         self.source.forget()
-        self._drawn = self._over = self._scores = None
+        self._drawn = self._over = self._scores = self._swept = None
         self.heads.atlas.set_order(None)
         self.heads.atlas.set_doing("")
         self.heads.go_to.say("")
@@ -364,7 +374,7 @@ class AttentionPanel(Panel):
         self.pages.maps.set_colours(self.tools.colours)
         self.heads.atlas.set_colours(self.tools.colours, self.tools.chosen_scale)
 
-    def find_head(self, kind: Kind) -> None:
+    def find_head(self, kind: Order) -> None:
         """Put the heads in the order of `kind`, and select the best."""
         box = self.heads.order
         place = box.findData(kind)
@@ -373,15 +383,47 @@ class AttentionPanel(Panel):
         else:
             box.setCurrentIndex(place)
 
+    def _show_head_menu(self, at: QPoint) -> None:
+        """What can be changed at the selected head; there is nothing without a run."""
+        if self._look is not None:
+            self.head_menu = head_menu(self.session, self)
+            self.head_menu.popup(at)
+
+    def _show_cell_menu(self, query: int, key: int, at: QPoint) -> None:
+        """What can be cut at a cell of the map."""
+        self.head_menu = cell_menu(self.session, self, query, key)
+        self.head_menu.popup(at)
+
+    def _sweep(self, ask: bool) -> None:
+        """Show what silencing each head does here; `ask` for it if it is not known."""
+        state = self.session.state
+        found, going = state.result(HeadSweep), state.status.experiment is SweepHeads
+        if found is None and not going and ask:
+            self.session.sweep_heads()
+            return
+        doing = self.tr("silencing: {0}") if going else ""
+        self.heads.atlas.set_doing(doing.format(progress_percent(state.status.fraction or 0.0)))
+        if found is not None and not going and self._look is not None:
+            if self._swept is not found:
+                self._swept = found
+                self._show_scores(head_scores.of_sweep(found, self._look.step, self._look.trace))
+        elif self._swept is not None:
+            self._swept = self._scores = None
+            self.heads.atlas.set_order(None)
+            self._show_caveat()
+
     def _on_order(self) -> None:
-        self._scores = None
+        self._scores = self._swept = None
         self._best_wanted = self.heads.kind is not None
         self._show_caveat()
         if self.heads.kind is None:
             self.heads.atlas.set_order(None)
         self.heads.atlas.set_doing("")
         self.heads.atlas.to_top()
-        self.source.set_kind(self.heads.kind)
+        kind = self.heads.kind
+        self.source.set_kind(None if kind == "effect" else kind)
+        if kind == "effect":
+            self._sweep(ask=not self._choosing)
 
     def begin_go_to(self) -> None:
         """Ask for a token to go to."""
@@ -458,10 +500,12 @@ class AttentionPanel(Panel):
         }
 
     def choose(self, choices: Mapping[str, str | float]) -> None:
+        self._choosing = True
         for name, box in self._lists().items():
             values = [str(box.itemData(place)) for place in range(box.count())]
             if choices.get(name) in values:
                 box.setCurrentIndex(values.index(str(choices[name])))
+        self._choosing = False
         self._best_wanted = False  # a file names its own head
         self.tools.choose(colours=str(choices.get("colours")))
         part = [choices.get(name) for name in _PART]

@@ -17,6 +17,8 @@ from explorer.figures.attention.maps import Map, QueryRow
 from explorer.figures.attention.mask_pair import window_of, windows
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import Label
+from explorer.trace.interventions.kinds import Silence
+from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from explorer.wording import exact_percent, information, percent
 
@@ -324,12 +326,23 @@ def _of_kind(scores: HeadScores, mean: float) -> str:
             "AttentionWords", "{0} to the token after the previous occurrence, on average"
         ),
         "entropy": translate("AttentionWords", "attention entropy {0} on average"),
+        "effect": translate(
+            "AttentionWords", "{0} on the chosen token's logit when it is silenced"
+        ),
     }[scores.kind]
     return words.format(_figure(scores, mean))
 
 
 def _figure(scores: HeadScores, mean: float) -> str:
+    if scores.kind == "effect":  # a fall is a change below zero
+        return f"{-mean:+.2f}".replace("-", "−")
     return information(mean) if scores.kind == "entropy" else percent(mean)
+
+
+def silenced_heads(request: RunRequest) -> frozenset[tuple[int, int]]:
+    """(layer, head) of every head that the run silences."""
+    silenced = (one for one in request.interventions if isinstance(one, Silence))
+    return frozenset((one.layer, one.head) for one in silenced if one.part == "head")
 
 
 def strongest(scores: HeadScores) -> str:
@@ -349,6 +362,7 @@ def strongest(scores: HeadScores) -> str:
         "previous": translate("AttentionWords", "Strongest previous-token head"),
         "induction": translate("AttentionWords", "Strongest induction head"),
         "entropy": translate("AttentionWords", "Most focused head"),
+        "effect": translate("AttentionWords", "The head that matters most here"),
     }[scores.kind]
     return translate("AttentionWords", "{0}: layer {1}, head {2}. {3}.").format(
         name, layer, at, _of_kind(scores, float(mean[layer, at]))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -14,6 +16,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from explorer.figures.attention.head_scores import HeadScores, scores
+from explorer.session.state import Measured, Status
+from explorer.trace.inside.heads import HeadSweep, SweepHeads
+from explorer.trace.interventions.kinds import Silence
+from explorer.trace.request import Sampling
 from explorer.trace.trace import Trace
 from tests.figures.runs import Run
 from tests.ui.board import Board, shown_board
@@ -147,6 +153,7 @@ def test_a_kind_of_head_is_found_in_one_click(board: Board) -> None:
         "Induction head",
         "Previous-token head",
         "First-token head",
+        "Head that matters most",
     ]
     menu.actions()[1].trigger()
     board.settle()
@@ -173,3 +180,66 @@ def test_a_head_that_a_file_names_is_kept(board: Board) -> None:
     board.panel.choose({"order": "previous"})
     board.settle()
     assert (board.state.selection.layer, board.state.selection.head) != (1, 2)
+
+
+def _swept(trace: Trace, logits: tuple[float, ...], **more: Any) -> Measured[HeadSweep]:
+    found = HeadSweep(token=3, logit=1.0, probability=0.5, heads=(4, 4, 4), logits=logits,
+                      probabilities=(0.5,) * len(logits))  # fmt: skip
+    return Measured(trace.request, (), Sampling(), found, trace.card)
+
+
+def test_heads_are_sorted_by_what_silencing_them_does(board: Board) -> None:
+    trace = _copying_run()[1]
+    board.show(trace=trace)
+    board.settle()
+    board.panel.find_head("effect")
+    assert board.measured
+    going = Status(activity="running", fraction=0.25, experiment=SweepHeads)
+    part = {HeadSweep: _swept(trace, (0.5,) * 4)}
+    board.show(status=going, measured=part)
+    assert board.panel.heads.atlas.doing == "silencing: 25 %"
+    before = board.state.selection
+    logits = (1.0, 1.5, 0.9, 1.0, 1.0, 1.0, -6.25, 1.0, 1.0, 1.0, 1.0, 2.0)
+    board.show(status=Status(activity="idle"), measured={HeadSweep: _swept(trace, logits)})
+    board.settle()
+    atlas = board.panel.heads.atlas
+    assert atlas.doing == ""
+    assert (before.layer, before.head) == (0, 0)
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+    assert atlas.head_of(0, 0) == (1, 2)
+    assert "layer 1, head 2. −7.25 on the chosen token's logit" in board.panel.caveat.text()
+    board.measured = False
+    board.show(trace=_copying_run()[1], measured={})  # another run: the order is not known there
+    board.settle()
+    assert board.panel.heads.atlas.head_of(0, 0) == (0, 0)
+    assert not board.measured, "only who asks for it has the heads silenced"
+
+
+def test_a_sweep_that_was_cut_short_sorts_what_it_has(board: Board) -> None:
+    trace = _copying_run()[1]
+    board.show(trace=trace, measured={HeadSweep: _swept(trace, (1.0, -2.0, 1.0))})
+    board.settle()
+    board.panel.choose({"order": "effect"})
+    board.settle()
+    assert not board.measured
+    assert [board.panel.heads.atlas.head_of(0, at) for at in range(2)] == [(0, 1), (0, 0)]
+
+
+def test_silenced_heads_are_crossed_out(board: Board) -> None:
+    _, trace = _copying_run()
+    request = msgspec.structs.replace(trace.request, interventions=(Silence(layer=1, head=2),))
+    board.show(trace=trace)
+    board.settle()
+    atlas = board.panel.heads.atlas
+    box = atlas.head_rect(1, 2)
+    assert box is not None
+    plain = atlas.grab().toImage()
+    board.show(trace=replace(trace, request=request))
+    board.settle()
+    crossed = atlas.grab().toImage()
+    changed = [
+        plain.pixel(x, y) != crossed.pixel(x, y)
+        for x in range(int(box.left()), int(box.right()))
+        for y in range(int(box.top()), int(box.bottom()))
+    ]
+    assert any(changed)

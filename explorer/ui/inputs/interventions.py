@@ -1,0 +1,63 @@
+"""What the next run changes in its model: a chip each, which takes it back."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
+
+from explorer.session.changes import changed
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.interventions.kinds import Intervention
+from explorer.ui.glossary.labels import TermLabel
+from explorer.ui.kit import boxes
+from explorer.ui.kit.flow import Flow
+from explorer.ui.kit.intervention_words import short
+from explorer.ui.kit.scrolled import Snug
+
+
+class InterventionsBox(Snug):
+    """Seen only while there are any."""
+
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setProperty("look", "card")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        title = TermLabel(self.tr("Interventions"), term="intervention")
+        title.setProperty("look", "title")
+        self.clear = QPushButton(self.tr("Clear all"))
+        self.clear.setToolTip(self.tr("Run the model as it is again"))
+        self.clear.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.clear.clicked.connect(lambda: session.set_interventions(()))
+        self.chips: list[QToolButton] = []
+        self._flow = Flow()
+        top = boxes.line(None, (title, 1), self.clear)
+        boxes.column(self, top, self._flow, edges=(10, 6, 10, 8), gap=4)
+        self.set_snug(True)
+        self.hide()
+
+    def show_state(self, old: State | None, new: State) -> None:
+        if not changed(old, new, "request"):
+            return
+        asked = new.request.interventions
+        if old is not None and old.request.interventions == asked:
+            return
+        for chip in self.chips:
+            self._flow.removeWidget(chip)
+            chip.deleteLater()
+        self.chips = [self._chip(one) for one in asked]
+        self.setVisible(bool(asked))
+
+    def _chip(self, one: Intervention) -> QToolButton:
+        chip = QToolButton()
+        chip.setText(f"{short(one)} ✕")
+        chip.setAccessibleName(self.tr("Take back: {0}").format(short(one)))
+        chip.setToolTip(chip.accessibleName())
+        chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        chip.clicked.connect(partial(self._session.switch_intervention, one))
+        self._flow.addWidget(chip)
+        chip.show()
+        return chip

@@ -1,0 +1,87 @@
+"""The actions that change what the model computes: parts of it silenced, one by one or in turn."""
+
+from __future__ import annotations
+
+from explorer.session.state import State
+from explorer.trace.interventions.kinds import Intervention, Silence
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.menus.action import Action
+
+
+def _head(state: State) -> Silence:
+    return Silence(layer=state.selection.layer, head=state.selection.head)
+
+
+def _mlp(state: State) -> Silence:
+    return Silence(layer=state.selection.layer, part="mlp")
+
+
+def _layer(state: State) -> Silence:
+    return Silence(layer=state.selection.layer, part="layer")
+
+
+def _is_on(state: State, one: Intervention) -> bool:
+    return one in state.request.interventions
+
+
+def _can(state: State, one: Intervention, capability: str) -> bool:
+    """True if it can be switched: on, where the model allows it, or off."""
+    card = state.next_card
+    return _is_on(state, one) or (card is not None and card.offers(capability))
+
+
+def _can_sweep(state: State) -> bool:
+    card = state.card
+    return state.step_index is not None and card is not None and card.offers("silence_heads")
+
+
+INTERVENTION_ACTIONS: tuple[Action, ...] = (
+    Action(
+        id="silence-head",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Silence this head"),
+        tip=QT_TRANSLATE_NOOP("actions", "Set the output of the selected head to zero"),
+        keys=("H",),
+        act=lambda w: w.session.switch_intervention(_head(w.session.state)),
+        enabled=lambda s: _can(s, _head(s), "silence_heads"),
+        checked=lambda s: _is_on(s, _head(s)),
+        line_before=True,
+    ),
+    Action(
+        id="silence-mlp",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Silence this layer's MLP"),
+        tip=QT_TRANSLATE_NOOP("actions", "The MLP of the selected layer writes nothing"),
+        act=lambda w: w.session.switch_intervention(_mlp(w.session.state)),
+        enabled=lambda s: _can(s, _mlp(s), "silence_mlp"),
+        checked=lambda s: _is_on(s, _mlp(s)),
+    ),
+    Action(
+        id="silence-layer",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Silence this layer"),
+        tip=QT_TRANSLATE_NOOP("actions", "The selected layer passes its input on unchanged"),
+        act=lambda w: w.session.switch_intervention(_layer(w.session.state)),
+        enabled=lambda s: _can(s, _layer(s), "silence_layers"),
+        checked=lambda s: _is_on(s, _layer(s)),
+    ),
+    Action(
+        id="clear-interventions",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Clear all interventions"),
+        tip=QT_TRANSLATE_NOOP("actions", "Run the model as it is again"),
+        act=lambda w: w.session.set_interventions(()),
+        enabled=lambda s: bool(s.request.interventions),
+    ),
+    Action(
+        id="sweep-heads",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Which head matters here?"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Silence each head in turn, and sort the heads by what that does to the chosen token",
+        ),
+        act=lambda w: w.sweep_heads(),
+        enabled=_can_sweep,
+    ),
+)

@@ -1,0 +1,102 @@
+"""The menu of a head and of a cell: what can be silenced or cut there."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QWidget
+
+from explorer.trace.interventions.kinds import Cells, Intervention, Silence
+from explorer.ui.access import mnemonics
+
+if TYPE_CHECKING:
+    from explorer.session.session import Session
+
+translate = QCoreApplication.translate
+
+
+def head_menu(session: Session, parent: QWidget) -> QMenu:
+    """Of the selected head and its layer."""
+    chosen = session.state.selection
+    layer, head = chosen.layer, chosen.head
+    menu = _menu(parent)
+    for words, one, needs in (
+        (
+            translate("HeadMenu", "Silence layer {0}, head {1}").format(layer, head),
+            Silence(layer=layer, head=head),
+            "silence_heads",
+        ),
+        (
+            translate("HeadMenu", "Silence the MLP of layer {0}").format(layer),
+            Silence(layer=layer, part="mlp"),
+            "silence_mlp",
+        ),
+        (
+            translate("HeadMenu", "Silence layer {0}").format(layer),
+            Silence(layer=layer, part="layer"),
+            "silence_layers",
+        ),
+    ):
+        _add(menu, session, words, one, needs)
+    return _ended(menu, session)
+
+
+def cell_menu(session: Session, parent: QWidget, query: int, key: int) -> QMenu:
+    """Of one cell of the selected head's map, its row and its column."""
+    chosen = session.state.selection
+    layer, head = chosen.layer, chosen.head
+    menu = _menu(parent)
+    one, other = (query, query), (key, key)
+    for words, cells in (
+        (
+            translate("HeadMenu", "Cut query {0} → key {1} in this head").format(query, key),
+            Cells(layer=layer, head=head, queries=one, keys=other),
+        ),
+        (
+            translate("HeadMenu", "Cut query {0} → key {1} in all heads").format(query, key),
+            Cells(queries=one, keys=other),
+        ),
+        (
+            translate("HeadMenu", "Cut key {0} for every query in this head").format(key),
+            Cells(layer=layer, head=head, keys=other),
+        ),
+        (
+            translate("HeadMenu", "Cut key {0} for every query in all heads").format(key),
+            Cells(keys=other),
+        ),
+    ):
+        _add(menu, session, words, cells, "cut_cells")
+    return _ended(menu, session)
+
+
+def _menu(parent: QWidget) -> QMenu:
+    menu = QMenu(parent)
+    menu.setToolTipsVisible(True)
+    return menu
+
+
+def _add(menu: QMenu, session: Session, words: str, one: Intervention, needs: str) -> None:
+    """An entry that switches it; greyed, with the reason, where the model can't."""
+    act = QAction(words, menu)
+    act.setCheckable(True)
+    on = one in session.state.request.interventions
+    card = session.state.next_card
+    act.setChecked(on)
+    act.setEnabled(on or (card is not None and card.offers(needs)))
+    if card is not None and not act.isEnabled():
+        act.setToolTip(translate("HeadMenu", "Not possible here: {0}").format(card.words(needs)))
+    act.triggered.connect(partial(session.switch_intervention, one))
+    menu.addAction(act)
+
+
+def _ended(menu: QMenu, session: Session) -> QMenu:
+    menu.addSeparator()
+    clear = QAction(translate("HeadMenu", "Clear all interventions"), menu)
+    clear.setEnabled(bool(session.state.request.interventions))
+    clear.triggered.connect(partial(session.set_interventions, ()))
+    menu.addAction(clear)
+    mnemonics.follow(menu)
+    return menu

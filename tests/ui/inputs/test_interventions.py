@@ -1,0 +1,153 @@
+"""Interventions in the window: switched by actions, keys and menus, marked while on, undone."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from explorer.session.state import Status
+from explorer.trace.card import Capability
+from explorer.trace.inside.heads import SweepHeads
+from explorer.trace.interventions.kinds import Cells, Scale, Silence
+from explorer.trace.interventions.lines import read
+from explorer.trace.wire import messages as m
+from explorer.ui.kit.intervention_words import listed, short
+from explorer.ui.panel.head_menu import cell_menu, head_menu
+from tests.session.scripted import card
+from tests.ui.stage import WindowStage
+
+NAMES = ("silence_heads", "silence_mlp", "silence_layers", "cut_cells")
+ABLE = tuple(Capability(name=name, offered=True, words="it can") for name in NAMES)
+
+
+def ready(stage: WindowStage) -> WindowStage:
+    """A run of a model that can do all of it."""
+    stage.loaded().ran(1)
+    stage.session.open_model("tiny")
+    stage.answer_load(capabilities=ABLE)
+    return stage
+
+
+def trigger(stage: WindowStage, name: str) -> None:
+    stage.window.actions_table.by_id[name].trigger()
+    stage.paint()
+
+
+def test_a_head_is_silenced_marked_and_given_back(stage: WindowStage) -> None:
+    window = ready(stage).window
+    box, bar = window.interventions, window.notices.changed
+    assert box.isHidden()
+    stage.session.select(layer=1, head=1)
+    window.setFocus()
+    QTest.keyClick(window, Qt.Key.Key_H)
+    stage.paint()
+    assert stage.state.request.interventions == (Silence(layer=1, head=1),)
+    assert window.actions_table.by_id["silence-head"].isChecked()
+    assert box.isVisible()
+    assert [chip.text() for chip in box.chips] == ["L1 H1 silenced ✕"]
+    assert "L1 H1 silenced" in bar.text
+    assert "Press Step to run with these interventions." in bar.text
+    stage.session.step()
+    assert stage.engine.last(m.Advance).request.interventions == (Silence(layer=1, head=1),)
+    trigger(stage, "silence-mlp")
+    trigger(stage, "silence-layer")
+    assert len(box.chips) == 3
+    box.chips[0].click()
+    assert [str(one) for one in stage.state.request.interventions] == ["silence 1.mlp", "silence 1"]
+    box.clear.click()
+    assert stage.state.request.interventions == ()
+    assert box.isHidden()
+    assert bar.text == ""
+    assert window.actions_table.by_id["undo"].text() == "Undo interventions"
+    stage.session.undo()
+    assert len(stage.state.request.interventions) == 2
+    assert box.isVisible()
+
+
+def test_what_the_model_can_not_do_is_greyed_with_the_reason(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    table = stage.window.actions_table.by_id
+    for name in ("silence-head", "silence-mlp", "silence-layer", "clear-interventions"):
+        assert not table[name].isEnabled()
+    assert not table["sweep-heads"].isEnabled()
+    why = Capability(name="silence_heads", offered=False, words="attention is hidden")
+    stage.session.open_model("tiny")
+    stage.answer_load(capabilities=(why, *ABLE[1:]))
+    act = head_menu(stage.session, stage.window).actions()[0]
+    assert not act.isEnabled()
+    assert "attention is hidden" in act.toolTip()
+
+
+def test_another_model_has_other_heads(stage: WindowStage) -> None:
+    ready(stage).session.switch_intervention(Silence(layer=1, head=1))
+    stage.session.open_model("other")
+    stage.say(m.Loaded(run=stage.engine.last(m.Load).run, card=card("other")))
+    assert stage.state.request.interventions == ()
+
+
+def test_the_menus_of_a_head_and_of_a_cell(stage: WindowStage) -> None:
+    session = ready(stage).session
+    session.select(layer=0, head=1)
+    first, *_, clear = head_menu(session, stage.window).actions()
+    assert first.text().replace("&", "") == "Silence layer 0, head 1"
+    assert not clear.isEnabled()
+    first.trigger()
+    assert head_menu(session, stage.window).actions()[0].isChecked()
+    cells = cell_menu(session, stage.window, 1, 0)
+    cells.actions()[0].trigger()
+    cells.actions()[3].trigger()
+    assert [str(one) for one in stage.state.request.interventions] == [
+        "silence 0.1", "cut 0.1:1<-0", "cut *.*:*<-0",
+    ]  # fmt: skip
+    cells.actions()[-1].trigger()
+    assert stage.state.request.interventions == ()
+
+
+def test_a_right_click_on_a_cell_opens_its_menu(stage: WindowStage) -> None:
+    ready(stage)
+    panel = next(p for p in stage.window.docks.panels if p.ID == "attention")
+    panel.pages.maps.menuAsked.emit(1, 0, QPoint(5, 5))
+    assert "query 1" in panel.head_menu.actions()[0].text()
+    panel.head_menu.close()
+    panel.heads.atlas.menuAsked.emit(QPoint(5, 5))
+    assert "Silence" in panel.head_menu.actions()[0].text()
+    panel.head_menu.close()
+    widget = panel.pages.maps.maps[0]
+    asked: list[tuple[int, int]] = []
+    widget.menuAsked.connect(lambda query, key, at: asked.append((query, key)))
+    widget.set_cursor((0, 0))
+    by_key = QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(), QPoint())
+    QApplication.sendEvent(widget, by_key)
+    assert asked == [(0, 0)]
+    panel.head_menu.close()
+
+
+def test_which_head_matters_asks_for_the_chosen_token(stage: WindowStage) -> None:
+    ready(stage)
+    trigger(stage, "sweep-heads")
+    asked = stage.engine.last(SweepHeads)
+    assert stage.state.trace is not None
+    assert asked.token == stage.state.trace.chosen_ids[0]
+    assert asked.chosen == ()
+    facts = {"token": asked.token, "logit": 2.0, "probability": 0.5, "heads": (2, 2),
+             "logits": (1.0,), "probabilities": (0.1,)}  # fmt: skip
+    stage.say(m.PartFacts(run=asked.run, facts=facts))
+    assert isinstance(stage.state.status, Status)
+    whole = {**facts, "logits": (1.0, 2.0, 2.5, -3.0), "probabilities": (0.1,) * 4}
+    stage.say(m.Facts(run=asked.run, facts=whole))
+    assert (stage.state.selection.layer, stage.state.selection.head) == (1, 1)
+
+
+def test_words_on_chips_are_short() -> None:
+    lines = ("silence 1.mlp", "silence 2", "cut 1.0:5<-3", "cut *.*:*<-q-1", "cut 1.*:2-3<-q-4+",
+             "allow 0.0:5<-7", "cut 0.0:*<-q-2-3")  # fmt: skip
+    assert [short(read(line)) for line in lines] == [
+        "MLP of layer 1 silenced", "Layer 2 silenced", "L1 H0: 5 → 3 cut",
+        "all heads: any → 1 back cut", "L1: 2–3 → 4 or more back cut", "L0 H0: 5 → 7 allowed",
+        "L0 H0: any → 2 to 3 back cut",
+    ]  # fmt: skip
+    assert short(Scale(layer=1, factor=2.0)) == "L1: scores × 2"
+    assert short(Cells(head=1)) == "L* H1: any → any cut"
+    assert listed([Silence(layer=0), Silence(layer=1)]) == "L0 H0 silenced · L1 H0 silenced"
