@@ -27,6 +27,7 @@ from explorer.trace.experiments import (
     SearchSequences,
 )
 from explorer.trace.files.saved_view import SavedView
+from explorer.trace.interventions.lines import read as read_intervention
 from explorer.trace.request import Form, RunRequest, Sampling, Stops
 
 VERSION = 1
@@ -47,6 +48,7 @@ ExperimentName = Literal["prefix", "search", "samples", "surprisal", "cache", "p
 Side = Literal["none", "left", "right"]
 Place = Annotated[int, Meta(ge=0, le=1_000_000)]
 Few = Annotated[int, Meta(ge=0, le=MOST_TOKENS)]
+ScriptLine = Annotated[str, Meta(max_length=200)]
 PanelId = Annotated[str, Meta(max_length=60)]
 
 
@@ -98,6 +100,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     special_as_text: bool = False
     causal_mask: bool = True
     cache: bool = True
+    interventions: Annotated[tuple[ScriptLine, ...], Meta(max_length=200)] = ()  # a line each
     padding: Side = "none"
     pad: Annotated[int, Meta(ge=0, le=MOST_PADDING)] = 0
     sampling: Sampling = Sampling()
@@ -133,6 +136,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             special_as_text=self.special_as_text,
             causal_mask=self.causal_mask,
             cache=self.cache,
+            interventions=tuple(map(read_intervention, self.interventions)),
             padding=self.side,
             pad=self.pad if self.side else 0,
             max_tokens=0,
@@ -172,6 +176,10 @@ def scene_of(
         check(scene.sampling)
     except SamplingError as problem:
         raise error("sampling", str(problem)) from problem
+    try:
+        list(map(read_intervention, scene.interventions))
+    except ValueError as problem:
+        raise error("interventions", str(problem)) from problem
     if scene.pad and scene.padding == "none":
         raise error("pad", "“pad” needs “padding”: left or right.")
     steps = [one.step for one in scene.force]

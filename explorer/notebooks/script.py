@@ -61,6 +61,10 @@ def cells(trace: Trace, card: ModelCard, seen: OnScreen) -> list[ScriptCell]:
     """
     if not trace.steps:
         raise ScriptError("There is no run yet. Press Step, then try again.")
+    if trace.request.interventions:
+        raise ScriptError(
+            "Plain transformers takes no interventions. Clear them, press Step, then try again."
+        )
     return list(_cells(trace, card, seen))
 
 

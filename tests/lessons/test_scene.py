@@ -19,6 +19,7 @@ from explorer.lessons.scene import (
 )
 from explorer.lessons.toml_lines import LessonFileError
 from explorer.trace.batch import BatchRequest
+from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest, Sampling, Stops
 from tests.lessons.example import SCENE
 
@@ -29,6 +30,7 @@ FULL = Scene(
     special_as_text=True,
     causal_mask=False,
     cache=False,
+    interventions=("silence 1.0", "cut *.2:*<-q-1"),
     padding="left",
     pad=3,
     sampling=Sampling(greedy=False, temperature=1.5, top_k=3, seed=2**40),
@@ -143,3 +145,11 @@ def test_a_damaged_scene_is_read_or_refused(junk: str, at: int, cut: int) -> Non
             line = refused.line
             raise
     assert 1 <= line <= text.count("\n") + junk.count("\n") + 2
+
+
+def test_interventions_are_lines_and_a_wrong_one_is_named() -> None:
+    scene = read_scene('interventions = ["silence 1.0"]', "one.toml")
+    assert scene.request(RunRequest()).interventions == (Silence(layer=1, head=0),)
+    assert Scene().request(scene.request(RunRequest())).interventions == ()
+    with pytest.raises(LessonFileError, match="no intervention"):
+        read_scene('interventions = ["stop 1.0"]', "one.toml")

@@ -20,6 +20,7 @@ from explorer import sampling as chain
 from explorer.notebooks import script
 from explorer.notebooks.notebook_file import notebook
 from explorer.notebooks.script import OnScreen, ScriptError
+from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 from tests.engine.folders import model, write_folder, write_gguf
@@ -234,5 +235,8 @@ def test_what_plain_transformers_cannot_do_is_refused(traces: dict[str, Trace]) 
     card = msgspec.structs.replace(trace.card, layer_kinds=("chunked", "full"), windows=(8, 0))
     with pytest.raises(ScriptError, match="Turn the causal mask on"):
         script.cells(replace(trace, card=card), card, OnScreen())
+    silenced = msgspec.structs.replace(trace.request, interventions=(Silence(layer=0),))
+    with pytest.raises(ScriptError, match="takes no interventions"):
+        script.cells(replace(trace, request=silenced), trace.card, OnScreen())
     with pytest.raises(ScriptError, match="Press Step"):
         script.cells(trace.truncated(0), card, OnScreen())

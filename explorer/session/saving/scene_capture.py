@@ -15,6 +15,7 @@ from explorer.lessons.scene import (
 from explorer.lessons.screen_names import LEAST_ZOOM, MOST_ZOOM
 from explorer.session.state import State
 from explorer.trace.files.saved_view import SavedView
+from explorer.trace.interventions.kinds import written
 from explorer.trace.trace import Trace, bare_name
 
 
@@ -38,6 +39,7 @@ def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> 
         special_as_text=request.special_as_text,
         causal_mask=request.causal_mask,
         cache=request.cache,
+        interventions=tuple(written(request.interventions[:200])),
         padding=padding,
         pad=min(request.pad, MOST_PADDING) if padding != "none" else 0,
         sampling=state.sampling,
