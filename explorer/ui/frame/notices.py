@@ -20,8 +20,8 @@ from explorer.ui.access.accessible import announce
 from explorer.ui.frame.bars.branch_notice import BranchNotice
 from explorer.ui.frame.bars.notice import Notice
 from explorer.ui.kit.boxes import line
-from explorer.ui.kit.intervention_words import listed
 from explorer.ui.look.text_size import for_back_row
+from explorer.ui.panel.intervention_words import listed
 from explorer.wording import percent, seconds_text, short_bytes
 
 _UNBOUNDED = 16777215  # Qt's largest height

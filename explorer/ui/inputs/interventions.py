@@ -14,8 +14,8 @@ from explorer.trace.interventions.kinds import Intervention
 from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit import boxes
 from explorer.ui.kit.flow import Flow
-from explorer.ui.kit.intervention_words import short
 from explorer.ui.kit.scrolled import Snug
+from explorer.ui.panel.intervention_words import short
 
 
 class InterventionsBox(Snug):

@@ -13,8 +13,8 @@ from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.interventions.kinds import Cells, Scale, Silence
 from explorer.trace.interventions.lines import read
 from explorer.trace.wire import messages as m
-from explorer.ui.kit.intervention_words import listed, short
 from explorer.ui.panel.head_menu import cell_menu, head_menu
+from explorer.ui.panel.intervention_words import listed, short
 from tests.session.scripted import card
 from tests.ui.stage import WindowStage
 

@@ -15,7 +15,7 @@ from explorer.figures.text import tokens
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
-from explorer.ui.kit.intervention_words import short
+from explorer.ui.panel.intervention_words import short
 
 translate = QCoreApplication.translate
 
