@@ -109,7 +109,8 @@ def _shares(
 ) -> Iterator[LogitPart]:
     """What one write adds: head by head where its heads are known, and the rest as bias."""
     whole = float(vector.reshape(-1).double() @ direction)
-    heads = _heads(runner, written, layer, write) if write.heads else None
+    silent = not bool(vector.any())
+    heads = None if silent or not write.heads else _heads(runner, written, layer, write)
     if heads is None:
         kind: PartKind = write.kind
         yield LogitPart(kind=kind, layer=layer, value=whole)

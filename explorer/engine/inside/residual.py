@@ -20,6 +20,7 @@ from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.trace.inside.arrays import packed
 from explorer.trace.inside.stream import ReadStream, ResidualStream, StreamWrite
+from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest
 
 # A route found on a dozen tokens has to hold on the run's own, where rounding may be larger.
@@ -71,7 +72,7 @@ def written_passes(
     )
     limit = SLACK * TOLERANCE.get(runner.loaded.card.dtype, 2e-5)
     for span in passes:
-        writes, gap = _writes(route, streams.visits, calls)
+        writes, gap = _writes(request, route, streams.visits, calls)
         if gap > limit:
             raise BadInput(
                 "What the parts of this model's layers wrote does not add up to the change of the "
@@ -81,7 +82,7 @@ def written_passes(
 
 
 def _writes(
-    route: Route, visits: Sequence[Visit], calls: CallWatch
+    request: RunRequest, route: Route, visits: Sequence[Visit], calls: CallWatch
 ) -> tuple[list[tuple[int, Write, torch.Tensor]], float]:
     if [visit.layer for visit in visits] != [layer.layer for layer in route.layers]:
         raise BadInput(NO_STREAM)
@@ -95,12 +96,23 @@ def _writes(
             gave = named[write.call].gave if len(named) > write.call else None
             if gave is None or gave.numel() != change.numel():
                 raise BadInput(NO_STREAM)
-            vector = gave.reshape(change.shape) * write.factor
+            vector = gave.reshape(change.shape) * factor_of(request, layer.layer, write)
             found.append((layer.layer, write, vector))
             left = left - vector.double()
         rounding = rounding_of(numbers(before), numbers(after), after.dtype)
         worst = max(worst, gap_of(numbers(left), numbers(change), rounding))
     return found, worst
+
+
+def factor_of(request: RunRequest, layer: int, write: Write) -> float:
+    """What the write is multiplied by on its way into the stream; 0 where the run silences it."""
+    silenced = any(
+        isinstance(one, Silence)
+        and one.layer == layer
+        and (one.part == "layer" or one.part == write.kind == "mlp")
+        for one in request.interventions
+    )
+    return 0.0 if silenced else write.factor
 
 
 def numbers(tensor: torch.Tensor) -> np.ndarray:

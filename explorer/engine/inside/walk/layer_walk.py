@@ -14,7 +14,7 @@ import torch
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput
 from explorer.engine.inside.calls import CallWatch, ModuleCall, together
-from explorer.engine.inside.residual import as_rows, numbers
+from explorer.engine.inside.residual import as_rows, factor_of, numbers
 from explorer.engine.inside.route import LayerRoute, known_route, modules_in, rounding_of
 from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
 from explorer.engine.inside.sums import gap_of
@@ -27,6 +27,7 @@ from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace.inside.walk import MOST_STAGES, LayerStage, LayerWalk, LayerWrite, WalkLayer
+from explorer.trace.request import RunRequest
 
 _EMPTY = ("Dropout", "Identity")
 
@@ -59,7 +60,7 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
     if not streams.visits:
         raise BadInput(NO_STREAM)
     visit = streams.visits[-1]
-    steps = _Steps(module, visit, calls.calls, own)
+    steps = _Steps(asked.request, module, visit, calls.calls, own)
     row = slot - done.first_slot
     kernel = list(_kernel(done, asked.layer, row, steps))
     stages = [*steps.all(kernel), *_state(runner, asked, layout, slot, kernel, cancelled)]
@@ -86,9 +87,14 @@ class _Steps:
     """The calls of one layer at one token, and what they add up to."""
 
     def __init__(
-        self, module: Any, visit: Visit, calls: Sequence[ModuleCall], route: LayerRoute
+        self,
+        request: RunRequest,
+        module: Any,
+        visit: Visit,
+        calls: Sequence[ModuleCall],
+        route: LayerRoute,
     ) -> None:
-        self._module, self._visit, self._route = module, visit, route
+        self._request, self._module, self._visit, self._route = request, module, visit, route
         self._calls = calls
         self.leaves = [call for call in calls if self._shown(call)]
         self._writes = self._find_writes()
@@ -152,7 +158,8 @@ class _Steps:
             gave = named[write.call].gave if len(named) > write.call else None
             if gave is None or gave.numel() != self._visit.left.numel():
                 return []
-            found.append((write.name, gave.double().reshape(-1) * write.factor))
+            factor = factor_of(self._request, self._route.layer, write)
+            found.append((write.name, gave.double().reshape(-1) * factor))
         return found
 
     def _shown(self, call: ModuleCall) -> bool:
