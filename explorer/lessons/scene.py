@@ -119,8 +119,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def needed_form(self) -> Form:
-        """The form in which a .gguf file has to be open: only float32 can be padded."""
-        return self.form or ("float32" if self.batch is not None or self.side else "")
+        """The form in which a .gguf file has to be open: only float32 is padded and changed."""
+        converted = self.batch is not None or self.side or self.interventions
+        return self.form or ("float32" if converted else "")
 
     @property
     def side(self) -> Literal["left", "right"] | None:

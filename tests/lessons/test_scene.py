@@ -150,6 +150,7 @@ def test_a_damaged_scene_is_read_or_refused(junk: str, at: int, cut: int) -> Non
 def test_interventions_are_lines_and_a_wrong_one_is_named() -> None:
     scene = read_scene('interventions = ["silence 1.0"]', "one.toml")
     assert scene.request(RunRequest()).interventions == (Silence(layer=1, head=0),)
+    assert (scene.needed_form, Scene().needed_form) == ("float32", "")
     assert Scene().request(scene.request(RunRequest())).interventions == ()
     with pytest.raises(LessonFileError, match="no intervention"):
         read_scene('interventions = ["stop 1.0"]', "one.toml")
