@@ -14,7 +14,7 @@ from explorer.engine.experiments import (
     search,
 )
 from explorer.engine.experiments.torch_passes import TorchPasses
-from explorer.engine.inside import attribution, head_sweep, lens, residual
+from explorer.engine.inside import attribution, head_sweep, lens, residual, structure
 from explorer.engine.inside.walk import layer_walk
 from explorer.engine.passes.runner import Runner
 from explorer.trace import experiments as asked
@@ -22,6 +22,7 @@ from explorer.trace.inside.attribution import Attribute
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.inside.lens import ReadLens
 from explorer.trace.inside.stream import ReadStream
+from explorer.trace.inside.structure import ReadStructure
 from explorer.trace.inside.walk import WalkLayer
 
 Worker = Callable[..., asked.Result]
@@ -48,4 +49,5 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     Attribute: attribution.attribute,
     SweepHeads: head_sweep.sweep,
     WalkLayer: layer_walk.walk,
+    ReadStructure: structure.read,
 }

@@ -25,3 +25,4 @@ class CellsFigure:
     words: Callable[[int, int], str]
     corner: str = ""  # what the columns are, and the rows
     signed: bool = False
+    wide: float = 68.0  # pixels of a cell, at a zoom of 1

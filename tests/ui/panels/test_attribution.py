@@ -53,7 +53,7 @@ def test_the_map_is_signed_and_a_click_goes_to_the_head(stage: WindowStage) -> N
     assert (list(figure.rows), list(figure.columns)) == (["0", "1"], ["H0", "H1", "MLP"])
     cell = figure.cell(0, 1)
     assert cell is not None
-    assert (cell.text, cell.level) == ("-4", -1)
+    assert (cell.text, cell.level) == ("-4.00", -1)
     assert figure.cell(1, 1) is None
     assert "has none" in figure.words(1, 1)
     place = panel.board.cell_rect((1, 0)).center().toPoint()

@@ -7,14 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from explorer.trace.card import Capability
+from explorer.trace.inside.structure import ReadStructure
 from explorer.trace.wire import messages as m
+from explorer.ui.access.accessible import line_of
 from explorer.ui.look.theme import THEMES
 from explorer.ui.panels.model.panel import ModelPanel
+from tests.figures.inside.structures import facts
 from tests.ui.stage import WindowStage
 
+LEFT = Qt.MouseButton.LeftButton
 RECIPE: dict[str, Any] = {
     "model": "tiny", "layers": 2, "hidden_size": 8, "parameters": 124_439_808,
     "parameters_rule_of_thumb": 123_532_032, "tying_saves": 38_597_376,
@@ -141,3 +147,60 @@ def test_marks_take_the_colours_of_the_theme(stage: WindowStage) -> None:
         stage.look.set_theme(theme.name)
         stage.paint()
         assert theme.good in words(panel)
+
+
+def pictured(stage: WindowStage) -> ModelPanel:
+    stage.loaded().ran(1)
+    panel = opened(stage)
+    stage.say(m.Facts(run=stage.engine.last(ReadStructure).run, facts=facts()))
+    return panel
+
+
+def test_the_parts_are_looked_at_when_the_panel_is_seen_with_a_run(stage: WindowStage) -> None:
+    stage.loaded()
+    panel = opened(stage)
+    assert stage.engine.count(ReadStructure) == 0
+    assert "Press Step (Space) to see the parts" in words(panel)
+    stage.ran(1)
+    asked = stage.engine.last(ReadStructure)
+    stage.say(m.Facts(run=asked.run, facts=facts()))
+    assert stage.engine.count(ReadStructure) == 1
+    assert [row.kind for row in panel.picture.rows][:3] == ["embedding", "norm", "attention"]
+    assert "Picture of the model" in panel.views()
+
+
+def test_a_layer_and_a_part_that_are_clicked_are_shown(stage: WindowStage) -> None:
+    panel = pictured(stage)
+    picture = panel.picture
+    QTest.mouseClick(picture, LEFT, pos=picture.square_of(1).center().toPoint())
+    assert stage.state.selection.layer == 1
+    stage.paint()
+    assert [row.kind for row in picture.rows][3] == "experts"
+    told: list[str] = []
+    panel.wanted.connect(told.append)
+    QTest.mouseClick(picture, LEFT, pos=picture.box_of(2).center().toPoint())
+    assert told == ["attention"]
+
+
+def test_keys_read_the_parts_and_go_along_the_layers(stage: WindowStage) -> None:
+    panel = pictured(stage)
+    panel.picture.setFocus()
+    for _ in range(3):
+        QTest.keyClick(panel.picture, Qt.Key.Key_Down)
+    assert line_of(panel.picture).startswith("Attention")
+    assert "2 heads × 4, 1 KV heads" in line_of(panel.picture)
+    assert "reads ln1" not in line_of(panel.picture)  # it is the part above
+    QTest.keyClick(panel.picture, Qt.Key.Key_Right)
+    assert stage.state.selection.layer == 1
+    stage.paint()
+    QTest.keyClick(panel.picture, Qt.Key.Key_Down)
+    assert line_of(panel.picture).startswith("Experts (MoE). reads ln1")
+
+
+def test_where_the_parts_cannot_be_seen_the_reason_is_told(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    panel = opened(stage)
+    run = stage.engine.last(ReadStructure).run
+    stage.say(m.Failed(run=run, sentence="This model's layers don't pass one stream on."))
+    assert "don't pass one stream on" in words(panel)
+    assert "Picture of the model" not in panel.views()

@@ -30,7 +30,7 @@ from explorer.ui.canvases.tokens.token_box import level_ink
 from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import Ink, Theme, unit
 
-_WIDE, _HIGH, _TEXT = 68, 19, 11.5  # pixels of a cell and of its text, at a zoom of 1
+_HIGH, _TEXT = 19, 11.5  # pixels of a row and of its text, at a zoom of 1
 _HEAD, _PADDING = 19, 10  # pixels of the line of column names, and beside row names
 _STEP, _MOST = 1.25, 3.0  # of the board's own zoom
 _LEGIBLE = 7  # pixels: smaller text is left out, and the colours remain
@@ -137,7 +137,7 @@ class CellBoard(ScrollCanvas):
     def _fitting(self) -> float:
         rows, columns = len(self._figure.rows), len(self._figure.columns)
         view, u = self.viewport().size(), unit(self)
-        wide = (view.width() - self._names) / max(columns * _WIDE * u, 1)
+        wide = (view.width() - self._names) / max(columns * self._figure.wide * u, 1)
         return max(0.05, min(wide, (view.height() - self._head) / max(rows * _HIGH * u, 1), 1.0))
 
     def _lay_out(self) -> None:
@@ -148,7 +148,10 @@ class CellBoard(ScrollCanvas):
         corner = metrics.horizontalAdvance(self._figure.corner)
         self._names = min(max(widest, corner) + _PADDING * u, 0.4 * self.viewport().width())
         self._head = max(_HEAD * u, metrics.height() + 2)
-        self._size = _WIDE * u * self._zoom * min(line, 1.6), _HIGH * u * self._zoom * line
+        self._size = (
+            self._figure.wide * u * self._zoom * min(line, 1.6),
+            _HIGH * u * self._zoom * line,
+        )
         self._cut = {}
         wide = len(self._figure.columns) * self._size[0]
         high = len(self._figure.rows) * self._size[1]

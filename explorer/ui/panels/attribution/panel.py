@@ -145,7 +145,7 @@ class AttributionPanel(Panel):
 
         def cell(row: int, column: int) -> BoardCell | None:
             value = float(map_.values[row, column])
-            return None if np.isnan(value) else BoardCell(words.number(value), value / top)
+            return None if np.isnan(value) else BoardCell(f"{value:+.2f}", value / top)
 
         self.board.show_figure(
             CellsFigure(
@@ -155,6 +155,7 @@ class AttributionPanel(Panel):
                 words=self._cell_words,
                 corner=self.tr("layer"),
                 signed=True,
+                wide=48,
             )
         )
         self.board.set_selected(layer, head if head < len(map_.columns) else None)

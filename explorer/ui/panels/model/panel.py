@@ -7,17 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from explorer.figures.inside import model_map
+from explorer.figures.inside.model_map import MapPart
 from explorer.figures.text.sentences import fitting
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.card import ModelCard
 from explorer.trace.found_models import Recipe
+from explorer.trace.inside.structure import ModelStructure, ReadStructure
 from explorer.ui.files import caption
 from explorer.ui.glossary.labels import TermLabel
+from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
-from explorer.ui.panels.model import card_text
+from explorer.ui.panels.model import card_text, part_words
+from explorer.ui.panels.model.picture import ModelPicture
 
 
 class ModelPanel(Panel):
@@ -49,6 +54,16 @@ class ModelPanel(Panel):
         self._name.setTextFormat(Qt.TextFormat.PlainText)
         self._name.setWordWrap(True)
         self._column.addWidget(self._name)
+        self._parts: list[MapPart] = []
+        self._structure: ModelStructure | None = None
+        self._asked: object = None  # the run that the parts were asked for
+        self.picture = ModelPicture(theme, self._part_words)
+        self.picture.setAccessibleName(self.tr("The parts of the model"))
+        self.picture.picked.connect(lambda row: self.wanted.emit(self._parts[row].panel))
+        self.picture.layerPicked.connect(lambda layer: session.select(layer=layer))
+        self._no_picture = SentenceLabel(look="muted")
+        self._column.addWidget(self.picture)
+        self._column.addWidget(self._no_picture)
         self._bodies: dict[str, tuple[QLabel, QLabel]] = {}
         for key, head in (
             ("source", TermLabel()),
@@ -96,8 +111,43 @@ class ModelPanel(Panel):
         self._run = new.trace.card.name if other and new.trace is not None else ""
         if old is None or shown != (self._card, self._recipe, self._problem, self._open, self._run):
             self._draw()
+        self._draw_picture(new)
         if self._open and self._recipe is None:
             self.session.models.describe()
+        self._ask(new)
+
+    def _ask(self, state: State) -> None:
+        """Look at the parts of the model once it has run, when nothing else runs."""
+        trace = state.trace
+        if trace is None or not trace.steps or not state.model_is_free or not state.model_of_run:
+            return
+        known = state.result_of_prompt(ModelStructure) or state.refusal(ReadStructure)
+        if not known and self._asked != (trace.card, trace.request):
+            self._asked = trace.card, trace.request
+            self.session.measure(ReadStructure, quiet=True)
+
+    def _draw_picture(self, state: State) -> None:
+        """The parts, or one sentence on why there are none."""
+        found, shown = state.result_of_prompt(ModelStructure), state.shown
+        self._structure = found
+        self._parts = []
+        if found is not None and shown is not None:
+            step, layer = shown.trace.steps[shown.step], min(shown.layer, found.layers - 1)
+            self._parts = list(model_map.parts(found, step, layer))
+            title = part_words.layer_title(found, layer)
+            self.picture.show_model(self._parts, model_map.block_numbers(found), layer, title)
+        why = state.refusal(ReadStructure) or self.tr(
+            "Press Step (Space) to see the parts of the model as a picture."
+        )
+        self._no_picture.setText("" if found is None and state.step_index is not None
+                                 and not state.refusal(ReadStructure) else why)  # fmt: skip
+        self.picture.setVisible(bool(self._parts))
+        self._no_picture.setVisible(not self._parts and bool(self._no_picture.text()))
+
+    def _part_words(self, row: int) -> tuple[str, str]:
+        part, card = self._parts[row], self._card
+        assert card is not None
+        return part_words.name(part, card), part_words.figures(part, card, self._parts[:row])
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
@@ -110,7 +160,10 @@ class ModelPanel(Panel):
     def views(self) -> Mapping[str, View]:
         if self._card is None:
             return {}
-        return {self.tr("Model card"): View(self._page, self._table)}
+        card = {self.tr("Model card"): View(self._page, self._table)}
+        parts = list(self._parts)
+        picture = View(self.picture, lambda: model_map.table(parts))
+        return {**card, self.tr("Picture of the model"): picture} if parts else card
 
     def _draw(self) -> None:
         card = self._card
