@@ -23,9 +23,9 @@ from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest.selftest import LENGTH, sample_ids
 from explorer.trace.inside.structure import (
-    Block,
     BlockKind,
     BlockPart,
+    LayerBlock,
     ModelStructure,
     OuterPart,
     Reads,
@@ -72,7 +72,9 @@ def _find(runner: Runner, stop: Stop) -> ModelStructure:
     tied = head is not None and head.weight is getattr(embedding, "weight", None)
     return ModelStructure(
         layers=len(runner.layers),
-        blocks=tuple(Block(layers=tuple(layers), parts=some) for some, layers in found.items()),
+        blocks=tuple(
+            LayerBlock(layers=tuple(layers), parts=some) for some, layers in found.items()
+        ),
         embedding=_outer(embedding),
         norm=None if outer.norm is None else _outer(outer.norm),
         head=None if head is None else _outer(head),

@@ -31,7 +31,7 @@ class BlockPart(msgspec.Struct, frozen=True, kw_only=True):
     bytes: Size
 
 
-class Block(msgspec.Struct, frozen=True, kw_only=True):
+class LayerBlock(msgspec.Struct, frozen=True, kw_only=True):
     """The layers that are put together in the same way."""
 
     layers: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=100_000)]
@@ -51,14 +51,14 @@ class ModelStructure(Result, frozen=True, kw_only=True):
     """The parts of a model."""
 
     layers: AtLeastOne
-    blocks: Annotated[tuple[Block, ...], Meta(min_length=1, max_length=100_000)]
+    blocks: Annotated[tuple[LayerBlock, ...], Meta(min_length=1, max_length=100_000)]
     embedding: OuterPart
     norm: OuterPart | None  # after the last layer
     head: OuterPart | None
     tied: bool  # the head is the embedding's own table
     stream_reason: Words = ""  # why it is not known what the parts add
 
-    def block_of(self, layer: int) -> Block:
+    def block_of(self, layer: int) -> LayerBlock:
         """The kind of block that a layer is; the first if it is of none."""
         return next((block for block in self.blocks if layer in block.layers), self.blocks[0])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from explorer.trace.inside.structure import Block, BlockPart, ModelStructure, OuterPart, Reads
+from explorer.trace.inside.structure import BlockPart, LayerBlock, ModelStructure, OuterPart, Reads
 
 
 def part(kind: str, name: str, reads: Reads, source: str = "", adds: bool = False) -> BlockPart:
@@ -32,7 +32,7 @@ def structure() -> ModelStructure:
     norm = OuterPart(module="RMSNorm", shape=(8,), parameters=8, bytes=32)
     return ModelStructure(
         layers=2,
-        blocks=(Block(layers=(0,), parts=row), Block(layers=(1,), parts=side_by_side)),
+        blocks=(LayerBlock(layers=(0,), parts=row), LayerBlock(layers=(1,), parts=side_by_side)),
         embedding=table,
         norm=norm,
         head=table,

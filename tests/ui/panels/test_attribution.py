@@ -79,6 +79,7 @@ def test_the_difference_of_two_tokens_is_asked_for(stage: WindowStage) -> None:
     panel = answered(stage)
     assert panel.against.count() > 2
     panel.against.setCurrentIndex(2)
+    stage.paint()
     asked = stage.engine.last(Attribute)
     assert asked.against == panel.against.itemData(2)
     assert asked.token is None

@@ -24,6 +24,7 @@ from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
+from explorer.ui.panel.asking import Asking, Question
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attribution import words
 
@@ -54,12 +55,12 @@ class AttributionPanel(Panel):
         self._layers = 0
         self._slot = 0
         self._offered: tuple[int, ...] = ()  # ids that can be chosen
-        self._asked: object = None
+        self._asking = Asking(self, session, self._wanted)
         self.token, self.against = ComboBox(), ComboBox()
         self.token.setAccessibleName(self.tr("Token whose logit is taken apart"))
         self.against.setAccessibleName(self.tr("Token to compare it with"))
         for box in (self.token, self.against):
-            box.currentIndexChanged.connect(lambda: self._ask(session.state))
+            box.currentIndexChanged.connect(self._asking.later)
         self.by_layer = QToolButton()
         self.by_layer.setText(self.tr("By layer"))
         self.by_layer.setToolTip(self.tr("Show the sums of each layer instead of the heads"))
@@ -90,7 +91,7 @@ class AttributionPanel(Panel):
 
     def show_state(self, old: State | None, new: State) -> None:
         super().show_state(old, new)
-        self._ask(new)
+        self._asking.later()
 
     def draw(self, new: State) -> None:
         shown = new.shown
@@ -235,20 +236,13 @@ class AttributionPanel(Panel):
 
     # -- wishes
 
-    def _ask(self, state: State) -> None:
-        """Take the logit at the position that is looked at apart, once, when nothing else runs."""
+    def _wanted(self, state: State) -> Question | None:
+        """The logit at the position that is looked at, of the tokens that were chosen."""
         shown = state.shown
-        if shown is None or not (state.model_is_free and state.model_of_run):
-            return
-        if shown.trace.tokens[shown.query].origin == "padding":
-            return
+        if shown is None or shown.trace.tokens[shown.query].origin == "padding":
+            return None
         token, against = self.token.currentData(), self.against.currentData()
-        asked = (shown.trace.card, shown.trace.request, shown.trace.chosen_ids[: shown.step],
-                 shown.query, token, against)  # fmt: skip
-        if asked == self._asked or state.refusal(Attribute):
-            return
-        self._asked = asked
-        self.session.measure(Attribute, quiet=True, slot=shown.query, token=token, against=against)
+        return Attribute, {"slot": shown.query, "token": token, "against": against}
 
     def _go_to(self, layer: int, column: int | None = None) -> None:
         head = None if column is None else self._map.columns[column][1]

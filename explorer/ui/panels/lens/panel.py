@@ -25,6 +25,7 @@ from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
+from explorer.ui.panel.asking import Asking, Question
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.lens import words
 from explorer.ui.panels.lens.charts import TokenCharts
@@ -58,7 +59,7 @@ class LensPanel(Panel):
         self._columns: tuple[LensColumn | None, ...] = ()  # what of it is true of this step
         self._labels: tuple[Label, ...] = ()
         self._slot = self._row = 0  # that are looked at
-        self._asked: object = None  # what was asked for last without being wished for
+        self._asking = Asking(self, session, self._wanted)
         self._whole = False  # the whole board was asked for, and is being read
         self._build()
 
@@ -118,7 +119,7 @@ class LensPanel(Panel):
 
     def show_state(self, old: State | None, new: State) -> None:
         super().show_state(old, new)
-        self._ask(new)
+        self._asking.later()
 
     def draw(self, new: State) -> None:
         shown = new.shown
@@ -231,18 +232,12 @@ class LensPanel(Panel):
 
     # -- wishes
 
-    def _ask(self, state: State) -> None:
-        """Read the position that is looked at, once, when nothing else runs."""
+    def _wanted(self, state: State) -> Question | None:
+        """The position that is looked at, if it was not read yet."""
         shown = state.shown
-        if shown is None or not (state.model_is_free and state.model_of_run):
-            return
-        if shown.query not in self._missing() or state.refusal(ReadLens):
-            return
-        asked = (shown.trace.card, shown.trace.request, shown.trace.chosen_ids[: shown.step],
-                 shown.query)  # fmt: skip
-        if asked != self._asked:
-            self._asked = asked
-            self.session.measure(ReadLens, quiet=True, slots=(shown.query,), top=_TOP)
+        if shown is None or shown.query not in self._missing():
+            return None
+        return ReadLens, {"slots": (shown.query,), "top": _TOP}
 
     def _read_all(self) -> None:
         self.session.measure(ReadLens, slots=self._missing(), top=_TOP)

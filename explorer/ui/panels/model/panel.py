@@ -20,6 +20,7 @@ from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
+from explorer.ui.panel.asking import Asking, Question
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.model import card_text, part_words
 from explorer.ui.panels.model.picture import ModelPicture
@@ -56,7 +57,7 @@ class ModelPanel(Panel):
         self._column.addWidget(self._name)
         self._parts: list[MapPart] = []
         self._structure: ModelStructure | None = None
-        self._asked: object = None  # the run that the parts were asked for
+        self._asking = Asking(self, session, self._wanted)
         self.picture = ModelPicture(theme, self._part_words)
         self.picture.setAccessibleName(self.tr("The parts of the model"))
         self.picture.picked.connect(lambda row: self.wanted.emit(self._parts[row].panel))
@@ -114,17 +115,11 @@ class ModelPanel(Panel):
         self._draw_picture(new)
         if self._open and self._recipe is None:
             self.session.models.describe()
-        self._ask(new)
+        self._asking.later()
 
-    def _ask(self, state: State) -> None:
-        """Look at the parts of the model once it has run, when nothing else runs."""
-        trace = state.trace
-        if trace is None or not trace.steps or not state.model_is_free or not state.model_of_run:
-            return
-        known = state.result_of_prompt(ModelStructure) or state.refusal(ReadStructure)
-        if not known and self._asked != (trace.card, trace.request):
-            self._asked = trace.card, trace.request
-            self.session.measure(ReadStructure, quiet=True)
+    def _wanted(self, state: State) -> Question | None:
+        """The parts of the model, if they are not known of this run."""
+        return None if state.result_of_prompt(ModelStructure) else (ReadStructure, {})
 
     def _draw_picture(self, state: State) -> None:
         """The parts, or one sentence on why there are none."""

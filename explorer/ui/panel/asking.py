@@ -1,0 +1,50 @@
+"""What a panel asks the engine for by itself, while it is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QWidget
+
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.experiments import Experiment
+
+Question = tuple[type[Experiment], dict[str, Any]]
+
+
+class Asking:
+    """Asks once for each step and question, when nothing else runs, in a turn of its own.
+
+    In the turn in which the engine becomes free, whoever took it may be about to ask.
+    """
+
+    def __init__(
+        self, panel: QWidget, session: Session, find: Callable[[State], Question | None]
+    ) -> None:
+        """`find` says what of a state is not known yet, and settings; None = nothing is missing."""
+        self._session, self._find = session, find
+        self._asked: object = None
+        self._turn = QTimer(panel)
+        self._turn.setSingleShot(True)
+        self._turn.timeout.connect(self._ask)
+
+    def later(self) -> None:
+        """Look what is missing, soon."""
+        self._turn.start(0)
+
+    def _ask(self) -> None:
+        state = self._session.state
+        shown = state.shown
+        if shown is None or not (state.model_is_free and state.model_of_run):
+            return
+        question = self._find(state)
+        if question is None or state.refusal(question[0]):
+            return
+        trace = shown.trace
+        asked = trace.card, trace.request, trace.chosen_ids[: shown.step], question
+        if asked != self._asked:
+            self._asked = asked
+            self._session.measure(question[0], quiet=True, **question[1])
