@@ -179,9 +179,15 @@ def test_smollm2_as_it_is_says_paris() -> None:
     assert (loaded.card.dtype, loaded.card.stored_dtype) == ("Q4_1", "Q4_1 79 %, Q8_0 21 %")
     assert all(c.offered for c in loaded.card.capabilities if not c.name.endswith("_padding"))
     request = RunRequest(prompt="The capital of France is")
-    step = one(child.ask(messages.Advance(run=2, request=request)), messages.Stepped)
-    assert step.token.raw == b" Paris"
-    assert step.step.draw.raw_probability == pytest.approx(0.766, abs=0.01)
+    answers = child.ask(messages.Advance(run=2, request=request, steps=3))
+    steps = [event for event in answers if isinstance(event, messages.Stepped)]
+    assert steps[0].token.raw == b" Paris"
+    assert steps[0].step.draw.raw_probability == pytest.approx(0.766, abs=0.01)
+    chosen = tuple(step.token.id for step in steps)
+    checked = child.ask(messages.CheckTrace(run=3, request=request, chosen=chosen))
+    checks = [event.check for event in checked if isinstance(event, messages.Checked)]
+    assert len(checks) == 6
+    assert all(check.passed for check in checks), checks
     child.close()
 
 

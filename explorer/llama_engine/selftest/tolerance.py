@@ -13,7 +13,12 @@ from explorer.trace.rounding import largest
 
 MAPS = 1e-5  # rebuilt weights against llama.cpp's own of the same pass
 OTHER_PASS = 2e-2  # weights of the same token in a pass of another shape
-LOGITS = 2e-2  # of the spread of the logits: passes of another shape
+LOGITS = 5e-2
+"""Of the largest logit, between passes of unlike shapes.
+
+SmolLM2 in four bits: 40 texts of 1 to 14 words differed by 0 to 0.029.  A cache that holds other
+tokens is off by 0.1 and more.
+"""
 
 
 def logit_tolerance(logits: np.ndarray) -> float:
