@@ -13,6 +13,7 @@ from explorer.trace.card import Capability, ModelCard
 from explorer.trace.files import dxt
 from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.files.saved_view import SavedView
+from explorer.trace.interventions.kinds import Cells, Scale, Silence
 from explorer.trace.trace import Trace
 from explorer.trace.wire.bounds import bound_of, require_bounded
 from tests.trace import leaves
@@ -31,7 +32,13 @@ def whole() -> tuple[Trace, SavedExtras]:
         capabilities=(*made.card.capabilities, able),
     )  # fmt: skip
     steps = tuple(replace(step, norm_ms=0.5) for step in made.steps)
-    trace = replace(made, card=card, steps=steps)
+    changes = (
+        Silence(layer=1, head=2),
+        Cells(layer=0, head=1, queries=(1, 2), keys=(0, 1), back=(1, 2)),
+        Scale(layer=0, head=1, factor=2.0),
+    )
+    request = msgspec.structs.replace(made.request, interventions=changes)
+    trace = replace(made, card=card, steps=steps, request=request)
     longer = trace.appended(replace(steps[-1], index=2), trace.chosen[-1])
     seen = SavedView(
         step=1, layer=1, head=2, query=3, key=2, zoom=1.5, choices={"attention": {"zoom": 1.5}}
