@@ -71,6 +71,9 @@ class TokenColours(QWidget):
     def show_state(self, old: State | None, new: State) -> None:
         if changed(old, new, "trace"):
             self._show_key()
+        why = "" if self._asked is None else new.refusal(ScorePrompt)
+        if why and (old is None or old.refusal(ScorePrompt) != why):
+            self._session.report(why)  # the colours were wished for
         self._ask(new)
 
     def _ask(self, state: State) -> None:

@@ -434,8 +434,8 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="compare-forms",
-        menu="view",
-        text=QT_TRANSLATE_NOOP("actions", "Compare as it is and in float32"),
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Compare the file as it is with float32"),
         tip=QT_TRANSLATE_NOOP(
             "actions",
             "Run the same tokens with the weights of the .gguf file as they are and converted",

@@ -161,11 +161,12 @@ def test_a_page_is_found_by_its_id_and_by_what_older_files_call_it(
 def test_names_that_are_not_known_are_passed_over(stage: WindowStage, tmp_path: Path) -> None:
     before = look(stage)
     odd = SavedView(
-        step=99, layer=99, head=99, query=99, theme="neon", shown=("lens",), in_front=("lens",),
-        enlarged="lens",
+        step=99, layer=99, head=99, query=99, theme="neon",
+        shown=("horoscope",), in_front=("horoscope",),
+        enlarged="horoscope",
         choices={
             "attention": {"view": "cube", "zoom": 1e15, "left": 1e15, "top": 0.0, "order": 3.0},
-            "timings": {"page": "Nowhere"}, "padding": {"tab": 77.0}, "lens": {"x": "y"},
+            "timings": {"page": "Nowhere"}, "padding": {"tab": 77.0}, "horoscope": {"x": "y"},
         },
     )  # fmt: skip
     dxt.save(made_trace(), tmp_path / "odd.dxt", SavedExtras(seen=odd))
