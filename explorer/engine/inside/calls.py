@@ -13,7 +13,7 @@ from explorer.engine.inside.streams import first_tensor
 from explorer.engine.inside.watched_pass import Watching
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ModuleCall:
     """One call of one module: (n, …) each, the rows that are kept; None where it has no rows."""
 

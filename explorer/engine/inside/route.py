@@ -6,6 +6,7 @@ known of the architecture beforehand; a layer without such a sum is refused in w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -153,7 +154,9 @@ class _Trial:
         change, rounding = after - before, rounding_of(before, after, visit.left.dtype)
         expected = [one for one in outputs if one.name in self._last]
         found = None
-        for some in (expected, outputs):
+        often = Counter(call.name for call in self._calls.get(visit.layer, []))
+        once = [one for one in outputs if often[one.name] == 1]
+        for some in (expected, once, outputs):
             vectors = [one.vector for one in some]
             found = find_sum(vectors, change, rounding, self._tolerance)
             if found is not None:
@@ -183,6 +186,10 @@ class _Trial:
             if same is None:
                 one = _Output(call.name, counts[call.name], vector, (), call.given)
                 found.append(one)
+            elif found[same].name.startswith(f"{call.name}.") and "expert" in call.name:
+                # One expert took every token of this trial: on others it will not.
+                old = found[same]
+                found[same] = _Output(call.name, 0, vector, (*old.also, old.name), call.given)
             else:
                 found[same] = replace(found[same], also=(*found[same].also, call.name))
         return found[:MOST_CANDIDATES]

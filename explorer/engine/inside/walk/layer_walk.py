@@ -29,6 +29,7 @@ from explorer.engine.passes.runner import Runner
 from explorer.trace.inside.walk import MOST_STAGES, LayerStage, LayerWalk, LayerWrite, WalkLayer
 from explorer.trace.request import RunRequest
 
+NOT_WRITTEN = "What the parts of this layer wrote could not be read at this token."
 _EMPTY = ("Dropout", "Identity")
 
 
@@ -64,7 +65,7 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
     row = slot - done.first_slot
     kernel = list(_kernel(done, asked.layer, row, steps))
     stages = [*steps.all(kernel), *_state(runner, asked, layout, slot, kernel, cancelled)]
-    kinds = {write.kind for write in own.writes}
+    gap, kinds = steps.residual_gap(), {write.kind for write in own.writes}
     kind = "attention" if kernel or "attention" in kinds else next(iter(sorted(kinds)), "other")
     return LayerWalk(
         layer=asked.layer,
@@ -72,8 +73,8 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
         kind="mixer" if kind != "attention" and "mixer" in kinds else kind,
         stages=tuple(stages[:MOST_STAGES]),
         writes=steps.written(),
-        residual_gap=steps.residual_gap(),
-        residual_reason=own.reason,
+        residual_gap=gap,
+        residual_reason="" if gap is not None else own.reason or NOT_WRITTEN,
         experts=experts.choices(done.first_slot),
     )
 
