@@ -31,7 +31,7 @@ REQUEST = RunRequest(prompt=" ".join(map(str, PROMPT)))
 # Plain, post-norms and a soft cap, scaled writes, parallel blocks, mixtures, latents, recurrences,
 # several streams, norms after the sum, layers that run again, biases, gates.
 REPRESENTATIVES = (
-    "bert", "blt", "cohere", "deepseek_v3", "deepseek_v4", "dory", "falcon_h1", "gemma2",
+    "bert", "blt", "cohere", "dbrx", "deepseek_v3", "deepseek_v4", "dory", "falcon_h1", "gemma2",
     "gpt_neox", "jetmoe", "llama4_text", "mamba", "minicpm3", "mixtral", "nemotron_h", "olmo2",
     "opt", "qwen3_next", "xlm",
 )  # fmt: skip
