@@ -128,11 +128,12 @@ class Window(PresentedWindow):
         sample_prompts.fill(prompts, self.take_sample)
         view = self._menus["view"]
         view.addSeparator()
+        panels = view.addMenu(self.tr("Panels"))
         for dock in self.docks.docks:
-            view.addAction(dock.toggleViewAction())
+            panels.addAction(dock.toggleViewAction())
             self.topbar.panels.menu().addAction(dock.toggleViewAction())
         themes = self._menus["view"].addMenu(self.tr("Theme"))
-        for menu in (prompts, themes, self.topbar.panels.menu()):
+        for menu in (prompts, panels, themes, self.topbar.panels.menu()):
             mnemonics.follow(menu)
         choices = [(SYSTEM, self.tr("Follow the system"))]
         choices += [(theme.name, self.tr(theme.title)) for theme in THEMES.values()]
