@@ -26,10 +26,11 @@ class WindowStage(Stage):
         self.app = app
         self.memory = Settings(folder / "settings.ini")
         with patch.object(system_appearance, "_session_bus", lambda: False):  # of whoever runs this
-            self.look = Appearance(app, self.memory, room=QSize(3840, 2160))
+            self.look = Appearance(app, self.memory, room=QSize(3840, 2160), dressed=False)
         self._guard = ShortcutGuard(app)
         self._rings = FocusRings(app)
         self.window = Window(self.session, self.look, self.memory)
+        self.look.dress()  # when all is there, as in the program: each widget is styled once
         show(self.window)
         activate(self.window)
 
@@ -63,3 +64,4 @@ class WindowStage(Stage):
         self.window.deleteLater()
         # Not by processEvents: windows that pile up make every later one slower.
         self.app.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        self.app.setStyleSheet("")  # what is built next is styled once, when all of it is there
