@@ -248,6 +248,8 @@ def pinned(name):
 
 def pip(*arguments):
     """Runs .venv's pip in the open, and says whether it went well."""
+    # Python compiles a module when it is first imported, and most of these never are.
+    os.environ["PIP_NO_COMPILE"] = "1"
     return _runs(venv_python(), "-m", "pip", *arguments, quiet=False)
 
 

@@ -8,8 +8,8 @@ from setup_messages import SetupError, say
 
 SCREEN = "-screen 0 1600x1000x24"
 SPEED = ("tests/ui/window/test_speed.py", "tests/ui/window/test_attention_speed.py")
-# Go with the tests of the other rooms, so that both lanes take about as long.
-WITH_THE_OTHERS = ("canvases", "dialogs", "kit", "look", "offscreen", "threads")
+# Go with the tests of the window, so that both lanes take about as long.
+WITH_THE_WINDOW = ("lessons", "llama_engine", "notebooks", "test_app.py")
 # A window manager gives windows their focus, as on a real screen.
 WITH_WINDOW_MANAGER = 'openbox & manager=$!; "$@"; code=$?; kill $manager; exit $code'
 
@@ -69,11 +69,11 @@ def lanes(python, screen, arguments):
     run = [*screen, *pytest(python)]
     if arguments:
         return [[*checks, ("tests", [*run, *arguments])]]
-    others, window = shares()
+    first, second = shares()
     but_speed = [f"--ignore={path}" for path in SPEED]
     return [
-        [*checks, ("tests but those of the window", [*run, *others])],
-        [("tests of the window", [*run, *window, *but_speed])],
+        [*checks, ("tests of the engine, the session and the commands", [*run, *first])],
+        [("tests of the window and all else", [*run, *second, *but_speed])],
     ]
 
 
@@ -83,10 +83,8 @@ def pytest(python):
 
 def shares():
     """Files and folders of tests: those of the first lane, and those of the second."""
-    others = [path for path in listed("tests") if path != "tests/ui"]
-    ui = listed("tests/ui")
-    moved = [f"tests/ui/{name}" for name in WITH_THE_OTHERS]
-    return others + moved, [path for path in ui if path not in moved]
+    moved = ["tests/ui", *(f"tests/{name}" for name in WITH_THE_WINDOW)]
+    return [path for path in listed("tests") if path not in moved], moved
 
 
 def listed(folder):

@@ -36,8 +36,12 @@ SHARP = Sampling(
 _LAYERS = {
     "gemma3_text": {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 }
+WINDOWED = ("mistral", "gemma3_text")
 OTHER_ORDER = ("top_p", "min_p", "temperature", "penalty", "top_k")
 
+
+Told = dict[str, dict[str, Any]]  # what was printed, by the name of the run
+Files = dict[str, tuple[Trace, OnScreen]]
 
 _ALL_IN_TURN = """
 import runpy, sys
@@ -132,24 +136,43 @@ def seen_of(trace: Trace) -> OnScreen:
 
 
 @pytest.fixture(scope="module")
-def told(
-    traces: dict[str, Trace], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, dict[str, Any]]:
-    sources = [script.python(script.cells(t, t.card, seen_of(t))) for t in traces.values()]
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Runs of models in files of their own."""
+    folder = tmp_path_factory.mktemp("models")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DECODER_EXPLORER_HOME", str(folder / "home"))
+        file = write_gguf(folder / "tiny.gguf", model("llama", intermediate_size=256), Q.Q8_0)
+        trace = run(RunRequest(model=str(file), prompt="the cat sat on"), [SHARP] * 2, {})
+    found = {"gguf": (trace, OnScreen(step=1, layer=1, head=3))}
+    for kind in WINDOWED:
+        made = model(kind, sliding_window=4, **_LAYERS.get(kind, {}))
+        request = RunRequest(
+            model=str(write_folder(folder / kind, made)),
+            prompt="the cat sat on the mat",
+            chat=True,
+            causal_mask=False,
+        )
+        found[kind] = run(request, GREEDY, {}), OnScreen(step=2, layer=1, head=1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def told(traces: dict[str, Trace], files: Files, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """What the script of each run prints."""
+    runs = {**{name: (t, seen_of(t)) for name, t in traces.items()}, **files}
+    sources = [script.python(script.cells(t, t.card, seen)) for t, seen in runs.values()]
     assert not any("explorer" in one.replace("Decoder Explorer", "") for one in sources)
     answers = repeated(sources, tmp_path_factory.mktemp("scripts"))
-    return dict(zip(traces, answers, strict=True))
+    return dict(zip(runs, answers, strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_script_repeats_the_run(
-    name: str, traces: dict[str, Trace], told: dict[str, dict[str, Any]]
-) -> None:
+def test_the_script_repeats_the_run(name: str, traces: dict[str, Trace], told: Told) -> None:
     require_same(told[name], traces[name], seen_of(traces[name]))
 
 
 def test_the_notebook_has_the_same_cells_and_runs(
-    traces: dict[str, Trace], told: dict[str, dict[str, Any]], tmp_path: Path
+    traces: dict[str, Trace], told: Told, tmp_path: Path
 ) -> None:
     trace = traces["sampled"]
     made = notebook(script.cells(trace, trace.card, seen_of(trace)))
@@ -157,13 +180,8 @@ def test_the_notebook_has_the_same_cells_and_runs(
     assert again == told["sampled"]
 
 
-def test_a_gguf_file_is_repeated_by_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path / "home"))
-    file = write_gguf(tmp_path / "tiny.gguf", model("llama", intermediate_size=256), Q.Q8_0)
-    trace = run(RunRequest(model=str(file), prompt="the cat sat on"), [SHARP] * 2, {})
-    seen = OnScreen(step=1, layer=1, head=3)
+def test_a_gguf_file_is_repeated_by_its_file(files: Files, told: Told) -> None:
+    trace, seen = files["gguf"]
     source = script.python(script.cells(trace, trace.card, seen))
     assert "GGUF_FILE = 'tiny.gguf'" in source
     assert "llama.cpp" not in source
@@ -171,21 +189,12 @@ def test_a_gguf_file_is_repeated_by_its_file(
     said = script.python(script.cells(as_it_is, trace.card, seen))
     assert said.replace(script.AS_IT_IS, "") == source
     assert said != source
-    (answer,) = repeated([source], tmp_path)
-    require_same(answer, trace, seen)
+    require_same(told["gguf"], trace, seen)
 
 
-@pytest.mark.parametrize("kind", ["mistral", "gemma3_text"])
-def test_windows_look_both_ways_where_the_mask_is_off(kind: str, tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / kind, model(kind, sliding_window=4, **_LAYERS.get(kind, {})))
-    request = RunRequest(
-        model=str(folder), prompt="the cat sat on the mat", chat=True, causal_mask=False
-    )
-    trace = run(request, GREEDY, {})
-    seen = OnScreen(step=2, layer=1, head=1)
-    source = script.python(script.cells(trace, trace.card, seen))
-    (answer,) = repeated([source], tmp_path)
-    require_same(answer, trace, seen)
+@pytest.mark.parametrize("kind", WINDOWED)
+def test_windows_look_both_ways_where_the_mask_is_off(kind: str, files: Files, told: Told) -> None:
+    require_same(told[kind], *files[kind])
 
 
 @pytest.mark.slow
