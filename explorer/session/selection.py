@@ -32,6 +32,12 @@ class Shown(HeadInStep):
     other: Comparison | None  # the same step's other side, if it has run
 
     @property
+    def chosen_id(self) -> int | None:
+        """The token that the step chose, if its own position is looked at."""
+        step = self.last_pass
+        return step.draw.token_id if self.query == step.readout else None
+
+    @property
     def sides(self) -> tuple[Step | None, Step | None]:
         """The step with the mask and without it, or in float32 and as it is.
 

@@ -7,7 +7,6 @@ Streams are replayed a bounded number at a time, so that no (layers × tokens ×
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +17,7 @@ from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
 from explorer.engine.inside.tail import Tail
+from explorer.engine.inside.telling import Telling
 from explorer.engine.inside.watched_pass import Span, chosen_slots, watched_passes
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
@@ -27,8 +27,7 @@ from explorer.trace.rounding import largest, logit_tolerance
 
 LOGIT_BYTES = 32 << 20  # of one replay: a cancel is heard within a fraction of a second
 MOST_TOP = 100
-_PART_S = 0.25  # seconds between two tellings of what there is so far
-_PARTS = 20  # tellings at most: each holds everything so far
+KEPT = 2  # vectors of each layer that are kept of a token: the stream before and after it
 
 
 @dataclass(slots=True)
@@ -72,9 +71,11 @@ def read(
     if not 1 <= asked.top <= MOST_TOP:
         raise BadInput(f"The number of tokens per cell must be from 1 to {MOST_TOP}.")
     reading = _Reading(len(slots))
-    told, told_at = 0, time.monotonic()
+    telling = Telling(len(slots))
     watch = StreamWatch(runner.layers)
-    passes = watched_passes(runner, asked.request, layout, slots, watch.watching, cancelled)
+    passes = watched_passes(
+        runner, asked.request, layout, slots, watch.watching, cancelled, kept=KEPT
+    )
     for span in passes:
         tail = Tail(runner, watch.visits, watch.axes)
         reading.rows = row_names(watch.visits)
@@ -87,10 +88,8 @@ def read(
             reading.slots += [span.slots[place] for place in places]
             done = len(reading.slots)
             progress("Reading the layers", done / len(slots))
-            fresh = done - told >= math.ceil(len(slots) / _PARTS)
-            if fresh and done < len(slots) and time.monotonic() - told_at >= _PART_S:
+            if telling.due(done):
                 part(_board(runner, reading, asked.top))
-                told, told_at = done, time.monotonic()
     return _board(runner, reading, asked.top)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from explorer.engine.inside.lens import row_names
 from explorer.engine.inside.route import TOLERANCE, Route, Write, modules_in, rounding_of, route_of
 from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
 from explorer.engine.inside.sums import gap_of
+from explorer.engine.inside.telling import Telling
 from explorer.engine.inside.watched_pass import chosen_slots, watched_passes
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
@@ -25,6 +26,7 @@ from explorer.trace.request import RunRequest
 
 # A route found on a dozen tokens has to hold on the run's own, where rounding may be larger.
 SLACK = 10
+KEPT = 6  # vectors of each layer: the stream before and after, what two parts were given and gave
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ def written_passes(
         together(streams.watching, calls.watching),
         stop,
         read_out=read_out,
+        kept=KEPT,
     )
     limit = SLACK * TOLERANCE.get(runner.loaded.card.dtype, 2e-5)
     for span in passes:
@@ -126,18 +129,37 @@ def as_rows(stream: torch.Tensor) -> torch.Tensor:
 
 
 def read(
-    runner: Runner, asked: ReadStream, progress: Report, cancelled: Stop = never
+    runner: Runner,
+    asked: ReadStream,
+    progress: Report,
+    cancelled: Stop = never,
+    part: Callable[[ResidualStream], None] = lambda found: None,
 ) -> ResidualStream:
     """Norms and cosines at the slots asked for, those of padding left out.
 
-    BadInput where no sum of outputs makes up what a layer changed; Cancelled between and within
-    passes.
+    `part` gets those of the first slots as soon as they are read.  BadInput where no sum of outputs
+    makes up what a layer changed; Cancelled between and within passes.
     """
     layout = runner.layout(asked.request, asked.chosen)
     slots = chosen_slots(layout, asked.slots)
     found: list[tuple[np.ndarray, ...]] = []
     done: list[int] = []
     worst, rows, names = 0.0, (), ()  # type: float, tuple[str, ...], tuple[StreamWrite, ...]
+    telling = Telling(len(slots))
+
+    def result() -> ResidualStream:
+        arrays = [packed(np.concatenate(parts, 1)) for parts in zip(*found, strict=True)]
+        return ResidualStream(
+            rows=rows,
+            slots=tuple(done),
+            writes=names,
+            norm_bytes=arrays[0],
+            cosine_bytes=arrays[1],
+            write_norm_bytes=arrays[2],
+            write_cosine_bytes=arrays[3],
+            gap=worst,
+        )
+
     for written, _ in written_passes(runner, asked.request, layout, slots, cancelled):
         if cancelled():
             raise Cancelled
@@ -152,24 +174,19 @@ def read(
         worst = max(worst, written.gap)
         done += written.slots
         progress("Reading the residual stream", len(done) / len(slots))
-    arrays = [packed(np.concatenate(parts, 1)) for parts in zip(*found, strict=True)]
-    return ResidualStream(
-        rows=rows,
-        slots=tuple(done),
-        writes=names,
-        norm_bytes=arrays[0],
-        cosine_bytes=arrays[1],
-        write_norm_bytes=arrays[2],
-        write_cosine_bytes=arrays[3],
-        gap=worst,
-    )
+        if telling.due(len(done)):
+            part(result())
+    return result()
 
 
 def _figures(vectors: Sequence[torch.Tensor], final: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
     """((R, n) lengths, (R, n) cosines with `final` (n, d))."""
-    wide = torch.stack([vector.double() for vector in vectors])  # (R, n, d)
-    lengths = wide.norm(dim=-1)
     target = final.double()
-    size = (lengths * target.norm(dim=-1)).clamp_min(1e-30)
-    cosines = ((wide * target).sum(-1) / size).clamp(-1, 1)
-    return lengths.cpu().numpy(), cosines.cpu().numpy()
+    whole, lengths, cosines = target.norm(dim=-1), [], []
+    for vector in vectors:  # one by one: all of them in float64 would be large
+        wide = vector.double()
+        length = wide.norm(dim=-1)
+        size = (length * whole).clamp_min(1e-30)
+        lengths.append(length.cpu().numpy())
+        cosines.append(((wide * target).sum(-1) / size).clamp(-1, 1).cpu().numpy())
+    return np.stack(lengths), np.stack(cosines)

@@ -18,6 +18,7 @@ from explorer.engine.passes.runner import Runner
 from explorer.trace.request import RunRequest
 
 LOGIT_BYTES = 128 << 20
+STREAM_BYTES = 256 << 20
 
 
 # Notes a pass over so many tokens, at these of its rows, while inside.
@@ -61,13 +62,15 @@ def watched_passes(
     keep_outputs: bool = False,
     read_out: bool = True,
     whole: bool = False,
+    kept: int = 0,
 ) -> Iterator[Span]:
     """Passes that read the `slots`, in order, a bounded number of logits each.
 
     `watching` is entered for each, with the rows wanted of the tokens it reads.  The newest slot
     alone is read through the run's own cache, which is then as it was; all else leaves that cache
     alone.  `read_out` False: no logits but one are computed; `whole`: earlier tokens are read
-    again in any case.  EngineError where the logits are no numbers.
+    again in any case.  `kept`: vectors that are kept of each layer at each slot, which bounds how
+    many are read together.  EngineError where the logits are no numbers.
     """
     causal = request.causal_mask and runner.capture.causal
     if causal and not layout.padded:
@@ -86,6 +89,9 @@ def watched_passes(
                 return
     most = max(1, LOGIT_BYTES // (4 * max(1, runner.loaded.card.vocab_size)))
     most = min(most, chunked_prefill.CHUNK) if read_out else chunked_prefill.CHUNK
+    if kept and runner.loaded.card.hidden_size:
+        vectors = kept * len(runner.layers) * 4 * runner.loaded.card.hidden_size
+        most = min(most, max(1, STREAM_BYTES // vectors))
     cache = None
     tokens = len(layout.ids)
     if tokens > most and causal and runner.in_chunks and runner.caches(request):

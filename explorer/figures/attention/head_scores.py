@@ -7,7 +7,8 @@ first       weight on the first token (many heads rest there)
 previous    weight on the token just before
 induction   weight on the token after the latest earlier copy of the query's own token
 entropy     spread of a row in nats: 0 = one key alone
-effect      how much the logit of the chosen token falls without the head; measured by the engine
+effect       how much the logit of the chosen token falls without the head; measured by the engine
+contribution what the head adds to a token's logit; measured by the engine
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from explorer.figures.attention.head_weights import (
 )
 from explorer.figures.attention.map_blocks import Block
 from explorer.figures.attention.maps import shared_rows
+from explorer.figures.text.tokens import written
+from explorer.trace.inside.attribution import Attribution
 from explorer.trace.inside.heads import HeadSweep
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
 
 Kind = Literal["first", "previous", "induction", "entropy"]  # worked out from the maps
-Order = Kind | Literal["effect"]
+Order = Kind | Literal["effect", "contribution"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +50,7 @@ class HeadScores:
     passes: tuple[Step, ...]
     complete: bool
     done: float = 1.0  # share of the rows of all layers that was looked at
+    of: tuple[str, ...] = ()  # contribution: the token, and the one that it is compared with
 
     @property
     def means(self) -> np.ndarray:
@@ -75,6 +79,24 @@ def of_sweep(found: HeadSweep, step: int, trace: Trace) -> HeadScores:
         falls[at] = -logit
     passes = (trace.steps[step],)
     return HeadScores("effect", falls, 1, found.heads, trace.read_slots(step), passes, True)
+
+
+def of_attribution(found: Attribution, step: int, trace: Trace) -> HeadScores:
+    """What each head adds to the logit; NaN for heads that its layer's sum does not tell apart."""
+    layers = parts.layer_count(trace, step)
+    heads = tuple(parts.record_of(trace, step, layer).heads for layer in range(layers))
+    shares = np.full((layers, max(heads, default=0)), np.nan)
+    for part in found.parts:
+        if part.layer is None or part.head is None:
+            continue
+        if part.layer < layers and part.head < heads[part.layer]:
+            shares[part.layer, part.head] = part.value
+    known = int(not np.isnan(shares).all())
+    targets = (found.target, found.against) if found.against else (found.target,)
+    return HeadScores(
+        "contribution", shares, known, heads, trace.read_slots(step), (trace.steps[step],), True,
+        of=tuple(written(Token(one.id, one.raw, "generated")) for one in targets),
+    )  # fmt: skip
 
 
 def targets(tokens: tuple[Token, ...], slots: int, kind: Kind) -> np.ndarray:

@@ -26,3 +26,6 @@ class CellsFigure:
     corner: str = ""  # what the columns are, and the rows
     signed: bool = False
     wide: float = 68.0  # pixels of a cell, at a zoom of 1
+
+
+NO_CELLS = CellsFigure((), (), lambda row, column: None, lambda row, column: "")

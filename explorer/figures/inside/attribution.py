@@ -66,10 +66,10 @@ def ranked(found: Attribution) -> list[LogitPart]:
     return sorted(found.parts, key=lambda part: -abs(part.value))
 
 
-def table(found: Attribution) -> Iterator[Sequence[object]]:
-    """Every part, and the sum."""
+def table(found: Attribution, in_order: bool = False) -> Iterator[Sequence[object]]:
+    """Every part, and the sum; `in_order`: those that matter most first."""
     yield "kind", "layer", "head", "value"
-    for part in found.parts:
+    for part in ranked(found) if in_order else found.parts:
         layer, head = ("" if one is None else one for one in (part.layer, part.head))
         yield part.kind, layer, head, part.value
     yield "sum", "", "", found.sum

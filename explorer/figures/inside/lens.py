@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from explorer.figures.inside import columns
 from explorer.trace.inside.lens import LensBoard
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
@@ -56,47 +57,29 @@ class LensColumns:
     spelling: Mapping[int, bytes] = field(default_factory=dict)  # of the ids on the board
     final_gap: float = 0.0  # largest difference of the last row from the model's own logits
 
-    def with_board(self, board: LensBoard, chosen: tuple[int, ...]) -> LensColumns:
+    def with_result(self, found: LensBoard, chosen: tuple[int, ...]) -> LensColumns:
         """With these columns too, read when `chosen` had been generated."""
-        before = self if self.rows in ((), board.rows) else LensColumns()
-        ids, shares = board.ids, board.probabilities
-        entropy, kl = board.entropy_bits, board.kl_to_final_bits
-        rank, share = board.rank_of_final, board.probability_of_final
+        before = self if self.rows in ((), found.rows) else LensColumns()
+        ids, shares = found.ids, found.probabilities
+        entropy, kl = found.entropy_bits, found.kl_to_final_bits
+        rank, share = found.rank_of_final, found.probability_of_final
         fresh = {
             slot: LensColumn(
                 ids[:, n], shares[:, n], entropy[:, n], kl[:, n], rank[:, n], share[:, n], chosen
             )
-            for n, slot in enumerate(board.slots)
+            for n, slot in enumerate(found.slots)
         }
         return replace(
             before,
-            rows=board.rows,
+            rows=found.rows,
             columns={**before.columns, **fresh},
-            spelling={**before.spelling, **board.spelling},
-            final_gap=max(before.final_gap, board.final_gap),
+            spelling={**before.spelling, **found.spelling},
+            final_gap=max(before.final_gap, found.final_gap),
         )
 
     def true_of(self, trace: Trace, step: int) -> tuple[LensColumn | None, ...]:
-        """One entry for each slot that step `step` has read: its column, if that still holds.
-
-        Under the causal mask a column depends on nothing after its token; without it on every
-        token.
-        """
-        chosen, prompt = trace.chosen_ids[:step], len(trace.prompt)
-        causal = trace.request.causal_mask
-        same: dict[int, int] = {}  # how many generated tokens two runs share, by what was read
-        found: list[LensColumn | None] = []
-        for slot in range(trace.read_slots(step)):
-            column = self.columns.get(slot)
-            if column is not None:
-                key = id(column.chosen)
-                if key not in same:
-                    same[key] = _shared(column.chosen, chosen)
-                enough = same[key] >= max(0, slot - prompt + 1)
-                if not (enough if causal else column.chosen == chosen):
-                    column = None
-            found.append(column)
-        return tuple(found)
+        """As `columns.true_of`."""
+        return columns.true_of(self.columns, trace, step)
 
     def token(self, token_id: int) -> Token:
         """A token of the board with its bytes."""
@@ -106,14 +89,6 @@ class LensColumns:
         """The most probable tokens of a cell with their probabilities."""
         pairs = zip(column.ids[row].tolist(), column.shares[row].tolist(), strict=True)
         return [(self.token(i), share) for i, share in pairs]
-
-
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many entries they begin with alike."""
-    return next(
-        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
 
 
 def layer_of(row: int, layers: int) -> int | None:

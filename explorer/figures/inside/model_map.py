@@ -12,7 +12,7 @@ from explorer.trace.inside.structure import BlockPart, ModelStructure, OuterPart
 from explorer.trace.step import Step
 
 _PANELS = {
-    "embedding": "lens", "norm": "lens", "attention": "attention", "mixer": "attention",
+    "embedding": "stream", "norm": "stream", "attention": "attention", "mixer": "attention",
     "mlp": "attribution", "experts": "attribution", "other": "attribution", "final norm": "lens",
     "head": "next-token", "softmax": "next-token",
 }  # fmt: skip

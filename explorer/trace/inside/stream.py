@@ -27,7 +27,10 @@ class StreamWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResidualStream(Result, frozen=True, kw_only=True):
-    """How long the stream is after each layer, and what was added to it there."""
+    """How long the stream is after each layer, and what was added to it there.
+
+    `slots` may be the first of those asked for.
+    """
 
     rows: Names  # R
     slots: Annotated[tuple[Count, ...], Meta(max_length=MOST_LISTED)]  # N
@@ -70,7 +73,8 @@ class ReadStream(Experiment, frozen=True, kw_only=True):
 
     RESULT = ResidualStream
     RUNNING = "Reading the residual stream…"
-    CANCELLED = "Cancelled: the residual stream was not read."
+    CANCELLED = "Cancelled. The positions so far are kept."
+    IN_PARTS = True
 
     chosen: tuple[int, ...] = ()
     slots: tuple[int, ...] = ()  # empty = every token of the run

@@ -18,6 +18,8 @@ Question = tuple[type[Experiment], dict[str, Any]]
 class Asking:
     """Asks once for each step and question, when nothing else runs, in a turn of its own.
 
+    What was known and is no longer, because another answer took its place, is asked again.
+
     In the turn in which the engine becomes free, whoever took it may be about to ask.
     """
 
@@ -41,6 +43,8 @@ class Asking:
         if shown is None or not (state.model_is_free and state.model_of_run):
             return
         question = self._find(state)
+        if question is None:
+            self._asked = None
         if question is None or state.refusal(question[0]):
             return
         trace = shown.trace

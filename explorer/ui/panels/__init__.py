@@ -63,6 +63,9 @@ PANELS: tuple[PanelEntry, ...] = (
     ),
     PanelEntry("lens", "LensPanel", QT_TRANSLATE_NOOP("LensPanel", "Logit lens"), "lens.panel"),
     PanelEntry(
+        "stream", "StreamPanel", QT_TRANSLATE_NOOP("StreamPanel", "Residual stream"), "stream.panel"
+    ),
+    PanelEntry(
         "attribution",
         "AttributionPanel",
         QT_TRANSLATE_NOOP("AttributionPanel", "Attribution"),

@@ -11,7 +11,7 @@ import torch
 
 from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.inside import lens, watched_pass
+from explorer.engine.inside import lens, telling, watched_pass
 from explorer.engine.loading import loading
 from explorer.engine.passes import generate as generating
 from explorer.engine.passes.generate import generate
@@ -131,7 +131,7 @@ def test_a_board_is_read_in_portions(monkeypatch: pytest.MonkeyPatch, logits: in
     runner = runner_of("llama")
     whole = board(runner)
     monkeypatch.setattr(lens, "LOGIT_BYTES", logits)
-    monkeypatch.setattr(lens, "_PART_S", -1.0)
+    monkeypatch.setattr(telling, "_EVERY_S", -1.0)
     monkeypatch.setattr(watched_pass, "LOGIT_BYTES", 4 * 96 * 7)
     parts: list[LensBoard] = []
     told: list[float | None] = []

@@ -10,7 +10,7 @@ import torch
 
 from explorer.engine.callbacks import never, nobody
 from explorer.engine.errors import BadInput, Cancelled
-from explorer.engine.inside import residual, watched_pass
+from explorer.engine.inside import residual, telling, watched_pass
 from explorer.engine.inside.route import Write, find_route
 from explorer.engine.inside.sums import find_sum
 from explorer.engine.passes.runner import Runner
@@ -119,6 +119,14 @@ def test_a_long_run_is_read_in_portions(monkeypatch: pytest.MonkeyPatch) -> None
     portions = stream(runner)
     assert portions.slots == whole.slots
     np.testing.assert_allclose(portions.norms, whole.norms, rtol=1e-4)
+    monkeypatch.setattr(telling, "_EVERY_S", -1.0)
+    parts: list[ResidualStream] = []
+    asked = ReadStream(request=RunRequest(prompt=TEXT))
+    residual.read(runner, asked, nobody, part=parts.append)
+    assert [len(part.slots) for part in parts] == list(range(7, len(whole.slots), 7))
+    np.testing.assert_allclose(parts[0].write_norms, whole.write_norms[:, :7], rtol=1e-4)
+    monkeypatch.setattr(watched_pass, "STREAM_BYTES", 1)  # room for one token's vectors
+    np.testing.assert_allclose(stream(runner).norms, whole.norms, rtol=1e-4)
     some = stream(runner, slots=(3, 11))
     assert some.slots == (3, 11)
     np.testing.assert_allclose(some.write_norms, whole.write_norms[:, [3, 11]], rtol=1e-4)

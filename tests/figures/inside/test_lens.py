@@ -22,7 +22,7 @@ def test_a_column_holds_as_long_as_the_tokens_up_to_it_are_the_same() -> None:
     trace = made_trace()
     last = len(trace.steps) - 1
     slots = range(trace.read_slots(last))
-    known = LensColumns().with_board(board(slots), trace.chosen_ids[:last])
+    known = LensColumns().with_result(board(slots), trace.chosen_ids[:last])
     assert true_slots(known, trace, last) == list(slots)
     assert true_slots(known, trace, 0) == list(slots)[: trace.read_slots(0)]
     first = msgspec.structs.replace(trace.chosen[0], id=99)
@@ -34,14 +34,14 @@ def test_without_the_mask_a_column_holds_for_its_own_step_alone() -> None:
     trace = made_trace()
     free = msgspec.structs.replace(trace.request, causal_mask=False)
     trace = replace(trace, request=free)
-    known = LensColumns().with_board(board(range(3)), ())
+    known = LensColumns().with_result(board(range(3)), ())
     assert true_slots(known, trace, 0) == [0, 1, 2]
     assert true_slots(known, trace, 1) == []
 
 
 def test_columns_that_were_read_one_by_one_are_one_board() -> None:
     trace = made_trace()
-    known = LensColumns().with_board(board([0]), ()).with_board(board([2], best=9), ())
+    known = LensColumns().with_result(board([0]), ()).with_result(board([2], best=9), ())
     first, none, third = known.true_of(trace, 0)
     assert none is None
     assert first is not None
@@ -51,7 +51,7 @@ def test_columns_that_were_read_one_by_one_are_one_board() -> None:
 
 
 def test_levels_are_of_what_the_cells_are_coloured_by() -> None:
-    known = LensColumns().with_board(board([0]), ())
+    known = LensColumns().with_result(board([0]), ())
     column = known.columns[0]
     assert column.level(0, "probability", 16) == pytest.approx(0.75)
     assert column.level(0, "rank", 16) == pytest.approx(0.75)  # the second of 16
@@ -62,12 +62,12 @@ def test_levels_are_of_what_the_cells_are_coloured_by() -> None:
 
 @pytest.mark.parametrize(("slot", "row"), [(0, 1), (1, 2)])
 def test_it_is_known_from_which_row_on_the_final_choice_is_first(slot: int, row: int) -> None:
-    column = LensColumns().with_board(board([slot]), ()).columns[slot]
+    column = LensColumns().with_result(board([slot]), ()).columns[slot]
     assert lens.settled_from(column) == row
 
 
 def test_the_table_has_every_cell_that_was_read() -> None:
-    known = LensColumns().with_board(board([1]), ())
+    known = LensColumns().with_result(board([1]), ())
     rows = list(lens.table(known, [None, known.columns[1]]))
     assert rows[0][:2] == ("row", "position")
     assert [row[:3] for row in rows[1:]] == [("embedding", 1, 7), ("0", 1, 7), ("final", 1, 5)]

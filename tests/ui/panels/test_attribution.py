@@ -9,10 +9,12 @@ from PySide6.QtWidgets import QLabel
 
 from explorer.trace.inside.attribution import Attribute
 from explorer.trace.wire import messages as m
+from explorer.ui.panels.attention.panel import AttentionPanel
 from explorer.ui.panels.attribution.panel import AttributionPanel
 from tests.figures.inside.sums import facts
 from tests.session.scripted import PROMPT
 from tests.ui.stage import WindowStage
+from tests.ui.waiting import wait_until
 
 LAST = len(PROMPT) - 1
 
@@ -40,7 +42,7 @@ def test_it_asks_when_it_is_seen_and_says_what_matters_most(stage: WindowStage) 
     assert stage.engine.count(Attribute) == 0
     panel = opened(stage)
     asked = stage.engine.last(Attribute)
-    assert (asked.slot, asked.token, asked.against) == (LAST, None, None)
+    assert (asked.slot, asked.token, asked.against) == (LAST, 10, None)
     stage.say(m.Facts(run=asked.run, facts=facts(LAST)))
     assert stage.engine.count(Attribute) == 1
     assert "Logit of ␣a: 4. Most: L0 H1 -4, L1 H0 +3, L0 MLP +2" in words(panel)
@@ -63,7 +65,7 @@ def test_the_map_is_signed_and_a_click_goes_to_the_head(stage: WindowStage) -> N
 
 def test_the_sums_by_layer_stand_between_the_embedding_and_the_bias(stage: WindowStage) -> None:
     panel = answered(stage)
-    panel.by_layer.setChecked(True)
+    panel.choose({"page": "layers"})
     stage.paint()
     drawn = panel.chart.drawn
     assert drawn is not None
@@ -75,6 +77,44 @@ def test_the_sums_by_layer_stand_between_the_embedding_and_the_bias(stage: Windo
     assert list(rows())[-1] == ("sum", "", "", pytest.approx(4.0))
 
 
+def test_the_ranking_has_the_largest_parts_first_whatever_their_sign(stage: WindowStage) -> None:
+    panel = answered(stage)
+    panel.choose({"page": "ranking"})
+    stage.paint()
+    ranking = panel.ranking
+    assert not panel.board.isVisible()
+    assert [(row.name, row.figure) for row in ranking.rows[:3]] == [
+        ("L0 H1", "-4"), ("L1 H0", "+3"), ("L0 MLP", "+2"),
+    ]  # fmt: skip
+    assert len(ranking.rows) == 8
+    less, more = ranking.bar_rect(0), ranking.bar_rect(1)
+    assert less.right() == more.left()  # both from the line of zero
+    assert less.width() / more.width() == pytest.approx(4 / 3)
+    image = ranking.viewport().grab().toImage()
+    colours = [image.pixelColor(rect.center().toPoint()) for rect in (less, more)]
+    assert colours[0].blue() > colours[0].red()
+    assert colours[1].red() > colours[1].blue()
+    place = ranking.row_rect(1).center().toPoint()
+    QTest.mouseClick(ranking.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert (stage.state.selection.layer, stage.state.selection.head) == (1, 0)
+    assert [row.name for row in ranking.rows if row.selected] == ["L1 H0"]
+    ranking.setFocus()
+    for key in (Qt.Key.Key_Home, Qt.Key.Key_Return):
+        QTest.keyClick(ranking, key)
+    assert (stage.state.selection.layer, stage.state.selection.head) == (0, 1)
+    assert panel.choices() == {"page": "ranking"}
+    rows = panel.views()["Attribution, ranked"].table
+    assert rows is not None
+    assert list(rows())[1] == ("head", 0, 1, -4.0)
+
+
+def test_the_ranking_stands_beside_the_map_where_there_is_room(stage: WindowStage) -> None:
+    panel = answered(stage)
+    for width, beside in ((800, True), (400, False)):
+        panel.resize(width, panel.height())
+        assert (panel.board.isVisible(), panel.ranking.isVisible()) == (True, beside)
+
+
 def test_the_difference_of_two_tokens_is_asked_for(stage: WindowStage) -> None:
     panel = answered(stage)
     assert panel.against.count() > 2
@@ -82,7 +122,34 @@ def test_the_difference_of_two_tokens_is_asked_for(stage: WindowStage) -> None:
     stage.paint()
     asked = stage.engine.last(Attribute)
     assert asked.against == panel.against.itemData(2)
-    assert asked.token is None
+    assert asked.token == 10
+    assert "Taking the logit apart…" in words(panel)
+    assert not panel.empty, "the lists stay, to choose from"
+    assert not panel.ranking.rows
+    stage.say(m.Facts(run=asked.run, facts=facts(LAST)))  # of one token alone: no answer to this
+    assert not panel.ranking.rows
+    panel.against.setCurrentIndex(0)
+    stage.paint()
+    assert "Logit of ␣a: 4" in words(panel), "it is known already"
+    panel.token.setCurrentIndex(1)
+    stage.paint()
+    assert stage.engine.last(Attribute).token == panel.token.itemData(1)
+
+
+def test_the_atlas_asks_for_the_sum_of_the_chosen_token(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    attention = stage.window.docks.bring_up("attention")
+    assert isinstance(attention, AttentionPanel)
+    attention.find_head("contribution")
+    stage.paint()
+    asked = stage.engine.last(Attribute)
+    assert stage.state.trace is not None
+    assert (asked.slot, asked.token) == (LAST, stage.state.trace.chosen_ids[0])
+    stage.say(m.Facts(run=asked.run, facts=facts(LAST)))
+    wait_until(lambda: attention.heads.atlas.head_of(0, 0) == (1, 0))
+    assert (stage.state.selection.layer, stage.state.selection.head) == (1, 0)
+    stage.ran(1)
+    assert stage.engine.count(Attribute) == 2, "the order follows the steps"
 
 
 def test_the_reason_stands_in_its_place(stage: WindowStage) -> None:

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QWidget
 
-from explorer.figures.drawing.board import CellsFigure
+from explorer.figures.drawing.board import NO_CELLS, CellsFigure
 from explorer.figures.drawing.colormaps import difference
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
@@ -36,7 +36,6 @@ _STEP, _MOST = 1.25, 3.0  # of the board's own zoom
 _LEGIBLE = 7  # pixels: smaller text is left out, and the colours remain
 _CENTRE = Qt.AlignmentFlag.AlignCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_NONE = CellsFigure((), (), lambda row, column: None, lambda row, column: "")
 At = tuple[int, int]  # row, column
 
 
@@ -50,7 +49,7 @@ class CellBoard(ScrollCanvas):
         super().__init__(parent)
         describe(self, QAccessible.Role.Table)
         self._theme = theme
-        self._figure = _NONE
+        self._figure = NO_CELLS
         self._current: At | None = None
         self._selected: tuple[int | None, int | None] = (None, None)
         self._zoom = 1.0

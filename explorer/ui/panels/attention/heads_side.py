@@ -24,7 +24,7 @@ from explorer.ui.panels.attention.go_to import GoTo
 
 
 class FindHeads(QToolButton):
-    """Induction, previous-token and first-token heads; `wanted` says which kind."""
+    """The head that does one thing most; `wanted` says which thing."""
 
     wanted = Signal(str)
 
@@ -54,6 +54,11 @@ class FindHeads(QToolButton):
                 self.tr("Head that matters most"),
                 "effect",
                 self.tr("Silences each head in turn; changes the chosen token's logit most"),
+            ),
+            (
+                self.tr("Head that adds most"),
+                "contribution",
+                self.tr("Adds most to the chosen token's logit"),
             ),
         ):
             act = menu.addAction(text, partial(self.wanted.emit, kind))
@@ -129,6 +134,11 @@ class HeadsSide(QWidget):
                 self.tr("Sort: effect"),
                 "effect",
                 self.tr("How much the chosen token's logit falls when the head is silenced"),
+            ),
+            (
+                self.tr("Sort: contribution"),
+                "contribution",
+                self.tr("What each head adds to the chosen token's logit, largest first"),
             ),
         ]
 

@@ -9,7 +9,6 @@ import numpy as np
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 
-from explorer.figures.attention import head_scores
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Order
 from explorer.figures.attention.map_request import Beside, DrawnMaps, MapRequest
@@ -18,7 +17,6 @@ from explorer.figures.text.tokens import Label, extended, find
 from explorer.session.changes import only_points
 from explorer.session.selection import Shown
 from explorer.session.state import State
-from explorer.trace.inside.heads import HeadSweep, SweepHeads
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from explorer.ui.canvases.maps.thumbnails import Sheet
@@ -33,6 +31,7 @@ from explorer.ui.panels.attention import scales, tables, words
 from explorer.ui.panels.attention.comparing import Comparing
 from explorer.ui.panels.attention.heads_side import HeadsSide
 from explorer.ui.panels.attention.map_source import AttentionSource
+from explorer.ui.panels.attention.measured_orders import MeasuredOrders
 from explorer.ui.panels.attention.pages import Pages
 from explorer.ui.panels.attention.toolbar import Toolbar
 from explorer.wording import progress_percent
@@ -69,7 +68,6 @@ class AttentionPanel(Panel):
         self._over: Callable[[], str] | None = None  # words for what the mouse or cursor is on
         self._view = ""
         self._best_wanted = False  # the best head is selected once it is known
-        self._swept: HeadSweep | None = None  # whose order is shown
         self._choosing = False  # choices of a file are put in place
         self._part: list[float] = []  # of the map, to be shown once it is there
         self._build()
@@ -86,6 +84,7 @@ class AttentionPanel(Panel):
         self.comparing = Comparing(self.session, self.theme, self)
         self.compare_bar, self.tray = self.comparing.bar, self.comparing.tray
         self.heads = HeadsSide(self.theme, self._head_words)
+        self.measured = MeasuredOrders(self, self.session, lambda: self.heads.kind)
         self.pages = Pages(
             self.theme,
             self._map_words,
@@ -199,8 +198,8 @@ class AttentionPanel(Panel):
         self.comparing.show_state(new)
         if self.comparing.on(new):
             self.pages.set_note(self.comparing.missing(new) or self.tr("being computed"))
-        if self.heads.kind == "effect":
-            self._sweep(ask=False)
+        if self.measured.chosen:
+            self._follow_measured(new)
         self.heads.atlas.set_silenced(words.silenced_heads(look.trace.request))
         if self.empty:
             self.show_content()
@@ -218,7 +217,8 @@ class AttentionPanel(Panel):
 
     def _forget(self) -> None:
         self.source.forget()
-        self._drawn = self._over = self._scores = self._swept = None
+        self._drawn = self._over = self._scores = None
+        self.measured.forget()
         self.heads.atlas.set_order(None)
         self.heads.atlas.set_doing("")
         self.heads.go_to.say("")
@@ -270,7 +270,7 @@ class AttentionPanel(Panel):
             self.pages.set_note(why)
 
     def _show_caveat(self, progress: str = "") -> None:
-        said = progress or words.caveat(self.tools.chosen_figure)
+        said = progress or words.caveat(self.tools.chosen_figure) or self.measured.problem
         if not said and self._scores is not None:
             said = words.strongest(self._scores)
         self.caveat.setVisible(bool(said))
@@ -394,26 +394,23 @@ class AttentionPanel(Panel):
         self.head_menu = cell_menu(self.session, self, query, key)
         self.head_menu.popup(at)
 
-    def _sweep(self, ask: bool) -> None:
-        """Show what silencing each head does here; `ask` for it if it is not known."""
-        state = self.session.state
-        found, going = state.result(HeadSweep), state.status.experiment is SweepHeads
-        if found is None and not going and ask:
-            self.session.sweep_heads()
-            return
-        doing = self.tr("silencing: {0}") if going else ""
-        self.heads.atlas.set_doing(doing.format(progress_percent(state.status.fraction or 0.0)))
-        if found is not None and not going and self._look is not None:
-            if self._swept is not found:
-                self._swept = found
-                self._show_scores(head_scores.of_sweep(found, self._look.step, self._look.trace))
-        elif self._swept is not None:
-            self._swept = self._scores = None
+    def _follow_measured(self, state: State) -> None:
+        """Show an order that the engine measures, as far as it is known of this step."""
+        problem = self.measured.problem
+        other, scores = self.measured.follow(state)
+        self.heads.atlas.set_doing(self.measured.doing)
+        if other and scores is not None:
+            self._show_scores(scores)
+            self.heads.atlas.set_doing(self.measured.doing)
+        elif other:
+            self._scores = None
             self.heads.atlas.set_order(None)
+        if other or self.measured.problem != problem:
             self._show_caveat()
 
     def _on_order(self) -> None:
-        self._scores = self._swept = None
+        self._scores = None
+        self.measured.forget()
         self._best_wanted = self.heads.kind is not None
         self._show_caveat()
         if self.heads.kind is None:
@@ -421,9 +418,11 @@ class AttentionPanel(Panel):
         self.heads.atlas.set_doing("")
         self.heads.atlas.to_top()
         kind = self.heads.kind
-        self.source.set_kind(None if kind == "effect" else kind)
-        if kind == "effect":
-            self._sweep(ask=not self._choosing)
+        self.source.set_kind(None if kind == "effect" or kind == "contribution" else kind)
+        if not self._choosing:
+            self.measured.ask()
+        if self.measured.chosen:
+            self._follow_measured(self.session.state)
 
     def begin_go_to(self) -> None:
         """Ask for a token to go to."""

@@ -319,6 +319,8 @@ def _score(scores: HeadScores, layer: int, at: int) -> str:
 
 def _of_kind(scores: HeadScores, mean: float) -> str:
     """What the figure of a head is of."""
+    if scores.kind == "contribution":
+        return _added(_figure(scores, mean), *scores.of)
     words = {
         "first": translate("AttentionWords", "{0} to the first token on average"),
         "previous": translate("AttentionWords", "{0} to the previous token on average"),
@@ -333,9 +335,19 @@ def _of_kind(scores: HeadScores, mean: float) -> str:
     return words.format(_figure(scores, mean))
 
 
+def _added(figure: str, token: str, against: str = "") -> str:
+    """To what a head adds: a token's logit, or its lead over another's."""
+    if against:
+        words = translate("AttentionWords", "{0} to the lead of {1} over {2}")
+        return words.format(figure, token, against)
+    return translate("AttentionWords", "{0} to the logit of {1}").format(figure, token)
+
+
 def _figure(scores: HeadScores, mean: float) -> str:
     if scores.kind == "effect":  # a fall is a change below zero
-        return f"{-mean:+.2f}".replace("-", "−")
+        mean = -mean
+    if scores.kind in ("effect", "contribution"):
+        return f"{mean:+.2f}".replace("-", "−")
     return information(mean) if scores.kind == "entropy" else percent(mean)
 
 
@@ -353,6 +365,12 @@ def strongest(scores: HeadScores) -> str:
                 "AttentionWords",
                 "No token comes back here, so induction can't be seen. Repeat words in the prompt.",
             )
+        if scores.kind == "contribution":
+            return translate(
+                "AttentionWords",
+                "The heads of this model can't be told apart in the sum of a logit, so they can't "
+                "be sorted by what they add.",
+            )
         return translate("AttentionWords", "This needs a text of two tokens or more.")
     if not scores.order():
         return ""
@@ -363,6 +381,7 @@ def strongest(scores: HeadScores) -> str:
         "induction": translate("AttentionWords", "Strongest induction head"),
         "entropy": translate("AttentionWords", "Most focused head"),
         "effect": translate("AttentionWords", "The head that matters most here"),
+        "contribution": translate("AttentionWords", "Adds most"),
     }[scores.kind]
     return translate("AttentionWords", "{0}: layer {1}, head {2}. {3}.").format(
         name, layer, at, _of_kind(scores, float(mean[layer, at]))

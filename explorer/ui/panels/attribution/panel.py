@@ -5,34 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtCore import QSignalBlocker
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from explorer.figures.drawing.board import BoardCell, CellsFigure
+from explorer.figures.drawing.board import NO_CELLS, BoardCell, CellsFigure
 from explorer.figures.inside import attribution as figures
 from explorer.figures.text.tokens import written
+from explorer.session.selection import Shown
 from explorer.session.session import Session
 from explorer.session.state import State
-from explorer.trace.inside.attribution import Attribute, Attribution
+from explorer.trace.inside.attribution import Attribute, Attribution, LogitPart
 from explorer.ui.canvases.charts.axis import Axis, plain
 from explorer.ui.canvases.charts.chart import Chart
 from explorer.ui.canvases.charts.marks import Bars, Figure, LegendEntry, Line, Paint
-from explorer.ui.canvases.tokens.cell_board import CellBoard
+from explorer.ui.canvases.charts.ranked_bars import RankedBars, RankedRow
 from explorer.ui.kit import forms
-from explorer.ui.kit.elided import ResultLabel
-from explorer.ui.kit.scrolled import OneOf
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox
-from explorer.ui.look.theme import Theme
+from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.asking import Asking, Question
+from explorer.ui.panel.board_panel import BoardPanel
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attribution import words
 
 _CHOICES = 10  # tokens to choose from
+_BOTH_FROM = 560  # pixels at a zoom of 1: the ranking stands beside the map
+_PAGES = ("heads", "ranking", "layers")
 
 
-class AttributionPanel(Panel):
-    """Asks for the position that is looked at by itself; a map of heads, or sums by layer."""
+class AttributionPanel(BoardPanel):
+    """Asks for the position that is looked at by itself; a map, a ranking, or sums by layer."""
 
     ID = "attribution"
     TITLE = QT_TRANSLATE_NOOP("AttributionPanel", "Attribution")
@@ -52,40 +56,63 @@ class AttributionPanel(Panel):
         super().__init__(session, theme, parent)
         self._found: Attribution | None = None
         self._map = figures.PartsMap((), np.zeros((0, 0)))
+        self._ranked: list[LogitPart] = []
         self._layers = 0
-        self._slot = 0
-        self._offered: tuple[int, ...] = ()  # ids that can be chosen
+        self._offered: object = None  # what can be chosen
         self._asking = Asking(self, session, self._wanted)
         self.token, self.against = ComboBox(), ComboBox()
         self.token.setAccessibleName(self.tr("Token whose logit is taken apart"))
         self.against.setAccessibleName(self.tr("Token to compare it with"))
         for box in (self.token, self.against):
-            box.currentIndexChanged.connect(self._asking.later)
-        self.by_layer = QToolButton()
-        self.by_layer.setText(self.tr("By layer"))
-        self.by_layer.setToolTip(self.tr("Show the sums of each layer instead of the heads"))
-        self.by_layer.setCheckable(True)
+            box.currentIndexChanged.connect(self._choose_token)
+        self.view = ComboBox()
+        for page, text in zip(
+            _PAGES,
+            (self.tr("heads by layers"), self.tr("ranking"), self.tr("sums by layer")),
+            strict=True,
+        ):
+            self.view.addItem(text, page)
+        self.view.setAccessibleName(self.tr("How the parts are shown"))
+        self.view.currentIndexChanged.connect(self._turn)
         row = forms.row(
-            (self.tr("Token"), self.token), (self.tr("minus"), self.against), ("", self.by_layer)
-        )
-        self._words = ResultLabel()
-        self.board = CellBoard(theme)
+            (self.tr("Token"), self.token), (self.tr("minus"), self.against),
+            (self.tr("Show"), self.view),
+        )  # fmt: skip
         self.board.setAccessibleName(self.tr("Attribution: layers by heads"))
-        self.board.hovered.connect(self._read_out)
-        self.board.picked.connect(self._go_to)
+        self.ranking = RankedBars(theme)
+        self.ranking.setAccessibleName(self.tr("Attribution: all parts, the largest first"))
+        self.ranking.hovered.connect(self._read_part)
+        self.ranking.picked.connect(self._go_to_part)
         self.chart = Chart(theme, self._tip)
         self.chart.setAccessibleName(self.tr("Attribution by layer"))
-        self.chart.picked.connect(lambda place: self._go_to(place - 1))
+        self.chart.picked.connect(lambda place: self._go_to_layer(place - 1))
         self._sum = SentenceLabel(look="small")
-        self.pages = OneOf()
-        self.by_layer.toggled.connect(lambda on: self.pages.setCurrentIndex(int(on)))
-        self.pages.addWidget(self.board)
+        both = QWidget()
+        self._both = QHBoxLayout(both)
+        self._both.setContentsMargins(0, 0, 0, 0)
+        self._both.addWidget(self.board, 3)
+        self._both.addWidget(self.ranking, 2)
+        self.pages.addWidget(both)
         self.pages.addWidget(self.chart)
-        self.content.setSpacing(3)
         self.content.addLayout(row)
-        self.content.addWidget(self._words)
+        self.content.addWidget(self.words)
         self.content.addWidget(self.pages, 1)
         self.content.addWidget(self._sum)
+        self._turn()
+
+    # -- room
+
+    def _turn(self) -> None:
+        """The page that is chosen; the ranking stands beside the map where there is room."""
+        page = self.view.currentData()
+        self.pages.setCurrentIndex(int(page == "layers"))
+        roomy = self.width() >= _BOTH_FROM * unit(self)
+        self.board.setVisible(page != "ranking")
+        self.ranking.setVisible(page == "ranking" or roomy)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._turn()
 
     # -- showing
 
@@ -99,47 +126,67 @@ class AttributionPanel(Panel):
             self._found = None
             self.show_empty()
             return
-        self._offer(new)
+        self._offer(shown)
         found = new.result(Attribution)
-        self._found = found if found is not None and found.slot == shown.query else None
+        self._found = found if found is not None and self._answers(found, shown) else None
         if self._found is None:
-            self.show_empty(self._reason(new))
+            if found is not None:  # of other tokens: the lists to choose from stay in place
+                self._draw_nothing(self._reason(new))
+            else:
+                self.show_empty(self._reason(new))
             return
         self._layers = shown.trace.card.layers
         self._map = figures.parts_map(self._found, self._layers)
         self._draw(self._found, shown.layer, shown.head)
         if why := new.refusal(Attribute):
-            self._words.setText(why)
+            self.words.setText(why)
         self.show_content()
+
+    def _asked(self, shown: Shown) -> tuple[int, int | None, int | None]:
+        """Position, token and the one it is compared with; without a choice the step's own token.
+
+        No token: the most likely one, at a position whose logits are not here.
+        """
+        chosen = self.token.currentData()
+        token = shown.chosen_id if chosen is None else chosen
+        return shown.query, token, self.against.currentData()
+
+    def _answers(self, found: Attribution, shown: Shown) -> bool:
+        """True if this is the sum that the lists ask for."""
+        slot, token, against = self._asked(shown)
+        if found.slot != slot or (found.against and found.against.id) != against:
+            return False
+        return token is None or found.target.id == token
+
+    def _choose_token(self) -> None:
+        if self.session.state.shown is not None:
+            self.draw(self.session.state)
+        self._asking.later()
 
     def _reason(self, new: State) -> str:
         if not new.model_of_run:
             return self.tr("Only the model of this run can take a logit apart. Open it first.")
         return new.refusal(Attribute) or self.tr("Taking the logit apart…")
 
-    def _offer(self, new: State) -> None:
+    def _offer(self, shown: Shown) -> None:
         """The most likely tokens of the step, where it is the step's own position."""
-        shown = new.shown
-        assert shown is not None
-        step = shown.trace.steps[shown.step]
+        step = shown.last_pass
         named = {token.id: token for token in step.top}
         best = np.argsort(-step.logits, kind="stable")[: 4 * _CHOICES].tolist()
         own = shown.query == step.readout
         ids = tuple([i for i in best if i in named][:_CHOICES]) if own else ()
-        self._slot = shown.query
-        if ids == self._offered and self.token.count():
+        if (own, ids) == self._offered:
             return
-        self._offered = ids
+        self._offered = own, ids
         for box, first in (
-            (self.token, self.tr("most likely")),
+            (self.token, self.tr("chosen token") if own else self.tr("most likely")),
             (self.against, self.tr("nothing")),
         ):
-            box.blockSignals(True)
-            box.clear()
-            box.addItem(first, None)
-            for token_id in ids:
-                box.addItem(written(named[token_id]), token_id)
-            box.blockSignals(False)
+            with QSignalBlocker(box):
+                box.clear()
+                box.addItem(first, None)
+                for token_id in ids:
+                    box.addItem(written(named[token_id]), token_id)
 
     def _draw(self, found: Attribution, layer: int, head: int) -> None:
         map_, top = self._map, self._map.top
@@ -160,9 +207,26 @@ class AttributionPanel(Panel):
             )
         )
         self.board.set_selected(layer, head if head < len(map_.columns) else None)
+        self._ranked = figures.ranked(found)
+        self.ranking.show_rows([self._bar(part, (layer, head)) for part in self._ranked])
         self.chart.show_made(lambda: self._figure(found, layer))
-        self._words.setText(words.headline(found))
+        self.words.setText(words.headline(found))
         self._sum.setText(words.sum_words(found))
+
+    def _draw_nothing(self, why: str) -> None:
+        self.board.show_figure(NO_CELLS)
+        self.ranking.show_rows(())
+        self.chart.show_figure(None)
+        self.words.setText(why)
+        self._sum.setText("")
+        self.show_content()
+
+    def _bar(self, part: LogitPart, selected: tuple[int, int]) -> RankedRow:
+        name = words.part_words(part.kind, part.layer, part.head)
+        return RankedRow(
+            name, part.value, words.number(part.value), words.added(name, part.value),
+            part.head is not None and (part.layer, part.head) == selected,
+        )  # fmt: skip
 
     def _figure(self, found: Attribution, layer: int) -> Figure:
         """The embedding at 0, layer n at n + 1, what belongs to no layer at the end."""
@@ -227,36 +291,48 @@ class AttributionPanel(Panel):
         name = words.part_words(kind, row, head)
         if np.isnan(value):
             return self.tr("{0}: this layer has none").format(name)
-        return self.tr("{0} adds {1} to the logit").format(name, words.number(value))
+        return words.added(name, value)
 
-    def _read_out(self, at: tuple[int, int] | None) -> None:
+    def headline(self) -> str:
+        return "" if self._found is None else words.headline(self._found)
+
+    def _read_part(self, row: int | None) -> None:
         if self._found is not None:
-            told = words.headline(self._found) if at is None else self._cell_words(*at)
-            self._words.setText(told)
+            self.words.setText(self.headline() if row is None else self.ranking.rows[row].words)
 
     # -- wishes
 
     def _wanted(self, state: State) -> Question | None:
-        """The logit at the position that is looked at, of the tokens that were chosen."""
+        """The sum that the lists ask for, if it is not known."""
         shown = state.shown
         if shown is None or shown.trace.tokens[shown.query].origin == "padding":
             return None
-        token, against = self.token.currentData(), self.against.currentData()
-        return Attribute, {"slot": shown.query, "token": token, "against": against}
+        if self._found is not None and self._answers(self._found, shown):
+            return None
+        slot, token, against = self._asked(shown)
+        return Attribute, {"slot": slot, "token": token, "against": against}
 
-    def _go_to(self, layer: int, column: int | None = None) -> None:
-        head = None if column is None else self._map.columns[column][1]
+    def go_to(self, row: int, column: int) -> None:
+        self._go_to_layer(row, self._map.columns[column][1])
+
+    def _go_to_layer(self, layer: int, head: int | None = None) -> None:
         if 0 <= layer < self._layers:
             self.session.select(layer=layer, **({} if head is None else {"head": head}))
+
+    def _go_to_part(self, row: int) -> None:
+        part = self._ranked[row]
+        if part.layer is not None:
+            self._go_to_layer(part.layer, part.head)
 
     # -- files
 
     def choices(self) -> dict[str, str | float]:
-        return {"page": "layers" if self.by_layer.isChecked() else "heads"}
+        return {"page": self.view.currentData()}
 
     def choose(self, choices: Mapping[str, str | float]) -> None:
-        if choices.get("page") in ("layers", "heads"):
-            self.by_layer.setChecked(choices["page"] == "layers")
+        page = choices.get("page")
+        if page in _PAGES:
+            self.view.setCurrentIndex(_PAGES.index(page))
 
     def views(self) -> Mapping[str, View]:
         found = self._found
@@ -264,5 +340,8 @@ class AttributionPanel(Panel):
             return {}
         return {
             self.tr("Attribution by head"): View(self.board, lambda: figures.table(found)),
+            self.tr("Attribution, ranked"): View(
+                self.ranking, lambda: figures.table(found, in_order=True)
+            ),
             self.tr("Attribution by layer"): View(self.chart, lambda: figures.table(found)),
         }

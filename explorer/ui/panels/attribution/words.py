@@ -43,6 +43,11 @@ def part_words(kind: str, layer: int | None, head: int | None) -> str:
     return translate("Attribution", "L{0} {1}").format(layer, column_words((kind, head)))
 
 
+def added(name: str, value: float) -> str:
+    """What a part adds, as a sentence without its full stop."""
+    return translate("Attribution", "{0} adds {1} to the logit").format(name, number(value))
+
+
 def of(part: LogitPart) -> str:
     """A part and what it adds."""
     return f"{part_words(part.kind, part.layer, part.head)} {number(part.value)}"

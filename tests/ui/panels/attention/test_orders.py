@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 
 from explorer.figures.attention.head_scores import HeadScores, scores
 from explorer.session.state import Measured, Status
+from explorer.trace.inside.attribution import Attribution, LogitPart, Target
 from explorer.trace.inside.heads import HeadSweep, SweepHeads
 from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import Sampling
@@ -154,6 +155,7 @@ def test_a_kind_of_head_is_found_in_one_click(board: Board) -> None:
         "Previous-token head",
         "First-token head",
         "Head that matters most",
+        "Head that adds most",
     ]
     menu.actions()[1].trigger()
     board.settle()
@@ -223,6 +225,50 @@ def test_a_sweep_that_was_cut_short_sorts_what_it_has(board: Board) -> None:
     board.settle()
     assert not board.measured
     assert [board.panel.heads.atlas.head_of(0, at) for at in range(2)] == [(0, 1), (0, 0)]
+
+
+def _summed(trace: Trace, slot: int, against: Target | None = None) -> Measured[Attribution]:
+    parts = (
+        LogitPart(kind="embedding", value=9.0),
+        LogitPart(kind="head", layer=0, head=1, value=-8.0),
+        LogitPart(kind="head", layer=1, head=2, value=2.5),
+        LogitPart(kind="head", layer=2, head=0, value=1.0),
+        LogitPart(kind="mlp", layer=2, value=5.0),
+    )
+    target = Target(id=3, raw=b" {x", logit=9.5)
+    found = Attribution(slot=slot, target=target, against=against, parts=parts, gap=0.0)
+    return Measured(trace.request, (), Sampling(), found, trace.card)
+
+
+def test_heads_are_sorted_by_what_they_add_to_the_token(board: Board) -> None:
+    trace = _copying_run()[1]
+    board.show(trace=trace, measured={Attribution: _summed(trace, 6)})
+    board.settle()
+    board.panel.find_head("contribution")
+    board.settle()
+    atlas, caveat = board.panel.heads.atlas, board.panel.caveat
+    assert [atlas.head_of(0, at) for at in range(2)] == [(1, 2), (2, 0)]
+    assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
+    assert "Adds most: layer 1, head 2. +2.50 to the logit of ␣{x." in caveat.text()
+    lead = _summed(trace, 6, Target(id=4, raw=b" y", logit=1.0))
+    board.show(measured={Attribution: lead})
+    assert "+2.50 to the lead of ␣{x over ␣y." in caveat.text()
+    board.show(measured={Attribution: _summed(trace, 2)})  # of another token: not this order
+    board.settle()
+    assert atlas.head_of(0, 0) == (0, 0)
+    assert not caveat.isVisible()
+
+
+def test_heads_that_the_sum_does_not_tell_apart_are_not_sorted(board: Board) -> None:
+    trace = _copying_run()[1]
+    whole = _summed(trace, 6)
+    parts = (LogitPart(kind="attention", layer=0, value=1.0),)
+    whole = replace(whole, result=msgspec.structs.replace(whole.result, parts=parts))
+    board.show(trace=trace, measured={Attribution: whole})
+    board.panel.find_head("contribution")
+    board.settle()
+    assert "can't be told apart" in board.panel.caveat.text()
+    assert board.state.selection.head == 0
 
 
 def test_silenced_heads_are_crossed_out(board: Board) -> None:

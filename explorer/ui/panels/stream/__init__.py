@@ -1,0 +1,1 @@
+"""The residual stream panel: its length and direction, and what is added to it."""
