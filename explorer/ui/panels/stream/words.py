@@ -16,7 +16,7 @@ def measure_words(measure: Measure) -> str:
     """What the cells show."""
     return {
         "norm": translate("Stream", "norm"),
-        "cosine": translate("Stream", "cosine with the end"),
+        "cosine": translate("Stream", "cosine"),
     }[measure]
 
 
