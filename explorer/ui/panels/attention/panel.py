@@ -26,12 +26,12 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.text_size import for_back_row
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.head_menu import cell_menu, head_menu
+from explorer.ui.panel.measured_orders import MeasuredOrders
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales, tables, words
 from explorer.ui.panels.attention.comparing import Comparing
 from explorer.ui.panels.attention.heads_side import HeadsSide
 from explorer.ui.panels.attention.map_source import AttentionSource
-from explorer.ui.panels.attention.measured_orders import MeasuredOrders
 from explorer.ui.panels.attention.pages import Pages
 from explorer.ui.panels.attention.toolbar import Toolbar
 from explorer.wording import progress_percent

@@ -5,98 +5,59 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer.figures.inside import lens as figures
 from explorer.figures.inside.lens import LensColumn, LensColumns
 from explorer.figures.text.tokens import written
 from explorer.ui.canvases.charts.axis import Axis
-from explorer.ui.canvases.charts.chart import Chart
-from explorer.ui.canvases.charts.marks import Figure, Line, Paint, legend_of
-from explorer.ui.kit import boxes
+from explorer.ui.canvases.charts.marks import Figure, Line, Paint
 from explorer.ui.look.theme import Theme
-from explorer.ui.panel.chart_pair import ChartPair
+from explorer.ui.panel.layer_charts import LayerCharts
 from explorer.ui.panels.lens import words
 from explorer.wording import exact_percent, in_unit, information, round_percent, unit
 
 
-class TokenCharts(QWidget):
-    """Two charts by layer; a click goes to one."""
-
-    picked = Signal(int)  # row
+class LensCharts(LayerCharts):
+    """Probabilities on the left, entropy and KL on the right."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(theme, parent)
         self._known = LensColumns()
         self._column: LensColumn | None = None
-        first, second = Chart(theme, self._share_tip), Chart(theme, self._bits_tip)
-        first.setAccessibleName(self.tr("Probability of the final choice by layer"))
-        second.setAccessibleName(self.tr("Entropy and KL by layer"))
-        self.pair = ChartPair(
-            first, second, (self.tr("Probability by layer"), self.tr("Entropy and KL by layer"))
-        )
-        for chart in (first, second):
-            chart.picked.connect(self.picked)
-        boxes.column(self, self.pair)
+
+    def names(self) -> tuple[str, str]:
+        return self.tr("Probability by layer"), self.tr("Entropy and KL by layer")
 
     def show_column(
         self, known: LensColumns, column: LensColumn | None, headline: str, marked: int | None
     ) -> None:
         """Draw one token; `marked` is the row that is selected."""
         self._known, self._column = known, column
-        self.pair.set_words(headline)
-        if column is None:
-            self.pair.first.show_figure(None)
-            self.pair.second.show_figure(None)
-            return
-        self.pair.first.show_made(lambda: self._shares(column, marked))
-        self.pair.second.show_made(lambda: self._spread(column, marked))
+        self.show_rows(known.rows, column, headline, marked)
 
-    def _shares(self, column: LensColumn, marked: int | None) -> Figure:
+    def first(self, column: LensColumn, marked: int | None) -> Figure:
         lines = (
-            Line(self.tr("final choice"), self._places, column.final_share.astype(np.float64),
+            Line(self.tr("final choice"), self.places, column.final_share.astype(np.float64),
                  Paint("prefill"), 2.0, "round"),
-            Line(self.tr("best of the row"), self._places, column.shares[:, 0].astype(np.float64),
+            Line(self.tr("best of the row"), self.places, column.shares[:, 0].astype(np.float64),
                  Paint("raw"), 1.2, "ring"),
         )  # fmt: skip
-        return self._figure(lines, Axis(self.tr("probability"), round_percent), 1.0, marked)
+        return self.figure(lines, Axis(self.tr("probability"), round_percent), (0.0, 1.06), marked)
 
-    def _spread(self, column: LensColumn, marked: int | None) -> Figure:
+    def second(self, column: LensColumn, marked: int | None) -> Figure:
         scale = in_unit(figures.nats(1.0))
         lines = (
-            Line(self.tr("entropy"), self._places, column.entropy_bits * scale, Paint("decode"),
+            Line(self.tr("entropy"), self.places, column.entropy_bits * scale, Paint("decode"),
                  2.0, "round"),
-            Line(self.tr("KL to the final row"), self._places, column.kl_bits * scale,
+            Line(self.tr("KL to the final row"), self.places, column.kl_bits * scale,
                  Paint("recompute"), 2.0, "square"),
         )  # fmt: skip
         top = max(float(line.y.max(initial=0.0)) for line in lines) or 1.0
         up = Axis(self.tr("information"), lambda value: f"{value:g} {unit()}")
-        return self._figure(lines, up, top, marked)
+        return self.figure(lines, up, (0.0, top * 1.06), marked)
 
-    def _figure(self, lines: Sequence[Line], up: Axis, top: float, marked: int | None) -> Figure:
-        count = len(self._known.rows)
-        band = None if marked is None else (marked - 0.5, marked + 0.5)
-        return Figure(
-            x=Axis(self.tr("after layer"), self._row_name, whole=True),
-            y=up,
-            places=self._places,
-            x_range=(-0.5, count - 0.5),
-            y_range=(0.0, top * 1.06),
-            lines=lines,
-            legend=legend_of(*lines),
-            marked=band,
-        )
-
-    @property
-    def _places(self) -> np.ndarray:
-        return np.arange(len(self._known.rows), dtype=np.float64)
-
-    def _row_name(self, place: float) -> str:
-        row, names = int(place), self._known.rows
-        return names[row] if 0 <= row < len(names) else ""
-
-    def _share_tip(self, row: int) -> str:
+    def first_tip(self, row: int) -> str:
         column = self._column
         assert column is not None
         best, share = self._known.top(column, row)[0]
@@ -106,7 +67,7 @@ class TokenCharts(QWidget):
             written(best), exact_percent(share),
         )  # fmt: skip
 
-    def _bits_tip(self, row: int) -> str:
+    def second_tip(self, row: int) -> str:
         column = self._column
         assert column is not None
         return self.tr("{0}: entropy {1}, KL {2}").format(

@@ -21,7 +21,7 @@ from explorer.ui.look.theme import Theme
 from explorer.ui.panel.layer_board import LayerBoardPanel
 from explorer.ui.panel.panel import View
 from explorer.ui.panels.lens import words
-from explorer.ui.panels.lens.charts import TokenCharts
+from explorer.ui.panels.lens.charts import LensCharts
 
 
 class LensPanel(LayerBoardPanel):
@@ -56,7 +56,7 @@ class LensPanel(LayerBoardPanel):
         self._low, self._high, scale = QLabel(), QLabel(), QWidget()
         boxes.line(scale, self._low, Ramp(), self._high, gap=4)
         self.board.setAccessibleName(self.tr("Logit lens: layers by tokens"))
-        self.charts = TokenCharts(theme)
+        self.charts = LensCharts(theme)
         self.charts.picked.connect(lambda row: self.go_to(row, self.slot))
         note = SentenceLabel(
             self.tr(

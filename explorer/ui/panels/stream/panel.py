@@ -28,7 +28,7 @@ from explorer.ui.look.theme import Theme
 from explorer.ui.panel.layer_board import LayerBoardPanel
 from explorer.ui.panel.panel import View
 from explorer.ui.panels.stream import words
-from explorer.ui.panels.stream.charts import TokenCharts
+from explorer.ui.panels.stream.charts import StreamCharts
 
 
 class StreamPanel(LayerBoardPanel):
@@ -70,7 +70,7 @@ class StreamPanel(LayerBoardPanel):
         self._low, self._high, self._ramp, scale = QLabel(), QLabel(), Ramp(), QWidget()
         boxes.line(scale, self._low, self._ramp, self._high, gap=4)
         self.board.setAccessibleName(self.tr("Residual stream: layers by tokens"))
-        self.charts = TokenCharts(theme)
+        self.charts = StreamCharts(theme)
         self.charts.picked.connect(lambda row: self._go_to_layer(row - 1))
         self.proof = SentenceLabel(look="small")
         controls = (
