@@ -112,7 +112,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     head: Place = 0
     query: Place | None = None  # position in the text, counted from 0
     key: Place | None = None
-    compare: bool = False  # also run with the causal mask the other way
+    # Also run with the causal mask the other way, or without interventions.
+    compare: bool | Literal["interventions"] = False
     experiments: Annotated[tuple[ExperimentWish, ...], Meta(max_length=20)] = ()
     batch: BatchRequest | None = None  # of the padding lab
     view: SceneView = SceneView()
@@ -122,6 +123,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """The form in which a .gguf file has to be open: only float32 is padded and changed."""
         converted = self.batch is not None or self.side or self.interventions
         return self.form or ("float32" if converted else "")
+
+    @property
+    def compare_of(self) -> Literal["mask", "interventions"]:
+        """What is the other way round on the other side, if there is one."""
+        return "interventions" if self.compare == "interventions" else "mask"
 
     @property
     def side(self) -> Literal["left", "right"] | None:
@@ -150,8 +156,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         view = self.view
         return SavedView(
             step=self.step, layer=self.layer, head=self.head, query=self.query, key=self.key,
-            compare=self.compare, theme=view.theme, zoom=view.zoom, shown=view.shown,
-            in_front=view.in_front, enlarged=view.enlarged, choices=view.choices,
+            compare=bool(self.compare), compare_of=self.compare_of, theme=view.theme,
+            zoom=view.zoom, shown=view.shown, in_front=view.in_front,
+            enlarged=view.enlarged, choices=view.choices,
         )  # fmt: skip
 
 
@@ -181,6 +188,8 @@ def scene_of(
         list(map(read_intervention, scene.interventions))
     except ValueError as problem:
         raise error("interventions", str(problem)) from problem
+    if scene.compare == "interventions" and not scene.interventions:
+        raise error("compare", "There are no “interventions” to compare the run without.")
     if scene.pad and scene.padding == "none":
         raise error("pad", "“pad” needs “padding”: left or right.")
     steps = [one.step for one in scene.force]

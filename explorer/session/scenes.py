@@ -210,9 +210,12 @@ class ScenePlayer:
         )  # fmt: skip
 
     def _compare(self, scene: Scene) -> Iterator[_Part]:
-        self._session.compare(scene.compare)
+        self._session.compare(bool(scene.compare), scene.compare_of)
         if scene.compare and scene.run:
-            yield _Part("Running with the other mask setting…", _compared)
+            words = "Running with the other mask setting…"
+            if scene.compare_of == "interventions":
+                words = "Running without interventions…"
+            yield _Part(words, _compared)
 
     def _batch(self, scene: Scene) -> Iterator[_Part]:
         batch, before = scene.batch, self._session.state.batch
@@ -308,8 +311,9 @@ def _fits(state: State, kind: type[Experiment]) -> bool:
 
 
 def _compared(state: State) -> bool:
-    found = state.comparison if state.compare_of == "mask" else None
-    return found is not None and found.fits(state.trace, state.step_index) and _idle(state)
+    found = state.comparison
+    fits = found is not None and found.fits(state.trace, state.step_index)
+    return found is not None and found.of == state.compare_of and fits and _idle(state)
 
 
 def _idle(state: State) -> bool:
@@ -323,5 +327,5 @@ def _described(state: State) -> bool:
 
 def _count(scene: Scene) -> int:
     """Parts at most, for the progress."""
-    parts = 2 + 2 * len(scene.force) + scene.compare + (scene.batch is not None)
+    parts = 2 + 2 * len(scene.force) + bool(scene.compare) + (scene.batch is not None)
     return parts + len(scene.experiments)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from explorer.figures.attention import map_blocks
 from explorer.figures.attention.map_request import HeadInStep
-from explorer.trace.comparison import Comparison
+from explorer.trace.comparison import Comparison, is_first
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
@@ -39,15 +39,15 @@ class Shown(HeadInStep):
 
     @property
     def sides(self) -> tuple[Step | None, Step | None]:
-        """The step with the mask and without it, or in float32 and as it is.
+        """The step with the mask and without it, in float32 and as it is, or without
+        interventions and with them.
 
         None where that has not run.
         """
-        other = None if self.other is None else self.other.step
-        of_form = self.other is not None and self.other.of == "form"
-        request = self.trace.request
-        first = request.form == "float32" if of_form else request.causal_mask
-        return (self.last_pass, other) if first else (other, self.last_pass)
+        if self.other is None:
+            return self.last_pass, None
+        sides = self.last_pass, self.other.step
+        return sides if is_first(self.trace.request, self.other.of) else sides[::-1]
 
 
 def resolve(trace: Trace, step: int, selection: Selection, other: Comparison | None) -> Shown:

@@ -10,6 +10,7 @@ import msgspec
 from explorer.session.selection import Selection
 from explorer.session.state import State
 from explorer.trace.card import SelfCheck
+from explorer.trace.comparison import KEPT
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
@@ -34,7 +35,8 @@ def seen(state: State, look: SavedView) -> SavedView:
         head=chosen.head,
         query=chosen.query,
         key=chosen.key,
-        compare=state.comparing and state.compare_of == "mask",
+        compare=state.comparing and state.compare_of in KEPT,
+        compare_of=state.compare_of if state.compare_of in KEPT else "mask",
     )
 
 

@@ -198,6 +198,7 @@ class Window(PresentedWindow):
         self.files.dealtWith.connect(self.recovery.drop)
         self.notices.openLog.connect(self.open_log)
         self.notices.restartEngine.connect(self.restart_engine)
+        self.notices.compareInterventions.connect(self.compare_interventions)
         self.prompt.edit.left.connect(self.setFocus)
 
     def _on_state(self, old: State | None, new: State) -> None:
@@ -393,6 +394,9 @@ class Window(PresentedWindow):
 
     def compare_forms(self) -> None:
         self._attention().compare_forms()
+
+    def compare_interventions(self) -> None:
+        self._attention().compare_interventions()
 
     def sweep_heads(self) -> None:
         self._attention().find_head("effect")

@@ -73,6 +73,15 @@ def test_every_field_survives_by_itself(name: str) -> None:
     assert read_scene(write_scene(scene), "one.toml") == scene
 
 
+def test_what_a_run_is_compared_with_is_named_if_it_is_not_the_mask() -> None:
+    text = 'interventions = ["silence 0.1"]\ncompare = "interventions"'
+    scene = read_scene(text, "one.toml")
+    assert (scene.compare_of, scene.saved_view.compare_of) == ("interventions", "interventions")
+    assert scene.saved_view.compare
+    assert read_scene(write_scene(scene), "again.toml") == scene
+    assert FULL.compare_of == "mask"
+
+
 def test_its_request_keeps_the_open_model() -> None:
     base = RunRequest(model="/somewhere/model", dtype="float16", pad=9, padding="right")
     request = FULL.request(base)
@@ -98,6 +107,7 @@ BAD = [
     ("[sampling]\n\ntopk = 3", 3, "Did you mean “top_k”?"),
     ("[stops]\nstring = []", 2, "Did you mean “strings”?"),
     ('padding = "up"', 1, "none, left, right"),
+    ('run = 1\ncompare = "interventions"', 2, "no “interventions”"),
     ("pad = 3", 1, "padding"),
     ('prompt = """\na\nb"""\nchat = 1', 4, "true or false"),
     ("run = 1\nrun = 2", 2, "not valid TOML"),

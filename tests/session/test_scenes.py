@@ -213,6 +213,17 @@ def test_what_is_on_screen_is_a_scene_again(playing: Playing) -> None:
     assert read_scene(write_scene(found), "saved.toml") == found
 
 
+def test_a_scene_compared_with_the_model_as_it_is_comes_back(playing: Playing) -> None:
+    scene = msgspec.structs.replace(
+        SCENE, run=1, compare="interventions", interventions=("silence 1.0",)
+    )
+    assert playing.play(scene).problem == ""
+    found = playing.state.comparison
+    assert found is not None
+    assert found.request.interventions == ()
+    assert captured(playing.state).compare == "interventions"
+
+
 def test_a_scene_of_what_is_on_screen_can_always_be_read(playing: Playing) -> None:
     playing.play(SCENE)
     trace = playing.state.trace

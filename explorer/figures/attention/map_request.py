@@ -16,13 +16,19 @@ from explorer.figures.attention.maps import Map
 from explorer.figures.attention.mask_pair import Side, of_pass, without_mask
 from explorer.figures.drawing.colour_scale import Scale, row_tops
 from explorer.figures.drawing.map_viewport import Pooled, smaller
-from explorer.trace.comparison import Comparison
+from explorer.trace.comparison import Comparison, Of, is_first
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
-# A real run without the mask; the same scores without it; a real run in the file's other form.
-Beside = Literal["run", "scores", "form"]
-Which = Literal["masked", "unmasked", "difference"]
+# A real run without the mask; the same scores without it; a real run in the file's other form; one
+# of the model without interventions.
+Beside = Literal["run", "scores", "form", "interventions"]
+Which = Literal["masked", "unmasked", "difference"]  # the first side, the second
+
+
+def of_beside(beside: Beside) -> Of:
+    """What is the other way round on the other side."""
+    return "mask" if beside in ("run", "scores") else beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +123,10 @@ class DrawnMap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnMaps:
-    """One map, or with the mask, without it and the difference; None = not there yet.
+    """One map, or those of both sides and the difference; None = not there yet.
 
-    Of a comparison of forms: in float32, as it is and the difference.
+    The sides are with the mask and without it, in float32 and as it is, or without interventions
+    and with them.
     """
 
     request: MapRequest
@@ -134,26 +141,20 @@ class Sides:
         self._other: tuple[Comparison, Side] | None = None
 
     def of(self, request: MapRequest) -> tuple[Side | None, Side | None]:
-        """The masked and the unmasked side, or float32 and as it is.
-
-        None where its pass has not run.
-        """
+        """The two sides in the order in which they are shown; None where its pass has not run."""
         own = request.look.side
         if request.beside is None:
             return own, None
-        causal = request.look.trace.request.causal_mask
         other = self._of_other(request)
-        if request.beside == "form":
-            converted = request.look.trace.request.form == "float32"
-            return (own, other) if converted else (other, own)
-        masked = own if causal else other
-        if request.beside == "run":
-            return masked, other if causal else own
-        return masked, None if masked is None else self._of_scores(masked)
+        leads = is_first(request.look.trace.request, of_beside(request.beside))
+        first, second = (own, other) if leads else (other, own)
+        if request.beside != "scores":
+            return first, second
+        return first, None if first is None else self._of_scores(first)
 
     def _of_other(self, request: MapRequest) -> Side | None:
         found = request.other
-        if found is None or (found.of == "form") != (request.beside == "form"):
+        if found is None or request.beside is None or found.of != of_beside(request.beside):
             return None
         if self._other is None or self._other[0] is not found:
             side = of_pass(request.look.trace, request.look.step, found.request, found.step)
@@ -169,11 +170,11 @@ class Sides:
 
 def draw(request: MapRequest, sides: Sides, known: DrawnMaps | None) -> Iterator[float | DrawnMaps]:
     """How much is done, and at last the maps.  ValueError with the reason if there are none."""
-    masked, unmasked = sides.of(request)
+    first, second = sides.of(request)
     if request.beside is None:
-        assert masked is not None
+        assert first is not None
         whole: Map | None = None
-        for part in _build(request, masked, known, 0):
+        for part in _build(request, first, known, 0):
             whole = part if isinstance(part, Map) else None
             if isinstance(part, float):
                 yield part
@@ -183,7 +184,7 @@ def draw(request: MapRequest, sides: Sides, known: DrawnMaps | None) -> Iterator
         )
         return
     maps: list[Map | None] = []
-    for place, side in enumerate((masked, unmasked)):
+    for place, side in enumerate((first, second)):
         found: Map | None = None
         for part in () if side is None else _build(request, side, known, place):
             found = part if isinstance(part, Map) else None
@@ -203,16 +204,18 @@ def _build(
     return head_means.build(side, look.layer, look.head, request.figure, earlier)
 
 
-def _pair(request: MapRequest, masked: Map | None, unmasked: Map | None) -> DrawnMaps:
+def _pair(request: MapRequest, first: Map | None, second: Map | None) -> DrawnMaps:
     """One scale for both sides, one for their difference."""
-    both = [whole for whole in (masked, unmasked) if whole is not None]
+    both = [whole for whole in (first, second) if whole is not None]
     top = max((whole.top for whole in both), default=1.0) if request.scale == "max" else 1.0
-    maps = [None if whole is None else _drawn(request, whole, top) for whole in (masked, unmasked)]
-    if masked is None or unmasked is None:
+    maps = [None if whole is None else _drawn(request, whole, top) for whole in (first, second)]
+    if first is None or second is None:
         return DrawnMaps(request, (*maps, None))
-    change = difference.difference(masked, unmasked)
-    # Two forms of the same weights differ little: in a scale up to 100 % nothing would be seen.
-    own = request.scale == "max" or (request.beside == "form" and request.scale == "fixed")
+    change = difference.difference(first, second)
+    # Two forms of the same weights differ little, and far from what was changed so does an
+    # intervention: in a scale up to 100 % nothing would be seen.
+    little = request.beside in ("form", "interventions") and request.scale == "fixed"
+    own = request.scale == "max" or little
     most = difference.farthest_weight(change) if own else 1.0
     return DrawnMaps(request, (*maps, _drawn(request, change, most, signed=True)))
 

@@ -1,4 +1,4 @@
-"""What the mask does to the next token: both runs' own distributions side by side."""
+"""What a comparison does to the next token: both runs' own distributions side by side."""
 
 from __future__ import annotations
 
@@ -12,61 +12,76 @@ from explorer.trace.step import Step, Token
 
 @dataclass(frozen=True, slots=True)
 class TokenPair:
-    """One vocabulary entry with its probability on both sides."""
+    """One vocabulary entry with its probability and logit on both sides."""
 
     token_id: int
     token: Token | None  # its bytes; None if they are not known without the model
-    masked: float
-    unmasked: float
+    first: float
+    second: float
+    first_logit: float
+    second_logit: float
+
+    @property
+    def change(self) -> float:
+        """Of its probability, from the first side to the second."""
+        return self.second - self.first
+
+    @property
+    def logit_change(self) -> float:
+        return self.second_logit - self.first_logit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class NextTokens:
     """The raw distributions of both runs; nothing of the sampling settings is in them."""
 
-    pairs: tuple[TokenPair, ...]
-    masked_top: TokenPair
-    unmasked_top: TokenPair
+    sides: tuple[Step, Step]
+    probabilities: tuple[np.ndarray, np.ndarray]  # (V,) float64 of each side
+    ids: tuple[int, ...]  # of the tokens that have a row of their own
     total_variation: float  # half the sum of all differences: 0 the same, 1 nothing in common
-    rest_count: int
-    rest_masked: float
-    rest_unmasked: float
+
+    def pair(self, token_id: int) -> TokenPair:
+        """Any entry of the vocabulary."""
+        known = (token for step in self.sides for token in step.top if token.id == token_id)
+        probabilities = (float(side[token_id]) for side in self.probabilities)
+        logits = (float(step.logits[token_id]) for step in self.sides)
+        return TokenPair(token_id, next(known, None), *probabilities, *logits)
 
     @property
-    def top_changes(self) -> bool:
-        """True if the two runs would pick different tokens greedily."""
-        return self.masked_top.token_id != self.unmasked_top.token_id
+    def pairs(self) -> tuple[TokenPair, ...]:
+        """Those that have a row, the most probable first."""
+        return tuple(map(self.pair, self.ids))
+
+    @property
+    def tops(self) -> tuple[TokenPair, TokenPair]:
+        """The most probable token of each side; of equal ones the first id."""
+        first, second = (int(np.argmax(step.logits)) for step in self.sides)
+        return self.pair(first), self.pair(second)
+
+    @property
+    def rest(self) -> tuple[int, float, float]:
+        """All other tokens: how many, and what is left for them on each side."""
+        others = np.ones(len(self.probabilities[0]), bool)
+        others[list(self.ids)] = False
+        first, second = (float(side[others].sum()) for side in self.probabilities)
+        return int(np.count_nonzero(others)), first, second
 
 
-def next_tokens(masked: Step, unmasked: Step, rows: int) -> NextTokens:
+def next_tokens(first: Step, second: Step, rows: int) -> NextTokens:
     """The `rows` tokens that are most probable on either side, by the larger probability.
 
     SamplingError if a side's logits give no distribution; ValueError if the two vocabularies
     differ.
     """
-    a, b = softmax(masked.logits), softmax(unmasked.logits)
+    a, b = softmax(first.logits), softmax(second.logits)
     if a.shape != b.shape:
         raise ValueError(
             "The two runs use models with different vocabularies. They cannot be compared."
         )
-    tops = int(np.argmax(masked.logits)), int(np.argmax(unmasked.logits))  # ties: the first id
     ids = [int(i) for i in leading(np.maximum(a, b), max(rows, 1))]
+    tops = (int(np.argmax(step.logits)) for step in (first, second))
     for place, top in enumerate(dict.fromkeys(tops)):
         if top not in ids and len(ids) > place:
             ids[-1 - place] = top
-    known = {token.id: token for token in (*unmasked.top, *masked.top)}
-
-    def pair(i: int) -> TokenPair:
-        return TokenPair(i, known.get(i), float(a[i]), float(b[i]))
-
-    others = np.ones(len(a), bool)
-    others[ids] = False
-    return NextTokens(
-        pairs=tuple(pair(i) for i in ids),
-        masked_top=pair(tops[0]),
-        unmasked_top=pair(tops[1]),
-        total_variation=float(np.abs(a - b).sum() / 2),
-        rest_count=int(np.count_nonzero(others)),
-        rest_masked=float(a[others].sum()),
-        rest_unmasked=float(b[others].sum()),
-    )
+    apart = float(np.abs(a - b).sum() / 2)
+    return NextTokens((first, second), (a, b), tuple(ids), apart)

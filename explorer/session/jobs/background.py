@@ -12,7 +12,7 @@ from explorer.session.engine_lease import EngineLease, Job
 from explorer.session.jobs.replay_check import Proof
 from explorer.session.state import Status
 from explorer.trace.card import SelfCheck
-from explorer.trace.comparison import Comparison, Of, other_side
+from explorer.trace.comparison import Comparison, other_side, switched
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
@@ -100,12 +100,14 @@ class Background:
             return False
         if state.compare_of == "form" and not state.trace.card.form:
             return False
+        if state.compare_of == "interventions" and not state.trace.request.interventions:
+            return False
         found = state.comparison
         fits = found is not None and found.of == state.compare_of
         return not (fits and found is not None and found.fits(state.trace, state.step_index))
 
     def _compare(self, trace: Trace) -> None:
-        """Run the step on screen with mask or form the other way, if that is wished for."""
+        """Run the step on screen with one thing the other way, if that is wished for."""
         index, of = self._store.state.step_index, self._store.state.compare_of
         if index is None or not self._other_side_missing() or not self._lease.can_continue(trace):
             return
@@ -116,6 +118,8 @@ class Background:
         how = f"{side} the causal mask"
         if of == "form":
             how = "as it is" if request.form == "as-is" else "in float32"
+        elif of == "interventions":
+            how = "without interventions"
         text = f"Running token {index + 1} {how}…"
         self._store.set(status=Status(activity="running", text=text))
 
@@ -123,7 +127,7 @@ class Background:
         """A pass run again, for its own attention or for the other side of a comparison."""
         if job.kind == "compare":
             chosen = trace.chosen_ids[: job.step]
-            of: Of = "mask" if job.request.form == trace.request.form else "form"
+            of = switched(trace.request, job.request)
             ids = tuple(token.id for token in trace.tokens[: trace.read_slots(job.step)])
             if step.token_ids != ids:
                 self._store.set(comparing=False, error=OTHER_TOKENS)

@@ -21,6 +21,7 @@ from explorer.session.saving.recovery import Found
 from explorer.session.saving.trace_files import FileThread
 from explorer.session.state import Saved, State
 from explorer.session.store import Store
+from explorer.trace.comparison import KEPT
 from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.fingerprint import same_weights
@@ -91,8 +92,10 @@ class Saving:
         # First: what is in a file already is not to be autosaved.
         self._store.set(saved=Saved(trace, path, beside) if path else None)
         self._edits.make("open", shown(trace, self._store.state, beside.seen))
-        compare = beside.seen is not None and beside.seen.compare
-        self._store.set(error="", seen=beside.seen, comparing=compare)
+        seen = beside.seen
+        compare = seen is not None and seen.compare
+        of = next((one for one in KEPT if seen is not None and one == seen.compare_of), KEPT[0])
+        self._store.set(error="", seen=seen, comparing=compare, compare_of=of)
         self._driver.prompt.refresh()
 
     def save(self, path: str | os.PathLike[str], then: Then | None = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from explorer.lessons.scene import (
     EXPERIMENTS,
     MOST_PADDING,
@@ -51,11 +53,16 @@ def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> 
         head=chosen.head,
         query=chosen.query,
         key=chosen.key,
-        compare=state.comparing and state.compare_of == "mask",
+        compare=_compare(state),
         experiments=tuple(_experiments(state)),
         batch=None if state.batch is None else state.batch.request,
         view=_view(view, zoom),
     )
+
+
+def _compare(state: State) -> Literal["interventions"] | bool:
+    of_interventions = state.comparing and state.compare_of == "interventions"
+    return "interventions" if of_interventions else state.comparing and state.compare_of == "mask"
 
 
 def _step(state: State, steps: int) -> int | None:

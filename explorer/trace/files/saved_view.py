@@ -13,7 +13,8 @@ class SavedView(msgspec.Struct, frozen=True, kw_only=True):
     head: int = 0
     query: int | None = None  # slot; None = the readout of the step
     key: int | None = None  # slot under the cursor, if any
-    compare: bool = False  # with the other setting of the causal mask
+    compare: bool = False  # two sides of the run are shown
+    compare_of: str = "mask"  # which, as `trace.comparison.Of` names them
     theme: str = ""
     zoom: float = 0.0  # of everything; 0 = as it is
     shown: tuple[str, ...] = ()  # IDs of panels; empty = as they are

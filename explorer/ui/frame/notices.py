@@ -33,6 +33,7 @@ class Notices(QWidget):
 
     openLog = Signal()
     restartEngine = Signal()
+    compareInterventions = Signal()  # show the run with and without them
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,6 +47,7 @@ class Notices(QWidget):
         self.unmasked = Notice("warning-card", closable=True)
         self.unmasked.add_button(self.tr("Turn the mask on"), lambda: session.set_causal_mask(True))
         self.changed = Notice("warning-card", closable=True)
+        self.changed.add_button(self.tr("Compare"), self.compareInterventions.emit)
         self.changed.add_button(self.tr("Clear all"), lambda: session.set_interventions(()))
         self.stale = Notice("warning-card", closable=True)
         self.dropped = Notice("warning-card", closable=True)

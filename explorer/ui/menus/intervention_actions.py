@@ -35,6 +35,13 @@ def _can_sweep(state: State) -> bool:
     return state.step_index is not None and card is not None and card.offers("silence_heads")
 
 
+def _can_compare(state: State) -> bool:
+    """True once there is a run, made with interventions or about to be."""
+    if state.trace is None or not state.trace.steps:
+        return False
+    return bool(state.request.interventions or state.trace.request.interventions)
+
+
 INTERVENTION_ACTIONS: tuple[Action, ...] = (
     Action(
         id="silence-head",
@@ -72,6 +79,18 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Run the model as it is again"),
         act=lambda w: w.session.set_interventions(()),
         enabled=lambda s: bool(s.request.interventions),
+    ),
+    Action(
+        id="compare-interventions",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Compare with and without interventions"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Run the same tokens without interventions, and show both and the difference"
+        ),
+        keys=("Shift+C",),
+        act=lambda w: w.compare_interventions(),
+        enabled=_can_compare,
+        checked=lambda s: s.comparing and s.compare_of == "interventions",
     ),
     Action(
         id="sweep-heads",

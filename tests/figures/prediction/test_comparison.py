@@ -23,18 +23,22 @@ def _steps(*probabilities: list[float]) -> list[Step]:
 def test_distance_and_change_of_the_top_token() -> None:
     found = next_tokens(*_steps([0.7, 0.2, 0.1], [0.1, 0.3, 0.6]), rows=2)
     assert found.total_variation == pytest.approx(0.6)
-    assert found.top_changes
-    assert (found.masked_top.token_id, found.unmasked_top.token_id) == (0, 2)
+    assert [pair.token_id for pair in found.tops] == [0, 2]
     assert [pair.token_id for pair in found.pairs] == [0, 2]
-    assert found.rest_count == 1
-    assert found.rest_masked == pytest.approx(0.2)
-    assert found.rest_unmasked == pytest.approx(0.3)
+    assert found.rest == pytest.approx((1, 0.2, 0.3))
+
+
+def test_any_token_has_its_logit_and_probability_on_both_sides() -> None:
+    found = next_tokens(*_steps([0.7, 0.2, 0.1], [0.1, 0.3, 0.6]), rows=1)
+    pair = found.pair(1)
+    assert (pair.first, pair.second) == pytest.approx((0.2, 0.3))
+    assert (pair.change, pair.logit_change) == pytest.approx((0.1, np.log(1.5)))
 
 
 def test_the_same_run_twice_is_no_change() -> None:
     found = next_tokens(*_steps([0.5, 0.5], [0.5, 0.5]), rows=5)
     assert found.total_variation == 0
-    assert not found.top_changes
+    assert found.tops[0] == found.tops[1]
 
 
 def test_both_favourites_have_a_row_even_if_few_fit() -> None:

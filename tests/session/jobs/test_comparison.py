@@ -1,4 +1,4 @@
-"""Masked beside unmasked: the other side is a real pass of the step on screen."""
+"""Two sides of a run: the other one is a real pass of the step on screen."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.experiments import PrefixExperiment, PrefixShift
+from explorer.trace.interventions.kinds import Silence
 from tests.engine import folders
 from tests.engine.local_engine import LocalEngine
 
@@ -118,6 +119,48 @@ def test_a_run_without_mask_is_compared_with_the_masked_one(owner: Owner) -> Non
     mask = state.comparison.step.layers[0].mask
     assert mask is not None
     assert not mask.allowed()[0, 1:].any()
+
+
+def test_a_run_with_interventions_is_compared_with_the_model_as_it_is(owner: Owner) -> None:
+    plain = owner.step(1).trace
+    changes = (Silence(layer=0, head=1), Silence(layer=1, part="mlp"))
+    owner.session.set_interventions(changes)
+    owner.session.compare(True, "interventions")
+    assert owner.session.state.comparison is None, "the run on screen has no interventions"
+    owner.session.step(1)
+    state = owner.compared()
+    assert state.comparison is not None
+    assert state.trace is not None
+    assert state.trace.request.interventions == changes
+    assert (state.comparison.of, state.comparison.request.interventions) == ("interventions", ())
+    assert plain is not None
+    np.testing.assert_allclose(state.comparison.step.logits, plain.steps[0].logits, atol=1e-5)
+    shown = state.shown
+    assert shown is not None
+    assert shown.sides == (state.comparison.step, state.trace.steps[0]), "what it is measured by first"
+    asked_once = state.comparison
+    owner.session.set_interventions(changes[:1])
+    owner.session.step(1)
+    owner.until(lambda s: s.trace is not None and len(s.trace.request.interventions) == 1)
+    after = owner.until(lambda s: s.status.activity in ("idle", "checking"))
+    assert after.comparison is asked_once, "the same tokens on the same model"
+    assert asked_once.fits(after.trace, 0)
+
+
+def test_mask_and_interventions_are_two_comparisons_of_one_run(owner: Owner) -> None:
+    owner.session.set_interventions([Silence(layer=0, head=1)])
+    owner.step(1)
+    owner.session.compare(True)
+    state = owner.compared()
+    assert state.comparison is not None
+    assert state.comparison.request.interventions, "only the mask is the other way"
+    assert not state.comparison.request.causal_mask
+    owner.session.compare(True, "interventions")
+    assert owner.session.state.comparison is None
+    state = owner.compared()
+    assert state.comparison is not None
+    assert state.comparison.request.causal_mask
+    assert not state.comparison.request.interventions
 
 
 def test_prefix_experiment_lands_in_the_state(owner: Owner) -> None:

@@ -371,6 +371,26 @@ def try_compare_forms(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert not stage.state.comparing
 
 
+def try_compare_interventions(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    action = stage.window.actions_table.by_id["compare-interventions"]
+    stage.loaded()
+    stage.session.open_model("tiny")
+    stage.answer_load(capabilities=(Capability(name="silence_heads", offered=True, words=""),))
+    stage.ran(1)
+    assert not action.isEnabled(), "the model runs as it is"
+    trigger(stage, "silence-head")
+    stage.ran(1)
+    trigger(stage, "compare-interventions")
+    stage.drain()
+    assert (stage.state.comparing, stage.state.compare_of) == (True, "interventions")
+    assert action.isChecked()
+    assert stage.engine.last(m.Recapture).request.interventions == ()
+    stage.window.notices.compareInterventions.emit()  # its button does the same
+    assert not stage.state.comparing
+
+
 def try_go_to_token(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stage.loaded()
     stage.ran(1)

@@ -229,7 +229,7 @@ def test_on_a_projector_the_row_above_the_maps_is_one_line_and_compare_has_words
     (button,) = (
         one
         for one in stage.window.docks.bring_up("attention").findChildren(QToolButton)
-        if one.accessibleName() == "Compare mask"
+        if one.accessibleName() == "Compare"
     )
     assert button.text() == "Compare"
     assert button.toolButtonStyle() != Qt.ToolButtonStyle.ToolButtonIconOnly

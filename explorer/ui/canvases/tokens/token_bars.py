@@ -46,6 +46,7 @@ class BarRow:
     first_text: str
     second: float | None = None
     second_text: str = ""
+    change_text: str = ""  # from the first to the second
     muted: bool = False
     mark: Ink | None = None  # the row that was picked, and in what colours
     rest: bool = False  # not one thing but all others together; can't be clicked
@@ -59,8 +60,8 @@ class TokenBars(Canvas):
     hovered = Signal(object)  # key or None
     capacityChanged = Signal(int)
 
-    def __init__(self, theme: Theme, heads: tuple[str, str], parent: QWidget | None = None) -> None:
-        """`heads` names the two columns of figures."""
+    def __init__(self, theme: Theme, heads: Sequence[str], parent: QWidget | None = None) -> None:
+        """`heads` names the columns of figures: first, second, and maybe their change."""
         super().__init__(parent)
         self._heads = heads
         self._theme = theme
@@ -83,7 +84,7 @@ class TokenBars(Canvas):
 
     def _words(self, index: int) -> str:
         row = self._rows[index]
-        figures = ", ".join(filter(None, (row.first_text, row.second_text)))
+        figures = ", ".join(filter(None, _texts(row)))
         return f"{row.label}: {row.tip or figures}"
 
     @property
@@ -104,8 +105,8 @@ class TokenBars(Canvas):
             self._over = None
         self.update()
 
-    def set_heads(self, heads: tuple[str, str]) -> None:
-        """Name the two columns of figures otherwise."""
+    def set_heads(self, heads: Sequence[str]) -> None:
+        """Name the columns of figures otherwise."""
         if heads != self._heads:
             self._heads = heads
             self.update()
@@ -142,10 +143,10 @@ class TokenBars(Canvas):
         fill(painter, event.rect(), self._theme)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._check_capacity()
-        places = self._columns(painter.fontMetrics())
-        self._paint_axis(painter, *places)
+        area, rights = self._columns(painter.fontMetrics())
+        self._paint_axis(painter, area, rights)
         for i, row in enumerate(self._rows[: self._capacity]):
-            self._paint_row(painter, self._row_rect(i), *places, row, i == self._over)
+            self._paint_row(painter, self._row_rect(i), area, rights, row, i == self._over)
 
     def _check_capacity(self) -> None:
         fits = self.rows_that_fit()
@@ -153,24 +154,22 @@ class TokenBars(Canvas):
             self._capacity = fits
             self.capacityChanged.emit(fits)
 
-    def _columns(self, metrics: QFontMetrics) -> tuple[QRectF, float, float]:
-        """Where the bars are, and the right edges of the two columns of figures."""
+    def _columns(self, metrics: QFontMetrics) -> tuple[QRectF, list[float]]:
+        """Where the bars are, and the right edges of the columns of figures that there are."""
         u = self._unit
-        gap = 10 * u
-        texts = [[r.first_text for r in self._rows], [r.second_text for r in self._rows]]
-        heads = [self._heads[0], self._heads[1] if any(texts[1]) else ""]
+        columns = list(zip(*map(_texts, self._rows), strict=True)) or [(), (), ()]
         widths = [
-            max((metrics.horizontalAdvance(t) for t in (*column, head)), default=0) + gap
-            for column, head in zip(texts, heads, strict=True)
+            max(map(metrics.horizontalAdvance, (*column, head))) + 10 * u
+            for place, (column, head) in enumerate(zip(columns, self._heads, strict=False))
+            if not place or any(column)
         ]
-        if not heads[1]:
-            widths[1] = 0
         left = self._label_width(metrics)
-        second = self.width() - 4 * u
-        first = second - widths[1]
-        width = first - widths[0] - left
+        rights = [self.width() - 4 * u]
+        for width in reversed(widths[1:]):
+            rights.insert(0, rights[0] - width)
+        width = rights[0] - widths[0] - left
         width = width if width >= _BAR_LEAST * u else 0.0  # figures before bars
-        return QRectF(left, _AXIS * u, width, self.height() - _AXIS * u), first, second
+        return QRectF(left, _AXIS * u, width, self.height() - _AXIS * u), rights
 
     def _label_width(self, metrics: QFontMetrics) -> float:
         u = self._unit
@@ -181,12 +180,12 @@ class TokenBars(Canvas):
         u = self._unit
         return QRectF(0, (_AXIS + index * _ROW) * u, self.width(), _ROW * u)
 
-    def _paint_axis(self, painter: QPainter, area: QRectF, first: float, second: float) -> None:
+    def _paint_axis(self, painter: QPainter, area: QRectF, rights: list[float]) -> None:
         theme = self._theme
         bottom = self._row_rect(min(len(self._rows), self._capacity)).top()
         painter.setFont(small_font(self))
         head_width = QFontMetricsF(self.font()).horizontalAdvance(self._heads[0])
-        free_to = first - head_width - 8 * self._unit  # the heads of the columns stand behind
+        free_to = rights[0] - head_width - 8 * self._unit  # the heads of the columns stand behind
         written_to = float("-inf")
         for part in (0.0, 0.5, 1.0) if area.width() else ():
             x = round(area.left() + part * area.width())
@@ -205,9 +204,8 @@ class TokenBars(Canvas):
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
                 written_to = left + wide
         painter.setFont(self.font())
-        for right, head, colour in (
-            (first, self._heads[0], theme.raw),
-            (second, self._heads[1] if first < second - 5 * self._unit else "", theme.final),
+        for right, head, colour in zip(
+            rights, self._heads, (theme.raw, theme.final, ""), strict=False
         ):
             self._paint_head(painter, right, head, colour)
 
@@ -216,9 +214,10 @@ class TokenBars(Canvas):
             return
         u = self._unit
         width = painter.fontMetrics().horizontalAdvance(head)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(colour))
-        painter.drawRect(QRectF(right - width, (_AXIS - 3) * u, width, 2 * u))
+        if colour:  # a change has no bar of its own
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(colour))
+            painter.drawRect(QRectF(right - width, (_AXIS - 3) * u, width, 2 * u))
         painter.setPen(QColor(self._theme.muted))
         painter.drawText(QRectF(right - width, 0, width, (_AXIS - 3) * u), _RIGHT, head)
 
@@ -227,8 +226,7 @@ class TokenBars(Canvas):
         painter: QPainter,
         rect: QRectF,
         area: QRectF,
-        first: float,
-        second: float,
+        rights: list[float],
         row: BarRow,
         lit: bool,
     ) -> None:
@@ -247,11 +245,9 @@ class TokenBars(Canvas):
             half = height / 2 - 0.5
             self._paint_bar(painter, area, top, half, row.first, raw)
             self._paint_bar(painter, area, top + half + 1, half, row.second, theme.final)
-        column = QRectF(0, rect.top(), first, rect.height())
-        painter.setPen(QColor(theme.text))
-        painter.drawText(column, _RIGHT, row.first_text)
-        painter.setPen(QColor(theme.muted if row.muted else theme.text))
-        painter.drawText(column.adjusted(0, 0, second - first, 0), _RIGHT, row.second_text)
+        for place, (right, text) in enumerate(zip(rights, _texts(row), strict=False)):
+            painter.setPen(QColor(theme.muted if row.muted and place else theme.text))
+            painter.drawText(QRectF(0, rect.top(), right, rect.height()), _RIGHT, text)
 
     def _paint_bar(
         self, painter: QPainter, area: QRectF, top: float, height: float, value: float, colour: str
@@ -334,10 +330,9 @@ class TokenBars(Canvas):
             super().keyPressEvent(event)
 
     def painted_terms(self) -> Terms:
-        """Those of the two columns of figures."""
+        """Those of the first two columns of figures."""
         metrics, u = self.fontMetrics(), self._unit
-        _, first, second = self._columns(metrics)
-        rights = (first, second) if first < second - 5 * u else (first,)
+        _, rights = self._columns(metrics)
         widths = [metrics.horizontalAdvance(head) for head in self._heads]
         areas = [
             QRectF(right - wide, 0, wide, _AXIS * u)
@@ -351,6 +346,11 @@ class TokenBars(Canvas):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._check_capacity()
+
+
+def _texts(row: BarRow) -> tuple[str, str, str]:
+    """What its columns of figures say."""
+    return row.first_text, row.second_text, row.change_text
 
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-from explorer.figures.attention.map_request import Beside
+from explorer.figures.attention.map_request import Beside, of_beside
 from explorer.session.state import State
 from explorer.trace.comparison import Of
 from explorer.trace.experiments import PrefixExperiment, PrefixShift
@@ -22,52 +22,58 @@ from explorer.ui.panels.attention.comparison_tray import ComparisonTray
 if TYPE_CHECKING:
     from explorer.session.session import Session
 
-_FORM: Beside = "form"
+_USUAL: dict[Of, Beside] = {"mask": "run", "form": "form", "interventions": "interventions"}
 
 
 class CompareBar(QWidget):
-    """A choice between a real run and the same scores, and one line that says which it is."""
+    """A choice of what the run is compared with, and one line that says what is shown."""
 
     changed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.choice = ComboBox()
-        self.choice.setAccessibleName(self.tr("What the masked run is compared with"))
-        for place, (name, value, tip) in enumerate(
-            (
-                (
-                    self.tr("Real run"),
-                    "run",
-                    self.tr("Runs the model again without the mask"),
-                ),
-                (
-                    self.tr("Same scores"),
-                    "scores",
-                    self.tr("Removes the mask from the scores of this run. Nothing runs again."),
-                ),
-            )
-        ):
-            self.choice.addItem(name, value)
-            self.choice.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        self.choice.setAccessibleName(self.tr("What the run is compared with"))
+        self._offer(
+            "run", self.tr("Mask: real run"), self.tr("Runs the model again without the mask")
+        )
+        self._offer(
+            "scores",
+            self.tr("Mask: same scores"),
+            self.tr("Removes the mask from the scores of this run. Nothing runs again."),
+        )
         self.choice.currentIndexChanged.connect(self.changed)
         self._line = SentenceLabel(look="small")
         # Two lines always: another sentence must not move the maps.
         self._line.setMinimumHeight(2 * self._line.fontMetrics().height())
         boxes.line(self, self.choice, (self._line, 1), gap=6)
 
-    def set_form(self, form: str) -> None:
-        """Offer the other form of a file that is run in this one; empty: it has none."""
-        place = self.choice.findData(_FORM)
-        name = self.tr("In float32") if form == "as-is" else self.tr("As it is")
-        if not form and place >= 0:
-            self.choice.removeItem(place)
-        elif form and place < 0:
-            self.choice.addItem(name, _FORM)
-            tip = self.tr("Runs the same tokens in the file's other form")
-            self.choice.setItemData(self.choice.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
-        elif form:
+    def _offer(self, beside: Beside, name: str, tip: str) -> None:
+        """Have this choice, under this name; an empty one takes it away."""
+        place = self.choice.findData(beside)
+        if place < 0 and name:
+            place = self.choice.count()
+            self.choice.addItem(name, beside)
+            self.choice.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
+        elif name:
             self.choice.setItemText(place, name)
+        elif place >= 0:
+            self.choice.removeItem(place)
+
+    def offer_for(self, state: State, comparing: bool) -> None:
+        """Offer what this run can be compared with, and what it is compared with now."""
+        form, trace = "", state.trace
+        if trace is not None and trace.card.form:
+            form = {"as-is": self.tr("In float32")}.get(trace.request.form, self.tr("As it is"))
+        self._offer("form", form, self.tr("Runs the same tokens in the file's other form"))
+        kept = comparing and self.beside == "interventions"
+        requests = [state.request, *([] if trace is None else [trace.request])]
+        changed = any(request.interventions for request in requests)
+        self._offer(
+            "interventions",
+            self.tr("Interventions") if changed or kept else "",
+            self.tr("Runs the same tokens on the model without interventions"),
+        )
 
     def choose(self, beside: Beside) -> None:
         """Compare with this, if it is offered."""
@@ -102,7 +108,9 @@ class Comparing(QObject):
         self._session = session
         self.bar = CompareBar()
         self.tray = ComparisonTray(theme, lambda: session.measure(PrefixExperiment))
+        self.tray.next.hovered.connect(lambda token: session.select(token_id=token))
         self._alone = False  # on without a second run, which this architecture refuses
+        self._wished: Of = "mask"  # as the state had it last
 
     def on(self, state: State) -> bool:
         """True if two sides are to be shown."""
@@ -118,7 +126,7 @@ class Comparing(QObject):
     @property
     def of(self) -> Of:
         """What is the other way round on the other side."""
-        return "form" if self.bar.beside == "form" else "mask"
+        return of_beside(self.bar.beside)
 
     def switch(self, on: bool) -> None:
         """Ask for the other run, unless the architecture refuses it."""
@@ -128,8 +136,11 @@ class Comparing(QObject):
 
     def follow(self, state: State) -> None:
         """Never ask for a run that is refused, and do ask once another model allows it."""
-        form = "" if state.trace is None else state.trace.request.form
-        self.bar.set_form(form if state.trace is not None and state.trace.card.form else "")
+        self.bar.offer_for(state, self.on(state))
+        if state.compare_of != self._wished:  # by an act elsewhere
+            self._wished = state.compare_of
+            if self.of != state.compare_of:
+                self.bar.choose(_USUAL[state.compare_of])
         refused = self.refusal(state)
         if state.comparing and not refused and state.compare_of != self.of:
             QTimer.singleShot(0, self, lambda: self._session.compare(True, self.of))
@@ -147,7 +158,7 @@ class Comparing(QObject):
     def refusal(self, state: State) -> str:
         """Why this architecture cannot run without the mask; empty if it can."""
         card = state.trace.card if state.card is None and state.trace else state.card
-        if self.of == "form" or card is None or card.offers("causal_off"):
+        if self.of != "mask" or card is None or card.offers("causal_off"):
             return ""
         why = card.words("causal_off")
         return self.tr("The mask can't be switched off here: {0}.").format(why) if why else ""
@@ -159,20 +170,37 @@ class Comparing(QObject):
         refused = self.refusal(state)
         if refused:
             return refused
-        if state.card is None and self.of == "form":
+        of, trace = self.of, state.trace
+        if of == "interventions" and trace is not None and not trace.request.interventions:
+            if state.request.interventions:
+                return self.tr(
+                    "This run was made without the interventions. Press Step to run with them."
+                )
             return self.tr(
-                "The run in the other form needs the model. Open it, and the run starts "
-                "automatically."
+                "This run has no interventions. Add one, for example silence a head (H), and "
+                "press Step."
             )
         if state.card is None:
-            return self.tr(
-                "The unmasked run needs the model. Open it, and the run starts automatically."
-            )
+            return {
+                "mask": self.tr(
+                    "The unmasked run needs the model. Open it, and the run starts automatically."
+                ),
+                "form": self.tr(
+                    "The run in the other form needs the model. Open it, and the run starts "
+                    "automatically."
+                ),
+                "interventions": self.tr(
+                    "The run without interventions needs the model. Open it, and the run starts "
+                    "automatically."
+                ),
+            }[of]
         if state.status.text:
             return state.status.text
-        if self.of == "form":
-            return self.tr("There is no run in the other form yet.")
-        return self.tr("There is no unmasked run yet. Press Step.")
+        return {
+            "mask": self.tr("There is no unmasked run yet. Press Step."),
+            "form": self.tr("There is no run in the other form yet."),
+            "interventions": self.tr("There is no run without interventions yet."),
+        }[of]
 
     def show_state(self, new: State) -> None:
         """The line, both next-token distributions and the experiment's figures."""
@@ -183,6 +211,14 @@ class Comparing(QObject):
         self.bar.show_trace(shown.trace, shown.layer, missing)
         self.tray.next.name_sides(self.bar.beside)
         self.tray.next.show_steps(*shown.sides, missing)
+        self.point(new)
         found = new.measured_of(PrefixShift)
         current = found is not None and found.fits(shown.trace, shown.step)
         self.tray.prefix.show_figures(None if found is None else found.result, current=current)
+
+    def point(self, state: State) -> None:
+        """Say what becomes of the token under the mouse, else of the one that was chosen."""
+        shown, token = state.shown, state.selection.token_id
+        if shown is not None and self.on(state):
+            chosen = shown.last_pass.draw.token_id
+            self.tray.next.show_token(chosen if token is None else token, token in (None, chosen))

@@ -1,4 +1,4 @@
-"""Under a comparison: what the mask does to the next token, and the prefix experiment."""
+"""Under a comparison: what it does to the next token, and the prefix experiment."""
 
 from __future__ import annotations
 
@@ -42,17 +42,26 @@ _SERIES: tuple[tuple[str, str, str, Dots], ...] = (
 class NextTokenBox(QWidget):
     """Both runs' own distributions, before any sampling."""
 
+    hovered = Signal(object)  # id of a token, or None
+
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._names = words.side_names(None)
-        self.bars = TokenBars(theme, self._names[:2])
+        self.bars = TokenBars(theme, self._heads())
         self.bars.setAccessibleName(self.tr("Next token of both sides"))
         self.bars.capacityChanged.connect(self._redraw)
+        self.bars.hovered.connect(self.hovered)
         tip = self.tr(
             "The most likely next token of each run, and the total variation distance "
             "of the two distributions (0: identical, 1: disjoint)"
         )
-        self.line = ResultLabel(tip=tip, look="small")  # stands in the strip above
+        self.line = ResultLabel(tip=tip, look="small")  # both stand in the strip above
+        tip = self.tr(
+            "Logit and probability of the chosen token in both runs, before any sampling. "
+            "Hover over another token to see its own."
+        )
+        self.token_line = ResultLabel(tip=tip, look="small")
+        self._token: tuple[int, bool] | None = None  # id, and whether the step chose it
         self._steps: tuple[Step, Step] | None = None
         self._figure: NextTokens | None = None
         self._worker = Worker(self)
@@ -61,7 +70,16 @@ class NextTokenBox(QWidget):
     def name_sides(self, beside: Beside | None) -> None:
         """Which comparison it is."""
         self._names = words.side_names(beside)
-        self.bars.set_heads(self._names[:2])
+        self.bars.set_heads(self._heads())
+
+    def _heads(self) -> tuple[str, ...]:
+        return *self._names[:2], self.tr("change")
+
+    def show_token(self, token_id: int, chosen: bool) -> None:
+        """Say what becomes of this token; `chosen`: it is the one that the step took."""
+        self._token = token_id, chosen
+        self.bars.light(None if chosen else token_id)
+        self._say_token()
 
     def show_steps(self, masked: Step | None, unmasked: Step | None, waiting: str) -> None:
         """Compare two real passes; `waiting` says why one is missing."""
@@ -70,6 +88,7 @@ class NextTokenBox(QWidget):
             self._steps = self._figure = None
             self.bars.set_rows(())
             self.line.setText(waiting)
+            self.token_line.setText("")
             return
         if self._steps is None or self._steps[0] is not masked or self._steps[1] is not unmasked:
             self._steps = masked, unmasked
@@ -96,6 +115,7 @@ class NextTokenBox(QWidget):
         self._figure = figure
         self.bars.set_rows(self._rows(figure))
         self.line.setText(self._words(figure))
+        self._say_token()
 
     def _have_none(self, error: Exception) -> None:
         if not isinstance(error, SamplingError | ValueError):
@@ -103,43 +123,69 @@ class NextTokenBox(QWidget):
         self._figure = None
         self.bars.set_rows(())
         self.line.setText(str(error))
+        self.token_line.setText("")
 
     def _rows(self, figure: NextTokens) -> list[BarRow]:
         rows = [
             BarRow(
                 key=pair.token_id,
                 label=_label(pair),
-                first=pair.masked,
-                first_text=percent(pair.masked),
-                second=pair.unmasked,
-                second_text=percent(pair.unmasked),
+                first=pair.first,
+                first_text=percent(pair.first),
+                second=pair.second,
+                second_text=percent(pair.second),
+                change_text=words.signed(pair.change, percent),
                 tip=self.tr("id {0}: {1} {2}, {3} {4}").format(
                     pair.token_id,
-                    exact_percent(pair.masked),
+                    exact_percent(pair.first),
                     self._names[0],
-                    exact_percent(pair.unmasked),
+                    exact_percent(pair.second),
                     self._names[1],
                 ),
             )
             for pair in figure.pairs
         ]
-        if figure.rest_count:
+        count, first, second = figure.rest
+        if count:
             rows.append(
                 BarRow(
                     key=-1,
-                    label=self.tr("{0} others").format(f"{figure.rest_count:,}"),
-                    first=figure.rest_masked,
-                    first_text=percent(figure.rest_masked),
-                    second=figure.rest_unmasked,
-                    second_text=percent(figure.rest_unmasked),
+                    label=self.tr("{0} others").format(f"{count:,}"),
+                    first=first,
+                    first_text=percent(first),
+                    second=second,
+                    second_text=percent(second),
+                    change_text=words.signed(second - first, percent),
                     rest=True,
                 )
             )
         return rows
 
+    def _say_token(self) -> None:
+        """What becomes of one token, from the first side to the second."""
+        figure, token = self._figure, self._token
+        if figure is None or token is None or token[0] >= len(figure.probabilities[0]):
+            self.token_line.setText("")
+            return
+        pair = figure.pair(token[0])
+        pattern = self.tr("{0}: logit {1} → {2} ({3}) · probability {4} → {5} ({6})")
+        if token[1]:
+            pattern = self.tr("Chosen {0}: logit {1} → {2} ({3}) · probability {4} → {5} ({6})")
+        self.token_line.setText(
+            pattern.format(
+                _label(pair),
+                f"{pair.first_logit:.2f}".replace("-", "−"),
+                f"{pair.second_logit:.2f}".replace("-", "−"),
+                f"{pair.logit_change:+.2f}".replace("-", "−"),
+                exact_percent(pair.first),
+                exact_percent(pair.second),
+                words.signed(pair.change),
+            )
+        )
+
     def _words(self, figure: NextTokens) -> str:
-        top, other = _label(figure.masked_top), _label(figure.unmasked_top)
-        if figure.top_changes:
+        top, other = map(_label, figure.tops)
+        if top != other:
             change = self.tr("{0} → {1}").format(top, other)
         else:
             change = self.tr("{0} in both").format(top)
@@ -148,12 +194,16 @@ class NextTokenBox(QWidget):
 
     def table(self) -> Iterator[Sequence[object]]:
         """Both distributions, as far as they have rows."""
-        yield "id", "text", "probability_masked", "probability_unmasked"
+        sides = [name.replace(" ", "_") for name in self._names[:2]]
+        figures = ("probability", "logit")
+        yield "id", "text", *(f"{figure}_{side}" for figure in figures for side in sides)
         if self._figure is None:
             return
         for pair in self._figure.pairs:
-            yield pair.token_id, _label(pair), pair.masked, pair.unmasked
-        yield "", "all others", self._figure.rest_masked, self._figure.rest_unmasked
+            logits = pair.first_logit, pair.second_logit
+            yield pair.token_id, _label(pair), pair.first, pair.second, *logits
+        _, first, second = self._figure.rest
+        yield "", "all others", first, second, "", ""
 
 
 class PrefixBox(QWidget):
@@ -290,7 +340,8 @@ class ComparisonTray(QWidget):
         )
         self.details.setCheckable(True)
         self.details.toggled.connect(self._open)
-        strip = boxes.line(None, (self.next.line, 1), self.prefix.button, self.details, gap=4)
+        lines = boxes.column(None, self.next.line, self.next.token_line, gap=0)
+        strip = boxes.line(None, (lines, 1), self.prefix.button, self.details, gap=4)
         self._body = QWidget()
         boxes.line(self._body, (self.next, 1), (self.prefix, 1), gap=10)
         boxes.column(self, strip, self._body, gap=3)

@@ -175,6 +175,7 @@ class AttentionPanel(Panel):
         same_head = before is not None and (before.layer, before.head) == (look.layer, look.head)
         if same_head and old is not None and only_points(old, new):
             self._mark(look, before)
+            self.comparing.point(new)
             return
         self._set_comparing(new)
         self._follow_tokens(look.trace)
@@ -210,10 +211,12 @@ class AttentionPanel(Panel):
         if self.tools.compare.isChecked() != on:
             self.tools.compare.setChecked(on)
         self.heads.set_comparing(on, self.compare_bar.beside)
-        beside = self.tr("Orange: more without the mask. Blue: less.")
-        if self.comparing.of == "form":
-            beside = self.tr("Orange: more as it is than in float32. Blue: less.")
-        self.set_explanation(beside if on else self.tr(self.EXPLANATION))
+        beside = {
+            "mask": self.tr("Orange: more without the mask. Blue: less."),
+            "form": self.tr("Orange: more as it is than in float32. Blue: less."),
+            "interventions": self.tr("Orange: more with the interventions. Blue: less."),
+        }
+        self.set_explanation(beside[self.comparing.of] if on else self.tr(self.EXPLANATION))
 
     def _forget(self) -> None:
         self.source.forget()
@@ -436,6 +439,10 @@ class AttentionPanel(Panel):
     def compare_forms(self) -> None:
         """Switch the comparison of a file as it is and in float32 on or off."""
         self._compare_with("form", self.comparing.of == "form")
+
+    def compare_interventions(self) -> None:
+        """Switch the comparison with and without interventions on or off."""
+        self._compare_with("interventions", self.comparing.of == "interventions")
 
     def _compare_with(self, beside: Beside, chosen: bool) -> None:
         on = not (chosen and self.comparing.on(self.session.state))

@@ -53,11 +53,14 @@ class Toolbar(QWidget):
         self.scale = self._chooser(self.tr("Scale of the colours"), scales.choices())
         self.scale.currentIndexChanged.connect(self.coloured)
         self.compare = QToolButton()
-        self.compare.setText(self.tr("Compare mask"))
+        self.compare.setText(self.tr("Compare"))
         self.compare.setAccessibleName(self.compare.text())
         self.compare.setCheckable(True)
         self.compare.setToolTip(
-            self.tr("Compare with and without the causal mask, side by side and as a difference")
+            self.tr(
+                "Compare with and without the causal mask, or interventions: side by side and as "
+                "a difference"
+            )
         )
         stand_for(self.compare, term="causal-mask")
         self.compare.setToolButtonStyle(_WORDED)
@@ -221,12 +224,7 @@ class Toolbar(QWidget):
         if self._room == (self.width(), others):
             return
         self._room = self.width(), others
-        for words, style in (
-            (self.tr("Compare mask"), _WORDED),
-            (self.tr("Compare"), _WORDS_ONLY),
-            (self.tr("Compare mask"), _ICON_ONLY),
-        ):
-            self.compare.setText(words)
+        for style in (_WORDED, _WORDS_ONLY, _ICON_ONLY):
             self.compare.setToolButtonStyle(style)
             if others + self.compare.sizeHint().width() <= self.width():
                 return

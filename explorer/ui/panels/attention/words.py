@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication
@@ -20,6 +20,7 @@ from explorer.figures.text.tokens import Label
 from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
+from explorer.ui.panel.intervention_words import listed
 from explorer.wording import exact_percent, information, percent
 
 translate = QCoreApplication.translate
@@ -87,11 +88,13 @@ def shown(drawn: DrawnMaps, query: int | None, *, step: bool = True) -> str:
         other = {
             "run": translate("AttentionWords", "real run"),
             "scores": translate("AttentionWords", "same scores"),
-            "form": "",
-        }[request.beside]
-        both = translate("AttentionWords", "with and without mask, {0}").format(other)
-        forms = translate("AttentionWords", "in float32 and as it is")
-        parts.append(both if other else forms)
+        }.get(request.beside)
+        if other is not None:
+            parts.append(translate("AttentionWords", "with and without mask, {0}").format(other))
+        elif request.beside == "form":
+            parts.append(translate("AttentionWords", "in float32 and as it is"))
+        else:
+            parts.append(translate("AttentionWords", "without and with interventions"))
     return " · ".join(parts)
 
 
@@ -128,6 +131,12 @@ def side_names(beside: Beside | None) -> tuple[str, str, str]:
             translate("AttentionWords", "as it is"),
             translate("AttentionWords", "as it is − float32"),
         )
+    if beside == "interventions":
+        return (
+            translate("AttentionWords", "without interventions"),
+            translate("AttentionWords", "with interventions"),
+            translate("AttentionWords", "with − without"),
+        )
     return (
         translate("AttentionWords", "with mask"),
         translate("AttentionWords", "without mask"),
@@ -144,6 +153,12 @@ def comparison(beside: Beside, trace: Trace, layer: int) -> str:
             "Left: the weights converted to float32. Right: the file as it is{0}, run by "
             "llama.cpp. Same tokens, two real runs.",
         ).format(stored)
+    if beside == "interventions":
+        return translate(
+            "AttentionWords",
+            "Left: a second run of the same tokens, without interventions. Right: this run, with "
+            "{0}.",
+        ).format(listed(trace.request.interventions))
     sizes, size = windows(trace), window_of(trace, layer)
     if beside == "scores":
         words = translate(
@@ -214,6 +229,11 @@ def _both(drawn: DrawnMaps, joined: str) -> str:
             translate("AttentionWords", "in float32 {0}"),
             translate("AttentionWords", "as it is {1}"),
         )
+    elif drawn.request.beside == "interventions":
+        names = (
+            translate("AttentionWords", "without interventions {0}"),
+            translate("AttentionWords", "with them {1}"),
+        )
     else:
         names = (
             translate("AttentionWords", "with the mask {0}"),
@@ -245,9 +265,12 @@ def _share(whole: Map, query: int, key: int) -> str:
     return cell_words(kind, weight, query, key)
 
 
-def signed(change: float) -> str:
-    """A change of a share, its sign first."""
-    return f"{'−' if change < 0 else '+'}{exact_percent(abs(change))}" if change else "0 %"
+def signed(change: float, worded: Callable[[float], str] = exact_percent) -> str:
+    """A change of a share, its sign first; none where the share is only bounded ("< 0.1 %")."""
+    if not change:
+        return "0 %"
+    share = worded(abs(change))
+    return share if share.startswith("<") else f"{'−' if change < 0 else '+'}{share}"
 
 
 def _where(drawn: DrawnMaps) -> str:

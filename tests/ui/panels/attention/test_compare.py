@@ -29,6 +29,7 @@ from explorer.trace.attention import weights
 from explorer.trace.card import Capability, SelfCheck
 from explorer.trace.comparison import Comparison, other_side
 from explorer.trace.experiments import PrefixExperiment, PrefixShift
+from explorer.trace.interventions.kinds import Silence
 from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.maps.heatmap import Heatmap
@@ -179,7 +180,8 @@ def test_next_tokens_of_both_runs(board: Board, compared: State) -> None:
     box = board.panel.tray.next
     assert "total variation 0." in box.line.text()
     header, *rows = box.table()
-    assert header == ("id", "text", "probability_masked", "probability_unmasked")
+    names = ("probability_with_mask", "probability_without_mask")
+    assert header == ("id", "text", *names, "logit_with_mask", "logit_without_mask")
     trace = compared.trace
     assert trace is not None
     top = int(np.argmax(trace.steps[2].logits))
@@ -444,6 +446,100 @@ def test_a_file_as_it_is_beside_its_float32(board: Board, compared: State) -> No
     board.panel.compare()
     board.settle()
     assert (board.state.comparing, board.state.compare_of) == (True, "mask")
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> State:
+    """The same model's run of two steps with a silent head, and its comparison."""
+    folder = Path(str(tmp_path_factory.mktemp("model"))) / "tiny"
+    owner = Owner(str(folders.write_folder(folder, folders.model(eos_token_id=None))))
+    try:
+        owner.session.set_interventions([Silence(layer=0, head=1)])
+        owner.step(2)
+        owner.session.compare(True, "interventions")
+        return owner.compared()
+    finally:
+        owner.session.close()
+
+
+def test_a_run_with_interventions_beside_the_model_as_it_is(board: Board, changed: State) -> None:
+    trace, other = changed.trace, changed.comparison
+    assert trace is not None
+    assert other is not None
+    board.show(
+        trace=trace, card=changed.card, request=trace.request, comparing=True,
+        compare_of="interventions", comparison=other,
+    )  # fmt: skip
+    board.select(layer=1, head=0)
+    board.settle()
+    assert board.panel.compare_bar.beside == "interventions", "the list follows the state"
+    before, after, change = _drawn(board).maps
+    assert before is not None
+    assert after is not None
+    assert change is not None
+    np.testing.assert_array_equal(after.map.weights, figures.full_map(trace, 1, 1, 0).weights)
+    record = other.step.layers[1]
+    assert record.keys is not None
+    np.testing.assert_allclose(before.map.weights, weights(record, record.keys, 0), atol=1e-6)
+    np.testing.assert_allclose(change.map.weights, after.map.weights - before.map.weights)
+    assert float(np.abs(change.map.weights).max()) > 1e-4
+    titles = {label.text() for label in board.panel.pages.maps.findChildren(ElidedLabel)}
+    assert {"without interventions", "with interventions", "with − without"} <= titles
+    assert "this run, with L0 H1 silenced" in board.panel.compare_bar.line
+    assert "more with the interventions" in board.panel.explanation
+    assert not board.panel.tray.prefix.isVisible(), "it is about the mask"
+    board.panel.compare_interventions()
+    assert not board.state.comparing
+
+
+def test_what_becomes_of_a_token_follows_the_mouse(board: Board, changed: State) -> None:
+    trace, other = changed.trace, changed.comparison
+    assert trace is not None
+    assert other is not None
+    board.show(
+        trace=trace, card=changed.card, request=trace.request, comparing=True,
+        compare_of="interventions", comparison=other,
+    )  # fmt: skip
+    board.panel.tray.details.setChecked(True)
+    board.settle()
+    box = board.panel.tray.next
+    sides = other.step.logits, trace.steps[1].logits
+
+    def figures_of(token: int) -> str:
+        before, after = (f"{side[token]:.2f}".replace("-", "−") for side in sides)
+        return f"logit {before} → {after} ("
+
+    chosen = trace.chosen_ids[1]
+    assert box.token_line.text().startswith("Chosen ")
+    assert figures_of(chosen) in box.token_line.text()
+    row = next(row for row in box.bars.rows if row.key not in (chosen, -1))
+    assert row.change_text[0] in "+−<0"
+    box.bars.hovered.emit(row.key)
+    assert board.state.selection.token_id == row.key
+    assert figures_of(row.key) in box.token_line.text()
+    assert "Chosen" not in box.token_line.text()
+    box.bars.hovered.emit(None)
+    assert figures_of(chosen) in box.token_line.text()
+
+
+def test_without_interventions_there_is_nothing_to_compare_and_the_panel_says_so(
+    board: Board, compared: State
+) -> None:
+    _show(board, compared)
+    choice = board.panel.compare_bar.choice
+    assert choice.findData("interventions") < 0
+    assert compared.trace is not None
+    wanted = msgspec.structs.replace(
+        compared.trace.request, interventions=(Silence(layer=0, head=1),)
+    )
+    board.show(request=wanted)
+    _choose(board, "interventions")
+    assert "Press Step to run with them" in board.panel.compare_bar.line
+    board.show(request=compared.trace.request)
+    assert "This run has no interventions" in board.panel.compare_bar.line
+    board.show(comparing=False)
+    board.settle()
+    assert choice.findData("interventions") < 0
 
 
 def test_a_model_with_one_form_has_nothing_to_compare_it_with(
