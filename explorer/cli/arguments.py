@@ -209,6 +209,10 @@ def _interventions(parser: argparse.ArgumentParser) -> None:
         ("--allow", "L.H:q<-k", "allow",
          "allow cells that a mask or an earlier --cut hides; repeatable"),
         ("--scale", "L.H:X", "scale", "multiply attention scores by X; repeatable"),
+        ("--patch", "L.H|L.mlp|L:p<-FILE.dxt", "patch",
+         "at position p (* is all, 3-5 a range), take the output of a head, of an MLP or of the "
+         "stream after layer L from a saved run of the same model; '4 of FILE.dxt' is another "
+         "position of it; repeatable"),
     ):  # fmt: skip
         parser.add_argument(
             option,
@@ -226,6 +230,10 @@ def _intervention(kind: str) -> Callable[[str], Any]:
         from explorer.trace.interventions import lines  # numpy, which no help text needs
 
         try:
+            if kind == "patch":
+                from explorer.cli import patch_sources
+
+                return lines.read_patch(text, patch_sources.source_in)
             return lines.READERS[kind](text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error

@@ -48,7 +48,7 @@ ExperimentName = Literal["prefix", "search", "samples", "surprisal", "cache", "p
 Side = Literal["none", "left", "right"]
 Place = Annotated[int, Meta(ge=0, le=1_000_000)]
 Few = Annotated[int, Meta(ge=0, le=MOST_TOKENS)]
-ScriptLine = Annotated[str, Meta(max_length=200)]
+ScriptLine = Annotated[str, Meta(max_length=100_000)]  # a patch names the tokens of a text
 PanelId = Annotated[str, Meta(max_length=60)]
 
 

@@ -290,7 +290,9 @@ class State:
         """What the selection means in the run on screen; None if nothing has run."""
         if self.trace is None or (step := self.step_index) is None:
             return None
-        return resolve(self.trace, step, self.selection, self.comparison)
+        found = self.comparison
+        wanted = found is not None and found.of == self.compare_of
+        return resolve(self.trace, step, self.selection, found if wanted else None)
 
     @property
     def looks_back(self) -> bool:

@@ -28,7 +28,8 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True):
     """One thing the engine offers on this model, or the reason why it does not."""
 
     # capture, causal_off, cache, undo, chunked_prefill, left_padding, right_padding; interventions:
-    # silence_heads, cut_cells, scale_scores, silence_mlp, silence_layers
+    # silence_heads, cut_cells, scale_scores, silence_mlp, silence_layers, patch_heads, patch_mlp,
+    # patch_stream
     name: str
     offered: bool
     words: str  # one plain sentence for the model panel

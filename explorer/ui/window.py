@@ -395,6 +395,9 @@ class Window(PresentedWindow):
     def compare_forms(self) -> None:
         self._attention().compare_forms()
 
+    def patch(self) -> None:
+        self._attention().show_patch_menu()
+
     def compare_interventions(self) -> None:
         self._attention().compare_interventions()
 

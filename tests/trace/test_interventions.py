@@ -9,13 +9,20 @@ import numpy as np
 import pytest
 
 from explorer.trace.interventions.kinds import Cells, Silence, written
-from explorer.trace.interventions.lines import read, read_cells, read_scale, read_silence
+from explorer.trace.interventions.lines import (
+    read,
+    read_cells,
+    read_patch,
+    read_scale,
+    read_silence,
+)
 from explorer.trace.request import RunRequest
 
 LINES = (
     "silence 1.0", "silence 12.mlp", "silence 3", "cut 1.0:5<-3", "cut *.*:*<-*",
     "cut 1.*:3-5<-0-2", "cut *.2:*<-q-1", "cut 0.0:*<-q-4+", "cut 0.0:7<-q-2-3",
-    "allow *.*:5<-7", "scale 1.0:2", "scale *.*:0.25",
+    "allow *.*:5<-7", "scale 1.0:2", "scale *.*:0.25", "patch 1.0:5<-3 of 12,7,44,9",
+    "patch 3.mlp:*<-* of 5", "patch 2:4-5<-0-1 of 12,7 without mask with silence 1; cut 1.0:1<-0",
 )  # fmt: skip
 
 
@@ -46,6 +53,14 @@ def test_a_request_of_an_earlier_version_has_none() -> None:
         (read_scale, "1.0:-1", "factor"),
         (read_scale, "1.0:nan", "factor"),
         (read_scale, "1.0:1e-", "factor"),
+        (read_patch, "1.0:5<-3", "1.0:5<-3 of 12,7,44,9"),
+        (read_patch, "1.0:5<-3 of", "1.0:5<-3 of 12,7,44,9"),
+        (read_patch, "1.0:5<-3 of 1,x", "1.0:5<-3 of 12,7,44,9"),
+        (read_patch, "1.0:*<-3 of 1,2,3,4", "Write * on both sides"),
+        (read_patch, "1.0:1-2<-3 of 1,2,3,4", "ranges of different length"),
+        (read_patch, "1.0:1<-4 of 1,2,3,4", "positions 0 to 3, no position 4"),
+        (read_patch, "1:*<-* of 1 with patch 1:*<-* of 2", "patched itself"),
+        (read_patch, "1:*<-* of 1 with nonsense", "no intervention"),
     ],
 )
 def test_what_is_no_intervention_is_one_sentence_with_an_example(reader, text, words) -> None:

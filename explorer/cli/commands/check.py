@@ -9,6 +9,7 @@ from explorer.cli.commands.engine import engine_command
 from explorer.cli.commands.trace import form_of, run_loaded
 from explorer.cli.document import print_json, print_table, self_check_document
 from explorer.cli.errors import CHECK_FAILED, DONE, ENGINE_FAILED, CommandError
+from explorer.cli.patch_sources import require_same_model
 from explorer.figures.text import warnings
 from explorer.trace.card import Check, SelfCheck
 from explorer.trace.request import RunRequest, Sampling
@@ -27,6 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with Client(engine_command(arguments.engine)) as client:
         card = client.load(request.model, form=request.form, test_again=True)
+        require_same_model(request, card)
         chosen: tuple[int, ...] = ()
         if not card.not_finite:  # else there is nothing to choose by, and the check says so
             chosen = run_loaded(client, card, request, STEPS, Sampling()).chosen_ids

@@ -14,13 +14,14 @@ from explorer.cli.client import Client, require_possible
 from explorer.cli.commands.engine import engine_command
 from explorer.cli.document import print_json, print_trace, trace_document
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
+from explorer.cli.patch_sources import require_same_model
 from explorer.figures.cost import run_cost as plan_words
 from explorer.figures.text import warnings
 from explorer.session import capture_budget
 from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
-from explorer.trace.interventions.kinds import Cells
+from explorer.trace.interventions.kinds import Cells, Patch
 from explorer.trace.request import Form, RunRequest, Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
@@ -35,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = None if arguments.out is None else writable(arguments.out)
     with Client(command) as client:
         card = client.load(request.model, request.dtype, request.device, request.form)
+        require_same_model(request, card)
         sampling = _sampling(given, card if arguments.model_defaults else None)
         trace = run_loaded(client, card, request, arguments.steps, sampling)
     if out is not None:
@@ -81,6 +83,7 @@ def _require_positions(request: RunRequest, slots: int) -> None:
     """CommandError naming the first cell that lies beyond the `slots` that the run reads."""
     for one in request.interventions:
         spans = [one.queries, one.keys] if isinstance(one, Cells) else []
+        spans += [one.positions] if isinstance(one, Patch) else []
         last = max((span[1] for span in spans if span is not None), default=0)
         if last >= slots:
             raise CommandError(

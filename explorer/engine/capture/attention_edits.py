@@ -1,4 +1,4 @@
-"""What interventions do inside attention: scores cut or scaled, heads silenced.
+"""What interventions do inside attention: scores cut or scaled, heads silenced or patched.
 
 The probe asks for a layer's edit before it calls the kernel; a pass without interventions never
 comes here.  Axes: H query heads, Q slots read by this pass, K keys of the kernel, the last of which
@@ -14,14 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from explorer.engine.capture.patching import Change, Put, Take
 from explorer.engine.errors import BadInput
-from explorer.trace.interventions.kinds import (
-    Cells,
-    Intervention,
-    Scale,
-    Silence,
-    changes_attention,
-)
+from explorer.trace.interventions.kinds import Cells, Scale, Silence
 
 CUT, ALLOWED = -1, 1
 
@@ -40,7 +35,7 @@ class LayerEdit:
     """What is done to one call of one layer's kernel."""
 
     pass_: AttentionEdits
-    silenced: tuple[int, ...]
+    heads: tuple[Silence | Take | Put, ...]  # of which the output changes, in this order
     cells: tuple[Cells, ...]
     scales: tuple[Scale, ...]
     dead: torch.Tensor | None = None
@@ -80,13 +75,17 @@ class LayerEdit:
                 weights = weights.masked_fill(self.dead[..., None], 0)
         return output, weights
 
-    def silent(self, output: torch.Tensor, heads: int) -> torch.Tensor:
-        """The output with zeros for the heads that are silenced."""
-        if not self.silenced:
+    def given(self, output: torch.Tensor, heads: int) -> torch.Tensor:
+        """The output with zeros for the heads that are silenced, and what patches put there."""
+        if not self.heads:
             return output
         apart = output.clone(memory_format=torch.contiguous_format)
         apart = apart.view(*output.shape[:2], heads, -1)
-        apart[:, :, list(self.silenced)] = 0
+        for one in self.heads:
+            if isinstance(one, Silence):
+                apart[:, :, one.head] = 0
+            else:
+                one.apply(apart[0, :, one.head], self.pass_.slots - apart.shape[1])
         return apart.view(output.shape)
 
 
@@ -94,7 +93,7 @@ class LayerEdit:
 class AttentionEdits:
     """Everything that interventions change in the attention of one pass."""
 
-    asked: Sequence[Intervention]
+    asked: Sequence[Change]
     slots: int  # that exist after the pass
     modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
     _made: dict[Any, _Made | None] = field(default_factory=dict)
@@ -103,7 +102,7 @@ class AttentionEdits:
         """The edit of one call; None if nothing of it changes.  BadInput for a head too many."""
         if self.modules is not None and module not in self.modules:
             return None
-        here = [one for one in self.asked if changes_attention(one, layer)]
+        here = [one for one in self.asked if one.layer is None or one.layer == layer]
         if not here:
             return None
         heads = query.shape[1]
@@ -113,7 +112,7 @@ class AttentionEdits:
         known = [one for one in here if one.head is None or one.head < heads]
         return LayerEdit(
             self,
-            tuple(one.head for one in known if isinstance(one, Silence)),
+            tuple(one for one in known if isinstance(one, Silence | Take | Put)),
             tuple(one for one in known if isinstance(one, Cells)),
             tuple(one for one in known if isinstance(one, Scale)),
         )

@@ -171,7 +171,7 @@ def _done(
         call.weights = weights
     call.output = output if _active.keep_outputs else None
     if edit is not None:
-        output = edit.silent(output, call.query.shape[1])
+        output = edit.given(output, call.query.shape[1])
     return output, weights
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ import torch
 from explorer.engine.callbacks import Stop, never
 from explorer.engine.capture import probe
 from explorer.engine.capture.capture import set_attention
+from explorer.engine.capture.patching import Take
 from explorer.engine.capture.probe import Recorder
 from explorer.engine.faults import explained
 from explorer.engine.passes import chunked_prefill, interventions, masks
@@ -37,6 +39,7 @@ from explorer.engine.passes.preallocated_cache import reserve
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.passes.stop_rules import StopRules
+from explorer.trace.interventions.kinds import Source
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 
@@ -201,16 +204,18 @@ def forward(
     keep_outputs: bool = False,
     at: Sequence[int] | None = None,
     of: int = 0,
+    takes: Sequence[Take] = (),
 ) -> ForwardPass:
     """The model, called once over the slots from `first` on.
 
     Logits are (V,) of the readout, or (len(at), V) of the slots `at`.  `of`: how many slots are
-    to be read in all, where further passes follow.  EngineError if the model fails, Cancelled
-    from within a layer.
+    to be read in all, where further passes follow.  `takes`: what is taken down for patches.
+    EngineError if the model fails, Cancelled from within a layer.
     """
     wanted = [slot - first for slot in (at if at is not None else (layout.readout,))]
     arguments = inputs(runner, layout, first, cache, wanted) | runner.capture.arguments
-    with recording(runner, request, layout, first, cache, cancelled, keep_outputs, of) as recorder:
+    how = (cache, cancelled, keep_outputs, of)
+    with recording(runner, request, layout, first, *how, takes=takes) as recorder:
         runner.wait_for_device()
         started = time.perf_counter()
         with explained("pass", "Shorten the prompt or choose a smaller dtype."):
@@ -267,25 +272,42 @@ def recording(
     keep_outputs: bool,
     of: int = 0,
     implementation: str = "",
+    takes: Sequence[Take] = (),
 ) -> Iterator[Recorder]:
     """While inside, the model's calls are recorded, under the mask asked for; nothing stays behind.
 
     Each attention kernel's queries (1, H, Q, d_h), keys (1, H_kv, K, d_h) and mask are noted as
     it receives them, each part is timed, and Cancelled is raised where a layer begins.  What the
-    request silences, cuts or scales is so.  `implementation` of attention: the runner's own.
+    request silences, patches, cuts or scales is so; `takes` are taken down for other runs' patches.
+    `implementation` of attention: the runner's own.
     """
-    rows = len(layout.ids) - first
+    slots, rows = len(layout.ids), len(layout.ids) - first
+    read = partial(read_source, runner, cancelled)
+    changes = [*runner.sources.changes(request.interventions, read), *takes]
     recorder = runner.capture.recorder(rows, cache, cancelled, keep_outputs)
     recorder.every = request.capture_every
-    recorder.entered = runner.telling(first, rows, of or len(layout.ids))
+    recorder.entered = runner.telling(first, rows, of or slots)
     set_attention(runner.model, implementation or runner.capture.implementation)
-    recorder.edits = interventions.in_attention(runner, request, len(layout.ids), rows)
+    recorder.edits = interventions.in_attention(runner, changes, slots, rows)
     causal = contextlib.nullcontext() if request.causal_mask else masks.causal_off(runner.model)
     with (
         torch.inference_mode(),
         causal,
-        interventions.silenced(runner, request),
+        interventions.on_modules(runner, changes, slots, rows),
         probe.recording(runner.model, len(runner.layers), runner.watch, recorder),
         runner.shortcuts.laid(),
     ):
         yield recorder
+
+
+def read_source(runner: Runner, cancelled: Stop, source: Source, takes: Sequence[Take]) -> None:
+    """One pass over the text that patches take from; attention is recorded in one layer at most."""
+    ids = source.tokens
+    request = RunRequest(
+        causal_mask=source.causal_mask,
+        cache=False,
+        interventions=source.interventions,
+        capture_every=len(runner.layers),
+    )
+    layout = Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
+    forward(runner, request, layout, 0, None, cancelled, takes=takes)

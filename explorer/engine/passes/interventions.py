@@ -1,22 +1,24 @@
 """Interventions on the model while a pass runs: what is asked, checked and laid around the modules.
 
 Heads and cells are changed inside the attention function (`capture.attention_edits`).  An MLP is
-silenced where it writes to the residual stream, found by the self-test; a silenced layer runs, so
-that its cache is filled, and passes its input on.
+silenced or patched where it writes to the residual stream, found by the self-test; a silenced layer
+runs, so that its cache is filled, and passes its input on; the stream is patched after its layer.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from explorer.engine.capture.attention_edits import AttentionEdits
+from explorer.engine.capture.patching import Change, Put, Take, rows_of
 from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.passes.runner import Runner
-from explorer.trace.interventions.kinds import Cells, Intervention, Scale, Silence
+from explorer.trace.interventions.kinds import Cells, Intervention, Patch, Scale, Silence
 from explorer.trace.request import RunRequest
 
 Forward = Callable[..., Any]
@@ -29,6 +31,8 @@ def capability(one: Intervention) -> str:
         return "cut_cells"
     if isinstance(one, Scale):
         return "scale_scores"
+    if isinstance(one, Patch):
+        return {"head": "patch_heads", "mlp": "patch_mlp", "stream": "patch_stream"}[one.part]
     return {"head": "silence_heads", "mlp": "silence_mlp", "layer": "silence_layers"}[one.part]
 
 
@@ -44,24 +48,46 @@ def require_possible(runner: Runner, request: RunRequest) -> None:
         if one.layer >= len(runner.layers):
             raise BadInput(f"There is no layer {one.layer}: this model has layers 0 to "
                            f"{len(runner.layers) - 1}.")  # fmt: skip
-        if name == "silence_mlp" and not runner.mlp_writes[one.layer]:
-            raise BadInput(f"Layer {one.layer} has no MLP that can be silenced by itself.")
+        if name in ("silence_mlp", "patch_mlp") and not runner.mlp_writes[one.layer]:
+            raise BadInput(f"Layer {one.layer} has no MLP that can be changed by itself.")
         attends = runner.capture.proven is None or one.layer in runner.capture.proven.layers
-        if name in ("silence_heads", "cut_cells", "scale_scores") and not attends:
+        in_heads = ("silence_heads", "patch_heads", "cut_cells", "scale_scores")
+        if name in in_heads and not attends:
             raise BadInput(
                 f"Layer {one.layer} has no attention map, so its heads can't be changed."
             )
+        if isinstance(one, Patch):
+            _require_source(runner, one)
+
+
+def _require_source(runner: Runner, patch: Patch) -> None:
+    """BadInput where this model can't run what a patch is taken from."""
+    source, context = patch.source, runner.loaded.card.context
+    runner.require_ids(source.tokens)
+    if context and len(source.tokens) > context:
+        raise BadInput(
+            f"The text that a patch is taken from has {len(source.tokens):,} tokens, but this "
+            f"model reads at most {context:,}."
+        )
+    if patch.taken[1] >= len(source.tokens):
+        raise BadInput(
+            f"The text that a patch is taken from has positions 0 to {len(source.tokens) - 1}, no "
+            f"position {patch.taken[1]}."
+        )
+    if not source.causal_mask and not runner.loaded.card.offers("causal_off"):
+        raise BadInput("A patch is taken from a run without the causal mask, which this model "
+                       "needs.")  # fmt: skip
+    require_possible(runner, RunRequest(interventions=source.interventions))
 
 
 def in_attention(
-    runner: Runner, request: RunRequest, slots: int, rows: int
+    runner: Runner, changes: Sequence[Change], slots: int, rows: int
 ) -> AttentionEdits | None:
     """What changes in attention in a pass that reads the last `rows` of `slots`; None if nothing.
 
     BadInput where masks of single heads would take too much memory.
     """
-    modules = set(_on_modules(request))
-    asked = [one for one in request.interventions if one not in modules]
+    asked = [one for one in changes if not _on_module(one)]
     if not asked:
         return None
     if rows > MOST_ROWS and any(isinstance(one, Cells) and one.head is not None for one in asked):
@@ -73,24 +99,31 @@ def in_attention(
 
 
 @contextlib.contextmanager
-def silenced(runner: Runner, request: RunRequest) -> Iterator[None]:
-    """While inside, the silenced MLPs write zeros and the silenced layers nothing."""
-    asked = _on_modules(request)
+def on_modules(runner: Runner, changes: Sequence[Change], slots: int, rows: int) -> Iterator[None]:
+    """While inside, MLPs and layers give what the changes make of their output."""
+    asked = [one for one in changes if _on_module(one)]
     if not asked:
         yield
         return
     with contextlib.ExitStack() as stack:
         for one in asked:
+            assert isinstance(one, Silence | Take | Put)
             if one.part == "layer":
                 stack.enter_context(forward_of(runner.layers[one.layer], passing_on))
-            for module in runner.mlp_writes[one.layer] if one.part == "mlp" else ():
-                stack.enter_context(forward_of(module, writing_nothing))
+                continue
+            layer = (runner.layers[one.layer],)
+            modules = runner.mlp_writes[one.layer] if one.part == "mlp" else layer
+            for place, module in enumerate(modules):
+                wrap: Callable[[Forward], Forward] = writing_nothing
+                if not isinstance(one, Silence):
+                    wrap = partial(applying, one, slots, rows, place)
+                stack.enter_context(forward_of(module, wrap))
         yield
 
 
-def _on_modules(request: RunRequest) -> list[Silence]:
-    silenced = (one for one in request.interventions if isinstance(one, Silence))
-    return [one for one in silenced if one.part != "head"]
+def _on_module(one: Change) -> bool:
+    """True for what changes the output of an MLP or a layer, and nothing in attention."""
+    return isinstance(one, Silence | Take | Put) and one.part != "head"
 
 
 @contextlib.contextmanager
@@ -115,6 +148,18 @@ def writing_nothing(forward: Forward) -> Forward:
         return with_first(output, torch.zeros_like(first_of(output)))
 
     return silent
+
+
+def applying(one: Take | Put, slots: int, rows: int, place: int, forward: Forward) -> Forward:
+    """The forward of a module that runs, its first output taken down or patched."""
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        output = forward(*args, **kwargs)
+        tensor = first_of(output).clone()
+        one.apply(rows_of(tensor, rows), slots - rows, place)
+        return with_first(output, tensor)
+
+    return patched
 
 
 def passing_on(forward: Forward) -> Forward:

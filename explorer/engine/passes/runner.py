@@ -13,6 +13,7 @@ import torch
 from explorer.engine.callbacks import Report, nobody
 from explorer.engine.capture.capture import Capture, routes
 from explorer.engine.capture.part_clocks import PartClocks
+from explorer.engine.capture.patching import Sources
 from explorer.engine.capture.timed_parts import parts_of
 from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import LoadedModel
@@ -43,6 +44,7 @@ class Runner:
         self.in_chunks = False  # long prompts may be read chunk by chunk
         # Per layer: the modules by which its MLP writes to the residual stream; () = not known.
         self.mlp_writes: tuple[tuple[Any, ...], ...] = ((),) * len(self.layers)
+        self.sources = Sources()  # what patches take
         self.cache_offered = True
         self.cache = PrefixCache(self.model.config)
         self._cache_for: Any = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import torch
 
 from explorer.engine.callbacks import Stop
@@ -25,7 +26,7 @@ from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
 from explorer.engine.selftest.capture_route import Trial
-from explorer.trace.interventions.kinds import Cells, Intervention, Scale, Silence
+from explorer.trace.interventions.kinds import Cells, Intervention, Patch, Scale, Silence, Source
 from explorer.trace.request import RunRequest
 from explorer.trace.rounding import largest
 
@@ -119,6 +120,71 @@ class InterventionTest:
         """A silenced layer passes on what it was given."""
         asked = [Silence(layer=len(self.runner.layers) // 2, part="layer")]
         return self._finding(asked, self._pass(asked), "whole layers can be silenced")
+
+    def patched_heads(self) -> Found:
+        """Heads give what they gave in another text."""
+        why = self._closed()
+        if why:
+            return False, why, None
+        calls = [site.call for site in sites(self.trial.reference.recorder) if site.call]
+        every = [(call.layer, head) for call in calls for head in range(call.query.shape[1])]
+
+        def patches(source: Source) -> list[Patch]:
+            return [Patch(layer=layer, head=head, source=source) for layer, head in every]
+
+        return self._patched(patches, "the output of heads can be taken from another run")
+
+    def patched_mlps(self) -> Found:
+        """The same of what MLPs write."""
+        known = [layer for layer, writes in enumerate(self.runner.mlp_writes) if writes]
+        if not known:
+            words = "no layer has an MLP that writes to the residual stream by itself"
+            return False, words, None
+
+        def patches(source: Source) -> list[Patch]:
+            return [Patch(layer=layer, part="mlp", source=source) for layer in known]
+
+        return self._patched(patches, "the output of MLPs can be taken from another run")
+
+    def patched_stream(self) -> Found:
+        """The whole stream after a layer of another text gives that text's logits."""
+        layer = len(self.runner.layers) // 2
+
+        def patches(source: Source) -> list[Patch]:
+            return [Patch(layer=layer, part="stream", source=source)]
+
+        other = self._other()
+        layout = Layout(other.tokens, self.layout.attention_mask, self.layout.position_ids)
+        expected = measured_gaps.every_slot(self.runner, RunRequest(), layout, self.stop).logits
+        gap = largest(self._pass(patches(other)).logits - expected)
+        if gap > self.limit:
+            words = "more than the residual stream passes from layer to layer here"
+            return False, words, gap
+        words = "the residual stream can be taken from another run"
+        return self._patched(patches, words)
+
+    def _other(self) -> Source:
+        """Another text of the same length."""
+        return Source(tokens=self.layout.ids[::-1])
+
+    def _patched(self, patches: Callable[[Source], list[Patch]], words: str) -> Found:
+        """Offered if what the text itself gives changes nothing, and another text does."""
+        own = self._pass(patches(Source(tokens=self.layout.ids)))
+        gap = largest(own.logits - self.trial.reference.logits)
+        if gap > self.limit:
+            return False, "putting back what a part gave changes the results here", gap
+        asked = patches(self._other())
+        moved = largest(self._pass(asked).logits - self.trial.reference.logits)
+        if not moved > self.limit:
+            return False, "it changes nothing here", moved
+        # With the cache only a few positions are patched: the rest is to be tried, too.
+        last = len(self.layout.ids) - 1
+        for first in (2, last - 1):
+            span = (first, first + 1)
+            self._worked += [
+                msgspec.structs.replace(one, positions=span, first=first) for one in asked[1::4]
+            ] or [msgspec.structs.replace(asked[0], positions=span, first=first)]
+        return True, words, moved
 
     def same_with_cache(self) -> bool:
         """True if everything that works gives the same results with the cache."""

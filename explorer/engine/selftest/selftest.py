@@ -44,6 +44,9 @@ CHANGES = {
     "scale_scores": InterventionTest.scores,
     "silence_mlp": InterventionTest.mlps,
     "silence_layers": InterventionTest.layers,
+    "patch_heads": InterventionTest.patched_heads,
+    "patch_mlp": InterventionTest.patched_mlps,
+    "patch_stream": InterventionTest.patched_stream,
 }
 FAULTS = (EngineError, *INPUT_FAULTS)  # a memory that is full says nothing of the model
 

@@ -67,6 +67,10 @@ class Background:
         job = self._lease.job
         moved = job and job.kind in ("recapture", "compare") and job.step != step
         wanted = job and job.kind == "check" and (gone or self._other_side_missing())
+        if (
+            job and job.kind == "compare" and trace is not None
+        ):  # of the mask, say, and now of another
+            moved = moved or job.request != other_side(trace.request, self._store.state.compare_of)
         if moved or wanted:
             self.give_way()
         self._recapture = step if gone else None

@@ -1,4 +1,4 @@
-"""What a run changes in its model: parts silenced, cells of attention cut, scores scaled."""
+"""What a run changes in its model: parts silenced or patched, cells cut, scores scaled."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Meta
 
 MOST = 2**31 - 1
+MOST_SOURCE = 8192  # tokens of a text that activations are taken from
 Index = Annotated[int, Meta(ge=0, le=MOST)]
 Span = tuple[Index, Index]  # first and last, both included
 
@@ -70,7 +71,52 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True, tag="scale"):
         return f"scale {_place(self.layer, self.head)}:{self.factor:g}"
 
 
-Intervention = Silence | Cells | Scale
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Another run of the same model, whose activations are taken: its tokens, read in one pass."""
+
+    tokens: Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MOST_SOURCE)]
+    causal_mask: bool = True
+    interventions: Annotated[tuple[Silence | Cells | Scale, ...], Meta(max_length=4096)] = ()
+
+
+class Patch(msgspec.Struct, frozen=True, kw_only=True, tag="patch"):
+    """A part whose output is, at some positions, what it was in another run.
+
+    A head's output is taken before W_O, an MLP's where it is written to the residual stream, and
+    the stream's after the layer.
+    """
+
+    layer: Index
+    part: Literal["head", "mlp", "stream"] = "head"
+    head: Index = 0
+    positions: Span | None = None  # that are written; None = all that the source has
+    first: Index = 0  # position of the source that the first of them is taken from
+    source: Source
+
+    def __str__(self) -> str:
+        named = {"head": f".{self.head}", "mlp": ".mlp", "stream": ""}[self.part]
+        taken = None if self.positions is None else self.taken
+        ids = ",".join(map(str, self.source.tokens))
+        words = f"patch {self.layer}{named}:{_span(self.positions)}<-{_span(taken)} of {ids}"
+        if not self.source.causal_mask:
+            words += " without mask"
+        if self.source.interventions:
+            words += f" with {'; '.join(written(self.source.interventions))}"
+        return words
+
+    @property
+    def into(self) -> Span:
+        """First and last position that is written."""
+        return (0, len(self.source.tokens) - 1) if self.positions is None else self.positions
+
+    @property
+    def taken(self) -> Span:
+        """First and last position of the source."""
+        first, last = self.into
+        return self.first, self.first + last - first
+
+
+Intervention = Silence | Cells | Scale | Patch
 Interventions = Annotated[tuple[Intervention, ...], Meta(max_length=4096)]
 
 
@@ -81,7 +127,7 @@ def written(interventions: Iterable[Intervention]) -> list[str]:
 
 def changes_attention(one: Intervention, layer: int) -> bool:
     """True if it changes what attention does in this layer, in one head or in all."""
-    if isinstance(one, Silence):
+    if isinstance(one, Silence | Patch):
         return one.part == "head" and one.layer == layer
     return one.layer is None or one.layer == layer
 

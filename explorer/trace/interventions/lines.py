@@ -6,9 +6,14 @@
     cut 1.0:5<-3          position 5 does not attend to position 3 there
     allow *.*:5<-7        position 5 attends to position 7 in every layer and head
     scale 1.0:2           scores are twice as large: attention is sharper
+    patch 1.0:5<-3 of 12,7,44,9       the head's output at position 5 is what it is at position 3
+                                      of the text with these token ids
+    patch 1.mlp:*<-* of 12,7,44,9     the same of an MLP, at every position of that text
+    patch 1:4-5<-2-3 of 12,7,44,9     the same of the residual stream after layer 1
 
 Layers, heads and positions are counted from 0.  `*` is all of them, `3-5` a range, `q-1` the key
-one back from the query, and `q-4+` every key four or more back.
+one back from the query, and `q-4+` every key four or more back.  `of IDS` may be followed by
+`without mask` and by `with` and the interventions of that other run, split by semicolons.
 """
 
 from __future__ import annotations
@@ -18,7 +23,17 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from explorer.trace.interventions.kinds import MOST, Cells, Intervention, Scale, Silence, Span
+from explorer.trace.interventions.kinds import (
+    MOST,
+    MOST_SOURCE,
+    Cells,
+    Intervention,
+    Patch,
+    Scale,
+    Silence,
+    Source,
+    Span,
+)
 
 
 def read(line: str) -> Intervention:
@@ -30,6 +45,8 @@ def read(line: str) -> Intervention:
         return read_silence(rest)
     if kind == "scale":
         return read_scale(rest)
+    if kind == "patch":
+        return read_patch(rest)
     raise ValueError(
         f"{line[:80]!r} is no intervention. Write for example 'silence 1.0' or 'cut 1.0:5<-3'."
     )
@@ -95,6 +112,69 @@ def read_scale(text: str) -> Scale:
     return Scale(layer=_read_index(found[1]), head=_read_index(found[2]), factor=factor)
 
 
+def read_patch(text: str, open_source: Callable[[str], Source] | None = None) -> Patch:
+    """`PART:positions<-positions of SOURCE`; ValueError with a sentence for anything else.
+
+    SOURCE is token ids.  Where `open_source` is given it may be the name of something else that has
+    tokens, such as a file, and its positions may be left out: those that are written, then.
+    """
+    span = r"\*|\d{1,9}(?:-\d{1,9})?"
+    found = re.fullmatch(
+        rf"(\d{{1,9}})(?:\.(\d{{1,9}}|mlp))?\s*:\s*({span})\s*<-\s*(?:({span})\s+of\s+)?(.+)",
+        text.strip(),
+        re.DOTALL,
+    )
+    named = None if found is None else _read_source(found[5])
+    if found is None or (named is None and open_source is None) or (named and not found[4]):
+        raise ValueError(
+            f"{text[:80]!r} is no patch. Write the part, its positions, those of the other text "
+            "and its token ids, as in 1.0:5<-3 of 12,7,44,9."
+        )
+    source = named or open_source(found[5])  # type: ignore[misc]
+    positions, taken = _read_span(found[3], text), _read_span(found[4] or found[3], text)
+    if (positions is None) != (taken is None):
+        raise ValueError(f"{text[:80]!r} has positions on one side only. Write * on both sides.")
+    if positions is not None and taken is not None:
+        if positions[1] - positions[0] != taken[1] - taken[0]:
+            raise ValueError(f"{text[:80]!r} has ranges of different length.")
+        if taken[1] >= len(source.tokens):
+            raise ValueError(
+                f"The text that the patch is taken from has positions 0 to "
+                f"{len(source.tokens) - 1}, no position {taken[1]}."
+            )
+    part = found[2]
+    return Patch(
+        layer=int(found[1]),
+        part="stream" if part is None else "mlp" if part == "mlp" else "head",
+        head=int(part) if part not in (None, "mlp") else 0,
+        positions=positions,
+        first=0 if taken is None else taken[0],
+        source=source,
+    )
+
+
+def _read_source(text: str) -> Source | None:
+    """Token ids, with what else that run was; None if the text is no such list."""
+    found = re.fullmatch(
+        r"(\d{1,9}(?:\s*,\s*\d{1,9})*)(\s+without mask)?(?:\s+with\s+(.+))?",
+        text.strip(),
+        re.DOTALL,
+    )
+    if found is None:
+        return None
+    ids = tuple(map(int, found[1].split(",")))
+    if len(ids) > MOST_SOURCE:
+        raise ValueError(
+            f"A patch is taken from a text of up to {MOST_SOURCE:,} tokens; this one has "
+            f"{len(ids):,}."
+        )
+    inner = [read(line) for line in (found[3] or "").split(";") if line.strip()]
+    if any(isinstance(one, Patch) for one in inner):
+        raise ValueError("A patch can't be taken from a run that is patched itself.")
+    plain = tuple(one for one in inner if not isinstance(one, Patch))
+    return Source(tokens=ids, causal_mask=not found[2], interventions=plain)
+
+
 def _read_index(text: str) -> int | None:
     return None if text == "*" else int(text)
 
@@ -114,5 +194,6 @@ READERS: dict[str, Callable[[str], Intervention]] = {
     "cut": read_cells,
     "allow": partial(read_cells, allowed=True),
     "scale": read_scale,
+    "patch": read_patch,
 }
 """By the options of the command line."""

@@ -15,7 +15,7 @@ from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit import boxes
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.scrolled import Snug
-from explorer.ui.panel.intervention_words import short
+from explorer.ui.panel.intervention_words import short, source_words
 
 
 class InterventionsBox(Snug):
@@ -55,7 +55,8 @@ class InterventionsBox(Snug):
         chip = QToolButton()
         chip.setText(f"{short(one)} ✕")
         chip.setAccessibleName(self.tr("Take back: {0}").format(short(one)))
-        chip.setToolTip(chip.accessibleName())
+        source = source_words(one, self._session.state.vocabulary)
+        chip.setToolTip("\n".join(filter(None, [chip.accessibleName(), source])))
         chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         chip.clicked.connect(partial(self._session.switch_intervention, one))
         self._flow.addWidget(chip)

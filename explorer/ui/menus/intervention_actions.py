@@ -6,6 +6,7 @@ from explorer.session.state import State
 from explorer.trace.interventions.kinds import Intervention, Silence
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.menus.action import Action
+from explorer.ui.panel.patch_menu import sources
 
 
 def _head(state: State) -> Silence:
@@ -33,6 +34,13 @@ def _can(state: State, one: Intervention, capability: str) -> bool:
 def _can_sweep(state: State) -> bool:
     card = state.card
     return state.step_index is not None and card is not None and card.offers("silence_heads")
+
+
+def _can_patch(state: State) -> bool:
+    """True if there is another run of this model, and a part that can be patched."""
+    card = state.card
+    able = card is not None and any(map(card.offers, ("patch_heads", "patch_mlp", "patch_stream")))
+    return able and state.step_index is not None and bool(sources(state))
 
 
 def _can_compare(state: State) -> bool:
@@ -71,6 +79,17 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
         act=lambda w: w.session.switch_intervention(_layer(w.session.state)),
         enabled=lambda s: _can(s, _layer(s), "silence_layers"),
         checked=lambda s: _is_on(s, _layer(s)),
+    ),
+    Action(
+        id="patch",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Patch from another run…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Put the output of a head, an MLP or the residual stream of another run into this one",
+        ),
+        act=lambda w: w.patch(),
+        enabled=_can_patch,
     ),
     Action(
         id="clear-interventions",

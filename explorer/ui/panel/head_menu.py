@@ -1,4 +1,4 @@
-"""The menu of a head and of a cell: what can be silenced or cut there."""
+"""The menu of a head and of a cell: what can be silenced, cut or patched there."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from explorer.trace.interventions.kinds import Cells, Intervention, Silence
 from explorer.ui.access import mnemonics
+from explorer.ui.panel.patch_menu import add_patches, fill_patches
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -41,7 +42,16 @@ def head_menu(session: Session, parent: QWidget) -> QMenu:
         ),
     ):
         _add(menu, session, words, one, needs)
+    add_patches(menu, session, _add)
     return _ended(menu, session)
+
+
+def patch_menu(session: Session, parent: QWidget) -> QMenu:
+    """What can be taken from other runs, alone."""
+    menu = _menu(parent)
+    fill_patches(menu, session, _add)
+    mnemonics.follow(menu)
+    return menu
 
 
 def cell_menu(session: Session, parent: QWidget, query: int, key: int) -> QMenu:
@@ -69,6 +79,8 @@ def cell_menu(session: Session, parent: QWidget, query: int, key: int) -> QMenu:
         ),
     ):
         _add(menu, session, words, cells, "cut_cells")
+    menu.addSeparator()
+    add_patches(menu, session, _add)
     return _ended(menu, session)
 
 

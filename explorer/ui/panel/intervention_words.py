@@ -6,9 +6,21 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QCoreApplication
 
-from explorer.trace.interventions.kinds import MOST, Cells, Intervention, Scale, Silence, Span
+from explorer.figures.text.characters import elide
+from explorer.figures.text.tokens import visible
+from explorer.trace.interventions.kinds import (
+    MOST,
+    Cells,
+    Intervention,
+    Patch,
+    Scale,
+    Silence,
+    Span,
+)
+from explorer.trace.vocabulary import Vocabulary
 
 translate = QCoreApplication.translate
+_LETTERS = 80  # of a text
 
 
 def short(one: Intervention) -> str:
@@ -19,6 +31,8 @@ def short(one: Intervention) -> str:
             "mlp": translate("InterventionWords", "MLP of layer {0} silenced"),
             "layer": translate("InterventionWords", "Layer {0} silenced"),
         }[one.part].format(one.layer, one.head)
+    if isinstance(one, Patch):
+        return _patched(one)
     where = _place(one)
     if isinstance(one, Scale):
         return translate("InterventionWords", "{0}: scores × {1}").format(where, f"{one.factor:g}")
@@ -26,6 +40,29 @@ def short(one: Intervention) -> str:
     if one.allowed:
         words = translate("InterventionWords", "{0}: {1} → {2} allowed")
     return words.format(where, _span(one.queries), _keys(one))
+
+
+def _patched(one: Patch) -> str:
+    named = {
+        "head": translate("InterventionWords", "L{0} H{1} patched"),
+        "mlp": translate("InterventionWords", "MLP of layer {0} patched"),
+        "stream": translate("InterventionWords", "Stream after layer {0} patched"),
+    }[one.part].format(one.layer, one.head)
+    if one.positions is None:
+        return named
+    at = translate("InterventionWords", "{0} at {1}").format(named, _span(one.positions))
+    if one.taken == one.positions:
+        return at
+    return translate("InterventionWords", "{0} from {1}").format(at, _span(one.taken))
+
+
+def source_words(one: Intervention, vocabulary: Vocabulary | None) -> str:
+    """The text that a patch is taken from; empty for anything else, and where it is not known."""
+    if not isinstance(one, Patch) or vocabulary is None:
+        return ""
+    known = [i for i in one.source.tokens if i < len(vocabulary)]
+    text = elide(visible(b"".join(vocabulary.raw(i) for i in known)), _LETTERS)
+    return translate("InterventionWords", "From the run of “{0}”").format(text)
 
 
 def listed(some: Iterable[Intervention]) -> str:

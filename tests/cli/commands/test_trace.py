@@ -298,9 +298,40 @@ def test_a_cut_cell_is_zero_in_the_saved_run(
     assert np.allclose(maps[0].sum(axis=1), 1, atol=1e-5)
 
 
+def test_a_patch_is_taken_from_a_saved_run(command: Command, tiny: Path, tmp_path: Path) -> None:
+    """The last stream at the last position is all that the first token is chosen by."""
+    other, saved = tmp_path / "other.dxt", tmp_path / "patched.dxt"
+    asked = ("trace", tiny, "--json", "--steps", 1, "--prompt")
+    given = json.loads(command(*asked, "a cat and a dog", "--out", other).out)
+    plain = json.loads(command(*asked, PROMPT).out)
+    here, there = (len(run["tokens"]) - 2 for run in (plain, given))
+    patch = f"2:{here}<-{there} of {other}"
+    patched = json.loads(command(*asked, PROMPT, "--patch", patch, "--out", saved).out)
+    step, wanted = patched["steps"][0], given["steps"][0]
+    assert step["chosen_id"] == wanted["chosen_id"]
+    assert step["raw_probability"] == pytest.approx(wanted["raw_probability"], rel=1e-5)
+    assert step["raw_probability"] != pytest.approx(plain["steps"][0]["raw_probability"], rel=1e-3)
+    ids = ",".join(str(token["id"]) for token in given["tokens"][:-1])
+    assert patched["interventions"] == [f"patch 2:{here}<-{there} of {ids}"]
+    assert (
+        json.loads(command("show", saved, "--json").out)["interventions"]
+        == (patched["interventions"])
+    )
+    done = command(*asked, PROMPT, "--patch", f"1.0:*<-{saved}")
+    assert done.code == 2
+    assert "This run is patched itself" in done.err
+    done = command("trace", "copycat", *asked[2:], "one two", "--patch", f"1.0:0<-{other}")
+    assert done.code == 2
+    assert "A patch is taken from a run of the same model." in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("--patch", "0.0:1<-no.dxt"), "no.dxt"),
+        (("--patch", "0.0:900<-0 of 5,6"), "This run reads positions 0 to "),
+        (("--patch", "0.0:1<-2 of 5,6"), "positions 0 to 1, no position 2"),
+        (("--patch", "0.0"), "1.0:5<-3 of 12,7,44,9"),
         (("--silence", "3.0"), "There is no layer 3: this model has layers 0 to 2."),
         (("--silence", "0.4"), "Layer 0 has heads 0 to 3, no head 4."),
         (("--silence", "first"), "write layer and head as 1.0"),

@@ -271,11 +271,12 @@ def test_a_long_prompt_in_chunks_keeps_its_cut_cells(monkeypatch: pytest.MonkeyP
 
 
 def test_single_heads_of_very_long_texts_are_refused() -> None:
-    runner, request = runner_of("llama"), asked("cut 1.0:5<-3")
+    runner, cells = runner_of("llama"), asked("cut 1.0:5<-3").interventions
     with pytest.raises(BadInput, match="2,048 tokens"):
-        interventions.in_attention(runner, request, 3000, 2049)
-    assert interventions.in_attention(runner, request, 3000, 1) is not None
-    assert interventions.in_attention(runner, asked("cut 1.*:5<-3"), 3000, 2049) is not None
+        interventions.in_attention(runner, cells, 3000, 2049)
+    assert interventions.in_attention(runner, cells, 3000, 1) is not None
+    everywhere = asked("cut 1.*:5<-3").interventions
+    assert interventions.in_attention(runner, everywhere, 3000, 2049) is not None
 
 
 @pytest.mark.parametrize(

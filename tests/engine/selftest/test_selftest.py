@@ -200,9 +200,20 @@ def test_interventions_that_the_cache_does_not_know_of_are_not_offered(
 @pytest.mark.parametrize(
     ("kind", "offered", "words"),
     [
-        ("bert", {"silence_heads", "cut_cells", "scale_scores", "silence_layers"}, "no layer has"),
-        ("bloom", {"silence_layers"}, "runs in this model's own code"),
-        ("mamba", {"silence_layers"}, "no attention"),
+        (
+            "bert",
+            {
+                "silence_heads",
+                "cut_cells",
+                "scale_scores",
+                "silence_layers",
+                "patch_heads",
+                "patch_stream",
+            },
+            "no layer has",
+        ),
+        ("bloom", {"silence_layers", "patch_stream"}, "runs in this model's own code"),
+        ("mamba", {"silence_layers", "patch_stream"}, "no attention"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -137,7 +137,9 @@ def test_a_run_with_interventions_is_compared_with_the_model_as_it_is(owner: Own
     np.testing.assert_allclose(state.comparison.step.logits, plain.steps[0].logits, atol=1e-5)
     shown = state.shown
     assert shown is not None
-    assert shown.sides == (state.comparison.step, state.trace.steps[0]), "what it is measured by first"
+    assert shown.sides == (state.comparison.step, state.trace.steps[0]), (
+        "what it is measured by first"
+    )
     asked_once = state.comparison
     owner.session.set_interventions(changes[:1])
     owner.session.step(1)
@@ -157,8 +159,11 @@ def test_mask_and_interventions_are_two_comparisons_of_one_run(owner: Owner) -> 
     assert not state.comparison.request.causal_mask
     owner.session.compare(True, "interventions")
     assert owner.session.state.comparison is None
-    state = owner.compared()
+    owner.session.compare(True)  # changes of mind, each before the last is answered
+    owner.session.compare(True, "interventions")
+    state = owner.until(lambda s: s.comparison is not None)
     assert state.comparison is not None
+    assert state.comparison.of == "interventions"
     assert state.comparison.request.causal_mask
     assert not state.comparison.request.interventions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMenu
 
 from explorer.session.state import Status
 from explorer.trace.card import Capability
@@ -15,10 +15,14 @@ from explorer.trace.interventions.lines import read
 from explorer.trace.wire import messages as m
 from explorer.ui.panel.head_menu import cell_menu, head_menu
 from explorer.ui.panel.intervention_words import listed, short
+from explorer.ui.panel.patch_menu import sources
 from tests.session.scripted import card
 from tests.ui.stage import WindowStage
 
-NAMES = ("silence_heads", "silence_mlp", "silence_layers", "cut_cells")
+NAMES = (
+    "silence_heads", "silence_mlp", "silence_layers", "cut_cells",
+    "patch_heads", "patch_mlp", "patch_stream",
+)  # fmt: skip
 ABLE = tuple(Capability(name=name, offered=True, words="it can") for name in NAMES)
 
 
@@ -122,6 +126,75 @@ def test_a_right_click_on_a_cell_opens_its_menu(stage: WindowStage) -> None:
     QApplication.sendEvent(widget, by_key)
     assert asked == [(0, 0)]
     panel.head_menu.close()
+
+
+def test_a_part_is_patched_from_an_earlier_run(stage: WindowStage) -> None:
+    session = ready(stage).session
+    session.select(layer=1, head=0, query=1)
+    patch_of = lambda: head_menu(session, stage.window).actions()[3]  # noqa: E731
+    assert not patch_of().isEnabled(), "there is no other run"
+    assert "no other run" in patch_of().toolTip()
+    first = stage.state.trace
+    assert first is not None
+    session.set_prompt("another prompt")
+    stage.ran(1)
+    session.select(layer=1, head=0, query=1)
+    menu = patch_of().menu()
+    assert isinstance(menu, QMenu)
+    runs = menu.actions()
+    assert [act.text().replace("&", "") for act in runs] == ["A: p0p1p2"]
+    inner = runs[0].menu()
+    assert isinstance(inner, QMenu)
+    entries = [act for act in inner.actions() if not act.isSeparator()]
+    assert [act.text() for act in entries] == [
+        "Layer 1, head 0, position 1", "Layer 1, head 0, every position",
+        "MLP of layer 1, position 1", "MLP of layer 1, every position",
+        "Residual stream after layer 1, position 1",
+        "Residual stream after layer 1, every position",
+    ]  # fmt: skip
+    entries[0].trigger()
+    entries[5].trigger()
+    stage.paint()
+    assert [str(one) for one in stage.state.request.interventions] == [
+        "patch 1.0:1<-1 of 0,1,2", "patch 1:*<-* of 0,1,2",
+    ]  # fmt: skip
+    chips = stage.window.interventions.chips
+    assert [chip.text() for chip in chips] == [
+        "L1 H0 patched at 1 ✕", "Stream after layer 1 patched ✕"
+    ]  # fmt: skip
+    assert "L1 H0 patched at 1" in stage.window.notices.changed.text
+    session.step()
+    assert stage.engine.last(m.Advance).request.interventions[0] == read("patch 1.0:1<-1 of 0,1,2")
+
+
+def test_runs_of_other_length_are_aligned_at_the_position_or_the_end(stage: WindowStage) -> None:
+    session = ready(stage).session
+    stage.ran(2)  # five tokens read
+    session.set_prompt("another prompt")
+    stage.ran(1)
+    session.select(layer=0, head=1, query=2)
+    ((_, source),) = sources(stage.state)
+    assert len(source.tokens) == 5
+    menu = head_menu(session, stage.window).actions()[3].menu()
+    assert isinstance(menu, QMenu)
+    inner = menu.actions()[0].menu()
+    assert isinstance(inner, QMenu)
+    heads = [act.text() for act in inner.actions()][:2]
+    assert heads == [
+        "Layer 0, head 1, position 2", "Layer 0, head 1, position 2 from position 4"
+    ]  # fmt: skip
+    inner.actions()[1].trigger()
+    assert str(stage.state.request.interventions[0]).startswith("patch 0.1:2<-4 of ")
+
+
+def test_a_run_that_is_patched_itself_is_no_source(stage: WindowStage) -> None:
+    session = ready(stage).session
+    session.set_interventions([read("patch 1.0:1<-1 of 0,1,2")])
+    stage.ran(1)
+    session.set_interventions([])
+    session.set_prompt("another prompt")
+    stage.ran(1)
+    assert [branch.trace.request.interventions for branch, _ in sources(stage.state)] == [()]
 
 
 def test_which_head_matters_asks_for_the_chosen_token(stage: WindowStage) -> None:

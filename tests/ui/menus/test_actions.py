@@ -291,6 +291,23 @@ def try_silence_layer(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert _silenced(stage, "silence-layer") == "silence 1"
 
 
+def try_patch(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    action = stage.window.actions_table.by_id["patch"]
+    stage.loaded()
+    stage.session.open_model("tiny")
+    able = Capability(name="patch_heads", offered=True, words="works")
+    stage.answer_load(capabilities=(able,))
+    stage.ran(1)
+    assert not action.isEnabled(), "there is no other run"
+    stage.session.set_prompt("another")
+    stage.ran(1)
+    assert action.isEnabled()
+    trigger(stage, "patch")
+    menu = stage.window.docks.bring_up("attention").head_menu  # type: ignore[attr-defined]
+    assert len(menu.actions()) == 1
+    menu.close()
+
+
 def try_clear_interventions(
     stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.text_size import for_back_row
 from explorer.ui.look.theme import Theme
-from explorer.ui.panel.head_menu import cell_menu, head_menu
+from explorer.ui.panel.head_menu import cell_menu, head_menu, patch_menu
 from explorer.ui.panel.measured_orders import MeasuredOrders
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales, tables, words
@@ -391,6 +391,11 @@ class AttentionPanel(Panel):
         if self._look is not None:
             self.head_menu = head_menu(self.session, self)
             self.head_menu.popup(at)
+
+    def show_patch_menu(self) -> None:
+        """What can be taken from other runs, over the map."""
+        self.head_menu = patch_menu(self.session, self)
+        self.head_menu.popup(self.pages.mapToGlobal(self.pages.rect().center()))
 
     def _show_cell_menu(self, query: int, key: int, at: QPoint) -> None:
         """What can be cut at a cell of the map."""

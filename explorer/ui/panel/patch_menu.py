@@ -1,0 +1,130 @@
+"""The menus of activation patching: which part, at which positions, from which other run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QMenu, QWidget
+
+from explorer.figures.text import tokens
+from explorer.figures.text.characters import elide
+from explorer.session.branches import Branch
+from explorer.session.state import State
+from explorer.trace.fingerprint import same_weights
+from explorer.trace.interventions.kinds import Intervention, Patch, Source, Span
+from explorer.trace.interventions.sources import source_of
+from explorer.ui.access import mnemonics
+
+if TYPE_CHECKING:
+    from explorer.session.session import Session
+
+# Adds an entry that switches an intervention, and names what the model must offer for it.
+Add = Callable[[QMenu, "Session", str, Intervention, str], None]
+translate = QCoreApplication.translate
+MOST_RUNS = 12  # the newest; a menu is no list of hundreds
+_LETTERS = 36  # of a run's text
+
+
+def sources(state: State) -> list[tuple[Branch, Source]]:
+    """The other runs of this model that a patch can be taken from, the newest first."""
+    found: list[tuple[Branch, Source]] = []
+    for branch in reversed(state.branches.all):
+        trace = branch.trace
+        here = trace.request.model == state.request.model and state.card is not None
+        if branch.number == state.branches.current or branch.number in state.forgotten or not here:
+            continue
+        if state.card is None or not same_weights(trace.card.fingerprint, state.card.fingerprint):
+            continue
+        try:
+            found.append((branch, source_of(trace)))
+        except ValueError:
+            continue
+    return found[:MOST_RUNS]
+
+
+def add_patches(menu: QMenu, session: Session, add: Add) -> QMenu:
+    """A menu in `menu` with every other run; greyed where there is none."""
+    inner = QMenu(translate("PatchMenu", "Patch from another run"), menu)
+    fill_patches(inner, session, add)
+    act = menu.addMenu(inner)
+    if not inner.actions():
+        act.setEnabled(False)
+        act.setToolTip(
+            translate(
+                "PatchMenu",
+                "There is no other run of this model yet. Run another prompt, or force another "
+                "token. Then you can put what its parts gave into this run.",
+            )
+        )
+    return inner
+
+
+def fill_patches(menu: QMenu, session: Session, add: Add) -> None:
+    """A menu in `menu` for every other run."""
+    menu.setToolTipsVisible(True)
+    state = session.state
+    for branch, source in sources(state) if state.shown is not None else ():
+        menu.addMenu(run_menu(session, menu, branch, source, add))
+
+
+def run_menu(session: Session, parent: QWidget, branch: Branch, source: Source, add: Add) -> QMenu:
+    """What can be taken from one run: parts of the selected layer and head, here or everywhere."""
+    state = session.state
+    name = state.branch_names.get(branch.number, branch.name)
+    text = b"".join(token.raw for token in branch.trace.tokens[: len(source.tokens)])
+    words = elide(tokens.visible(text), _LETTERS)
+    menu = QMenu(translate("PatchMenu", "{0}: {1}").format(name, words), parent)
+    menu.setToolTipsVisible(True)
+    for place, (part, needs) in enumerate(_parts(state)):
+        if place:
+            menu.addSeparator()
+        for where, patch in _places(state, part, source):
+            add(menu, session, f"{_named(patch)}, {where}", patch, needs)
+    mnemonics.follow(menu)
+    return menu
+
+
+def _parts(state: State) -> list[tuple[Patch, str]]:
+    """The selected head, its layer's MLP and the stream after it, and what each needs."""
+    chosen, nowhere = state.selection, Source(tokens=(0,))
+    return [
+        (Patch(layer=chosen.layer, head=chosen.head, source=nowhere), "patch_heads"),
+        (Patch(layer=chosen.layer, part="mlp", source=nowhere), "patch_mlp"),
+        (Patch(layer=chosen.layer, part="stream", source=nowhere), "patch_stream"),
+    ]
+
+
+def _places(state: State, part: Patch, source: Source) -> list[tuple[str, Patch]]:
+    """The selected position, from the same or the same from the end, and every position."""
+    shown = state.shown
+    assert shown is not None
+    here, theirs = shown.slots, len(source.tokens)
+    before = sum(token.origin == "padding" for token in shown.trace.tokens[: shown.query])
+    query, found = shown.query, []
+
+    def patch(positions: Span | None, first: int) -> Patch:
+        return Patch(
+            layer=part.layer, part=part.part, head=part.head,
+            positions=positions, first=first, source=source,
+        )  # fmt: skip
+
+    if 0 <= query - before < theirs:
+        words = translate("PatchMenu", "position {0}").format(query)
+        found.append((words, patch((query, query), query - before)))
+    aligned = theirs - here + query
+    if aligned != query - before and 0 <= aligned < theirs:
+        words = translate("PatchMenu", "position {0} from position {1}").format(query, aligned)
+        found.append((words, patch((query, query), aligned)))
+    if here == theirs and not before:
+        found.append((translate("PatchMenu", "every position"), patch(None, 0)))
+    return found
+
+
+def _named(patch: Patch) -> str:
+    return {
+        "head": translate("PatchMenu", "Layer {0}, head {1}"),
+        "mlp": translate("PatchMenu", "MLP of layer {0}"),
+        "stream": translate("PatchMenu", "Residual stream after layer {0}"),
+    }[patch.part].format(patch.layer, patch.head)
