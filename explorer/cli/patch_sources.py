@@ -7,8 +7,8 @@ from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.interventions.kinds import Patch, Source
-from explorer.trace.interventions.sources import source_of
 from explorer.trace.request import RunRequest
+from explorer.trace.trace import source_of
 
 _cards: dict[Source, tuple[str, ModelCard]] = {}  # of the files that were opened
 

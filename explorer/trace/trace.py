@@ -11,6 +11,7 @@ import numpy as np
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.interventions.kinds import MOST_SOURCE, Patch, Source
 from explorer.trace.joined_keys import joined
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Draw, Step, Token
@@ -102,3 +103,25 @@ def bare_name(name: str) -> str:
     if not (PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute()):
         return name
     return re.split(r"[/\\]", name.rstrip("/\\"))[-1]
+
+
+def source_of(trace: Trace) -> Source:
+    """What a patch can be taken from: all that a run has read; ValueError in words if it can't.
+
+    The token chosen last has not been read, so it has no activations.
+    """
+    request = trace.request
+    if not trace.steps:
+        raise ValueError("This run has read nothing yet, so there is nothing to patch from.")
+    if any(token.origin == "padding" for token in trace.prompt):
+        raise ValueError("This run is padded. Patch from a run without padding.")
+    inner = tuple(one for one in request.interventions if not isinstance(one, Patch))
+    if len(inner) < len(request.interventions):
+        raise ValueError("This run is patched itself. Patch from a run without patches.")
+    slots = trace.read_slots(len(trace.steps) - 1)
+    if slots > MOST_SOURCE:
+        raise ValueError(
+            f"This run has {slots:,} tokens. A patch is taken from at most {MOST_SOURCE:,}."
+        )
+    ids = tuple(token.id for token in trace.tokens[:slots])
+    return Source(tokens=ids, causal_mask=request.causal_mask, interventions=inner)

@@ -14,7 +14,7 @@ from explorer.session.branches import Branch
 from explorer.session.state import State
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.interventions.kinds import Intervention, Patch, Source, Span
-from explorer.trace.interventions.sources import source_of
+from explorer.trace.trace import source_of
 from explorer.ui.access import mnemonics
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selfcheck
 from explorer.trace.interventions.kinds import Patch, Silence, Source
-from explorer.trace.interventions.sources import source_of
 from explorer.trace.request import RunRequest
+from explorer.trace.trace import source_of
 from tests.engine.passes.test_interventions import IDS, LAYOUT, PROMPT, projection, run, runner_of
 from tests.engine.tiny import KINDS, runner_on, tiny_model
 
