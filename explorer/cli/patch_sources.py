@@ -6,14 +6,14 @@ from explorer.cli.errors import CommandError
 from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
 from explorer.trace.fingerprint import same_weights
-from explorer.trace.interventions.kinds import Patch, Source
+from explorer.trace.interventions.kinds import OtherRun, Patch
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import source_of
 
-_cards: dict[Source, tuple[str, ModelCard]] = {}  # of the files that were opened
+_cards: dict[OtherRun, tuple[str, ModelCard]] = {}  # of the files that were opened
 
 
-def source_in(file: str) -> Source:
+def source_in(file: str) -> OtherRun:
     """What a saved run has read; ValueError with the reason if it can't be used."""
     trace = dxt.load(file.strip())
     source = source_of(trace)

@@ -11,7 +11,7 @@ import numpy as np
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.card import ModelCard, SelfCheck
-from explorer.trace.interventions.kinds import MOST_SOURCE, Patch, Source
+from explorer.trace.interventions.kinds import MOST_SOURCE, OtherRun, Patch
 from explorer.trace.joined_keys import joined
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Draw, Step, Token
@@ -105,7 +105,7 @@ def bare_name(name: str) -> str:
     return re.split(r"[/\\]", name.rstrip("/\\"))[-1]
 
 
-def source_of(trace: Trace) -> Source:
+def source_of(trace: Trace) -> OtherRun:
     """What a patch can be taken from: all that a run has read; ValueError in words if it can't.
 
     The token chosen last has not been read, so it has no activations.
@@ -124,4 +124,4 @@ def source_of(trace: Trace) -> Source:
             f"This run has {slots:,} tokens. A patch is taken from at most {MOST_SOURCE:,}."
         )
     ids = tuple(token.id for token in trace.tokens[:slots])
-    return Source(tokens=ids, causal_mask=request.causal_mask, interventions=inner)
+    return OtherRun(tokens=ids, causal_mask=request.causal_mask, interventions=inner)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import torch
 
 from explorer.engine.errors import BadInput, EngineError
-from explorer.trace.interventions.kinds import Intervention, Patch, Source
+from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch
 
 Taken = dict[
     int, torch.Tensor
@@ -65,7 +65,7 @@ class Put:
 
 
 Change = Intervention | Take | Put
-ReadSource = Callable[[Source, Sequence[Take]], None]
+ReadSource = Callable[[OtherRun, Sequence[Take]], None]
 
 
 class Sources:
@@ -81,7 +81,7 @@ class Sources:
             return list(asked)
         known = {patch: self._taken[patch] for patch in patches if patch in self._taken}
         self._taken = {}  # what is not needed any more makes room first
-        missing: dict[Source, list[Patch]] = {}
+        missing: dict[OtherRun, list[Patch]] = {}
         for patch in patches:
             if patch not in known:
                 missing.setdefault(patch.source, []).append(patch)

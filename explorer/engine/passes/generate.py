@@ -39,7 +39,7 @@ from explorer.engine.passes.preallocated_cache import reserve
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.passes.stop_rules import StopRules
-from explorer.trace.interventions.kinds import Source
+from explorer.trace.interventions.kinds import OtherRun
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 
@@ -300,7 +300,7 @@ def recording(
         yield recorder
 
 
-def read_source(runner: Runner, cancelled: Stop, source: Source, takes: Sequence[Take]) -> None:
+def read_source(runner: Runner, cancelled: Stop, source: OtherRun, takes: Sequence[Take]) -> None:
     """One pass over the text that patches take from; attention is recorded in one layer at most."""
     ids = source.tokens
     request = RunRequest(

@@ -26,7 +26,7 @@ from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps
 from explorer.engine.selftest.capture_route import Trial
-from explorer.trace.interventions.kinds import Cells, Intervention, Patch, Scale, Silence, Source
+from explorer.trace.interventions.kinds import Cells, Intervention, OtherRun, Patch, Scale, Silence
 from explorer.trace.request import RunRequest
 from explorer.trace.rounding import largest
 
@@ -129,7 +129,7 @@ class InterventionTest:
         calls = [site.call for site in sites(self.trial.reference.recorder) if site.call]
         every = [(call.layer, head) for call in calls for head in range(call.query.shape[1])]
 
-        def patches(source: Source) -> list[Patch]:
+        def patches(source: OtherRun) -> list[Patch]:
             return [Patch(layer=layer, head=head, source=source) for layer, head in every]
 
         return self._patched(patches, "the output of heads can be taken from another run")
@@ -141,7 +141,7 @@ class InterventionTest:
             words = "no layer has an MLP that writes to the residual stream by itself"
             return False, words, None
 
-        def patches(source: Source) -> list[Patch]:
+        def patches(source: OtherRun) -> list[Patch]:
             return [Patch(layer=layer, part="mlp", source=source) for layer in known]
 
         return self._patched(patches, "the output of MLPs can be taken from another run")
@@ -150,7 +150,7 @@ class InterventionTest:
         """The whole stream after a layer of another text gives that text's logits."""
         layer = len(self.runner.layers) // 2
 
-        def patches(source: Source) -> list[Patch]:
+        def patches(source: OtherRun) -> list[Patch]:
             return [Patch(layer=layer, part="stream", source=source)]
 
         other = self._other()
@@ -163,13 +163,13 @@ class InterventionTest:
         words = "the residual stream can be taken from another run"
         return self._patched(patches, words)
 
-    def _other(self) -> Source:
+    def _other(self) -> OtherRun:
         """Another text of the same length."""
-        return Source(tokens=self.layout.ids[::-1])
+        return OtherRun(tokens=self.layout.ids[::-1])
 
-    def _patched(self, patches: Callable[[Source], list[Patch]], words: str) -> Found:
+    def _patched(self, patches: Callable[[OtherRun], list[Patch]], words: str) -> Found:
         """Offered if what the text itself gives changes nothing, and another text does."""
-        own = self._pass(patches(Source(tokens=self.layout.ids)))
+        own = self._pass(patches(OtherRun(tokens=self.layout.ids)))
         gap = largest(own.logits - self.trial.reference.logits)
         if gap > self.limit:
             return False, "putting back what a part gave changes the results here", gap

@@ -71,7 +71,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True, tag="scale"):
         return f"scale {_place(self.layer, self.head)}:{self.factor:g}"
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class OtherRun(msgspec.Struct, frozen=True, kw_only=True):
     """Another run of the same model, whose activations are taken: its tokens, read in one pass."""
 
     tokens: Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MOST_SOURCE)]
@@ -91,7 +91,7 @@ class Patch(msgspec.Struct, frozen=True, kw_only=True, tag="patch"):
     head: Index = 0
     positions: Span | None = None  # that are written; None = all that the source has
     first: Index = 0  # position of the source that the first of them is taken from
-    source: Source
+    source: OtherRun
 
     def __str__(self) -> str:
         named = {"head": f".{self.head}", "mlp": ".mlp", "stream": ""}[self.part]

@@ -28,10 +28,10 @@ from explorer.trace.interventions.kinds import (
     MOST_SOURCE,
     Cells,
     Intervention,
+    OtherRun,
     Patch,
     Scale,
     Silence,
-    Source,
     Span,
 )
 
@@ -112,7 +112,7 @@ def read_scale(text: str) -> Scale:
     return Scale(layer=_read_index(found[1]), head=_read_index(found[2]), factor=factor)
 
 
-def read_patch(text: str, open_source: Callable[[str], Source] | None = None) -> Patch:
+def read_patch(text: str, open_source: Callable[[str], OtherRun] | None = None) -> Patch:
     """`PART:positions<-positions of SOURCE`; ValueError with a sentence for anything else.
 
     SOURCE is token ids.  Where `open_source` is given it may be the name of something else that has
@@ -153,7 +153,7 @@ def read_patch(text: str, open_source: Callable[[str], Source] | None = None) ->
     )
 
 
-def _read_source(text: str) -> Source | None:
+def _read_source(text: str) -> OtherRun | None:
     """Token ids, with what else that run was; None if the text is no such list."""
     found = re.fullmatch(
         r"(\d{1,9}(?:\s*,\s*\d{1,9})*)(\s+without mask)?(?:\s+with\s+(.+))?",
@@ -172,7 +172,7 @@ def _read_source(text: str) -> Source | None:
     if any(isinstance(one, Patch) for one in inner):
         raise ValueError("A patch can't be taken from a run that is patched itself.")
     plain = tuple(one for one in inner if not isinstance(one, Patch))
-    return Source(tokens=ids, causal_mask=not found[2], interventions=plain)
+    return OtherRun(tokens=ids, causal_mask=not found[2], interventions=plain)
 
 
 def _read_index(text: str) -> int | None:

@@ -13,7 +13,7 @@ from explorer.figures.text.characters import elide
 from explorer.session.branches import Branch
 from explorer.session.state import State
 from explorer.trace.fingerprint import same_weights
-from explorer.trace.interventions.kinds import Intervention, Patch, Source, Span
+from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Span
 from explorer.trace.trace import source_of
 from explorer.ui.access import mnemonics
 
@@ -27,9 +27,9 @@ MOST_RUNS = 12  # the newest; a menu is no list of hundreds
 _LETTERS = 36  # of a run's text
 
 
-def sources(state: State) -> list[tuple[Branch, Source]]:
+def sources(state: State) -> list[tuple[Branch, OtherRun]]:
     """The other runs of this model that a patch can be taken from, the newest first."""
-    found: list[tuple[Branch, Source]] = []
+    found: list[tuple[Branch, OtherRun]] = []
     for branch in reversed(state.branches.all):
         trace = branch.trace
         here = trace.request.model == state.request.model and state.card is not None
@@ -69,7 +69,9 @@ def fill_patches(menu: QMenu, session: Session, add: Add) -> None:
         menu.addMenu(run_menu(session, menu, branch, source, add))
 
 
-def run_menu(session: Session, parent: QWidget, branch: Branch, source: Source, add: Add) -> QMenu:
+def run_menu(
+    session: Session, parent: QWidget, branch: Branch, source: OtherRun, add: Add
+) -> QMenu:
     """What can be taken from one run: parts of the selected layer and head, here or everywhere."""
     state = session.state
     name = state.branch_names.get(branch.number, branch.name)
@@ -88,7 +90,7 @@ def run_menu(session: Session, parent: QWidget, branch: Branch, source: Source, 
 
 def _parts(state: State) -> list[tuple[Patch, str]]:
     """The selected head, its layer's MLP and the stream after it, and what each needs."""
-    chosen, nowhere = state.selection, Source(tokens=(0,))
+    chosen, nowhere = state.selection, OtherRun(tokens=(0,))
     return [
         (Patch(layer=chosen.layer, head=chosen.head, source=nowhere), "patch_heads"),
         (Patch(layer=chosen.layer, part="mlp", source=nowhere), "patch_mlp"),
@@ -96,7 +98,7 @@ def _parts(state: State) -> list[tuple[Patch, str]]:
     ]
 
 
-def _places(state: State, part: Patch, source: Source) -> list[tuple[str, Patch]]:
+def _places(state: State, part: Patch, source: OtherRun) -> list[tuple[str, Patch]]:
     """The selected position, from the same or the same from the end, and every position."""
     shown = state.shown
     assert shown is not None

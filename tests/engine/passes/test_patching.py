@@ -22,14 +22,14 @@ from explorer.engine.passes.generate import next_pass
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selfcheck
-from explorer.trace.interventions.kinds import Patch, Silence, Source
+from explorer.trace.interventions.kinds import OtherRun, Patch, Silence
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import source_of
 from tests.engine.passes.test_interventions import IDS, LAYOUT, PROMPT, projection, run, runner_of
 from tests.engine.tiny import KINDS, runner_on, tiny_model
 
 OTHER = tuple(3 + 11 * i % 89 for i in range(12))
-SOURCE = Source(tokens=OTHER)
+SOURCE = OtherRun(tokens=OTHER)
 NEAR = 1e-5
 
 
@@ -118,7 +118,7 @@ def test_a_patched_part_gives_what_hooks_by_hand_give(kind: str, part: Any) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_from_itself_nothing_changes(kind: str) -> None:
-    source = Source(tokens=IDS)
+    source = OtherRun(tokens=IDS)
     layers = range(3)
     every = [Patch(layer=layer, head=head, source=source) for layer in layers for head in range(4)]
     every += [Patch(layer=layer, part="mlp", source=source) for layer in layers]
@@ -144,7 +144,7 @@ def test_every_write_of_a_layer_and_the_stream_before_it_make_its_stream(kind: s
     assert np.abs(mixed - whole).max() > 1e-2, "without it the text's own stream is below them"
 
 
-def patches(source: Source) -> tuple[Patch, ...]:
+def patches(source: OtherRun) -> tuple[Patch, ...]:
     return (
         Patch(layer=0, head=1, positions=(2, 3), first=4, source=source),
         Patch(layer=1, part="mlp", positions=(5, 5), first=5, source=source),
@@ -194,7 +194,7 @@ def test_the_other_run_is_read_once_for_all_patches_and_passes(
         return model(*args, **kwargs)
 
     monkeypatch.setattr(runner.model, "forward", noted)
-    fresh = Source(tokens=OTHER[::-1])
+    fresh = OtherRun(tokens=OTHER[::-1])
     request = RunRequest(interventions=patches(fresh), prompt=PROMPT)
     run(runner, request, 3)
     assert read.count(fresh.tokens) == 1
@@ -239,11 +239,11 @@ def test_the_last_of_two_changes_of_one_part_counts() -> None:
     [
         (Patch(layer=3, part="mlp", source=SOURCE), "layers 0 to 2"),
         (Patch(layer=1, head=4, source=SOURCE), "Layer 1 has heads 0 to 3, no head 4"),
-        (Patch(layer=1, source=Source(tokens=(5, 96))), "no token 96"),
+        (Patch(layer=1, source=OtherRun(tokens=(5, 96))), "no token 96"),
         (Patch(layer=1, positions=(0, 1), first=11, source=SOURCE), "no position 12"),
-        (Patch(layer=1, source=Source(tokens=(5,) * 65)), "at most 64"),
+        (Patch(layer=1, source=OtherRun(tokens=(5,) * 65)), "at most 64"),
         (
-            Patch(layer=1, source=Source(tokens=OTHER, interventions=(Silence(layer=9),))),
+            Patch(layer=1, source=OtherRun(tokens=OTHER, interventions=(Silence(layer=9),))),
             "layers 0 to 2",
         ),
     ],

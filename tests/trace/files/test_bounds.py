@@ -13,7 +13,7 @@ from explorer.trace.card import Capability, ModelCard
 from explorer.trace.files import dxt
 from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.files.saved_view import SavedView
-from explorer.trace.interventions.kinds import Cells, Patch, Scale, Silence, Source
+from explorer.trace.interventions.kinds import Cells, OtherRun, Patch, Scale, Silence
 from explorer.trace.trace import Trace
 from explorer.trace.wire.bounds import bound_of, require_bounded
 from tests.trace import leaves
@@ -36,7 +36,7 @@ def whole() -> tuple[Trace, SavedExtras]:
         Silence(layer=1, head=2),
         Cells(layer=0, head=1, queries=(1, 2), keys=(0, 1), back=(1, 2)),
         Scale(layer=0, head=1, factor=2.0),
-        Patch(layer=1, head=1, positions=(1, 1), first=1, source=Source(tokens=(3, 4))),
+        Patch(layer=1, head=1, positions=(1, 1), first=1, source=OtherRun(tokens=(3, 4))),
     )
     request = msgspec.structs.replace(made.request, interventions=changes)
     trace = replace(made, card=card, steps=steps, request=request)
