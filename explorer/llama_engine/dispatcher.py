@@ -28,6 +28,7 @@ from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.selftest import selfcheck, store
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import Experiment, Result
+from explorer.trace.inside.misfit import misfit
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
@@ -220,7 +221,11 @@ class LlamaDispatcher:
             side = f"{asked.padding}_padding"
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
         if asked.interventions:
-            raise BadInput(f"'{asked.interventions[0]}' is {NOT_OFFERED}.")
+            mlps = runner.with_mlp if card.offers("silence_mlp") else frozenset[int]()
+            attending = runner.proven.attending if runner.proven else frozenset[int]()
+            refused = misfit(card, asked.interventions, card.layers, mlps, attending)
+            if refused:
+                raise BadInput(refused)
 
     def _open(self) -> LlamaRunner:
         if self._runner is None:

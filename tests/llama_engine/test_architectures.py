@@ -12,9 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput
 from explorer.figures.attention.maps import pass_map
+from explorer.llama_engine.inside import lens
 from explorer.llama_engine.passes.runner import LlamaRunner
+from explorer.llama_engine.selftest import selfcheck
+from explorer.trace.inside.lens import ReadLens
+from explorer.trace.interventions.lines import read
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from tests.llama_engine import tiny_gguf
@@ -153,3 +158,41 @@ def test_a_prompt_read_in_parts_is_the_whole_one(made: Opened) -> None:
                 ours = pass_map(trace, 0, layer, 0).weights[rows, : theirs.shape[2]]
                 assert np.abs(ours - theirs[0]).max() <= OTHER_MAPS
     assert np.abs(logits - trace.steps[0].logits).max() <= OTHER_SHAPE * np.ptp(logits)
+
+
+def test_the_lens_ends_in_what_llama_cpp_says(made: Opened) -> None:
+    """Its last row, bit for bit, asked directly in a context that nobody looks into."""
+    request = RunRequest(prompt=TEXT)
+    ids = made.runner.layout(request, ()).ids
+    last = ReadLens(request=request, slots=(len(ids) - 1,), top=3)
+    board = lens.read(made.runner, last, nobody)
+    with direct(made.path) as asked:
+        logits = asked.read(ids).astype(np.float64)
+    shares = np.exp(logits - logits.max())
+    shares /= shares.sum()
+    assert np.allclose(board.probabilities[-1, 0], np.sort(shares)[::-1][:3], rtol=1e-5)
+    assert board.final_gap == 0
+    assert len(board.rows) == made.runner.card.layers + 1
+    every = lens.read(made.runner, ReadLens(request=request), nobody)
+    assert every.slots == tuple(range(len(ids)))
+    assert every.final_gap == 0
+
+
+def test_what_is_changed_is_the_same_with_the_cache(made: Opened) -> None:
+    """One intervention of each kind at once, by the checks that the window makes."""
+    layer = min(made.runner.query_heads, default=1)
+    lines = {
+        "silence_heads": f"silence {layer}.1",
+        "cut_cells": f"cut {layer}.0:*<-0",
+        "scale_scores": "scale *.2:2",
+        "silence_mlp": "silence 0.mlp",
+        "silence_layers": "silence 1",
+    }
+    possible = [name for name in lines if made.runner.card.offers(name)]
+    assert possible == (["silence_layers"] if made.name == "mamba" else list(lines))
+    request = RunRequest(prompt=TEXT, interventions=tuple(read(lines[name]) for name in possible))
+    chosen = run(made.runner, request, 2).chosen_ids
+    checks = {one.name: one for one in selfcheck.check(made.runner, request, chosen)}
+    assert [name for name, one in checks.items() if not one.passed] == []
+    assert "cached_equals_uncached" in checks
+    assert made.name == "mamba" or {"cut_cells", "kernel_output"} <= checks.keys()

@@ -20,7 +20,7 @@ LISTED = 20  # parts in the table, the largest first
 
 
 def run(arguments: argparse.Namespace) -> int:
-    request = run_request(arguments, looks_inside=True)
+    request = run_request(arguments, by_torch=True)
     with Client(engine_command(arguments.engine)) as client:
         opened = OpenRun.of(client, arguments, request)
         asked = Attribute(

@@ -57,7 +57,7 @@ class OpenRun:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    request = run_request(arguments, looks_inside=True)
+    request = run_request(arguments)
     slots = () if arguments.slot is None else (arguments.slot,)
     with Client(engine_command(arguments.engine)) as client:
         opened = OpenRun.of(client, arguments, request)

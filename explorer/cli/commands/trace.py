@@ -131,9 +131,7 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
     )
 
 
-def run_request(
-    arguments: argparse.Namespace, looks_inside: bool = False, **more: Any
-) -> RunRequest:
+def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: Any) -> RunRequest:
     """The run that the arguments of a command ask for; CommandError if it can't be asked for.
 
     A .gguf file is converted for what llama.cpp does not do, unless it is to be run as it is.
@@ -144,7 +142,7 @@ def run_request(
         chat=arguments.chat,
         dtype=arguments.dtype or "float32",
         device=arguments.device or "cpu",
-        form=form_of(arguments, looks_inside or any(map(more.get, ("padding", "interventions")))),
+        form=form_of(arguments, by_torch or bool(more.get("padding"))),
         **more,
     )
     require_possible(request)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -15,7 +16,8 @@ import numpy as np
 
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.capture.attention_sites import sites
-from explorer.engine.errors import BadInput, Cancelled, EngineError
+from explorer.engine.errors import EngineError
+from explorer.engine.inside.logits.head_changes import require_heads, swept
 from explorer.engine.passes.generate import forward
 from explorer.engine.passes.interventions import Forward, forward_of
 from explorer.engine.passes.layout import Layout
@@ -37,9 +39,7 @@ def sweep(
     BadInput where heads can't be silenced, or there is no such token; EngineError where the logits
     are not numbers.
     """
-    card = runner.loaded.card
-    if not card.offers("silence_heads"):
-        raise BadInput(f"Heads can't be silenced here: {card.words('silence_heads')}.")
+    require_heads(runner.loaded.card)
     request = msgspec.structs.replace(asked.request, cache=False)
     layout = runner.layout(request, asked.chosen)
     outputs: dict[int, Any] = {}
@@ -47,34 +47,17 @@ def sweep(
         for layer, module in enumerate(runner.layers):
             stack.enter_context(forward_of(module, _keeping(outputs, layer)))
         whole = forward(runner, request, layout, 0, None, cancelled)
-    token = int(whole.logits.argmax()) if asked.token is None else asked.token
-    if not 0 <= token < len(whole.logits):
-        raise BadInput(
-            f"There is no token {token}: this model's ids end at {len(whole.logits) - 1}."
-        )
-    heads = tuple(
+    heads = [
         site.call.query.shape[1] if site.call is not None else 0 for site in sites(whole.recorder)
-    )
-    logit, probability = _of_token(whole.logits, token)
-    found = HeadSweep(
-        token=token, logit=logit, probability=probability, heads=heads, logits=(), probabilities=()
-    )
-    for layer, count in enumerate(heads):
-        with _from_layer(runner, request, layout, layer, outputs, whole.logits, cancelled):
-            for head in range(count):
-                progress("Silencing heads", len(found.logits) / max(1, sum(heads)))
-                if cancelled():
-                    raise Cancelled
-                one = Silence(layer=layer, head=head)
-                logits = _logits(runner, request, layout, cancelled, one)
-                logit, probability = _of_token(logits, token)
-                found = msgspec.structs.replace(
-                    found,
-                    logits=(*found.logits, logit),
-                    probabilities=(*found.probabilities, probability),
-                )
-        part(found)
-    return found
+    ]
+
+    def without(one: Silence) -> np.ndarray:
+        return _logits(runner, request, layout, cancelled, one)
+
+    def from_layer(layer: int) -> AbstractContextManager[None]:
+        return _from_layer(runner, request, layout, layer, outputs, whole.logits, cancelled)
+
+    return swept(whole.logits, asked.token, heads, without, progress, cancelled, part, from_layer)
 
 
 @contextlib.contextmanager
@@ -106,15 +89,6 @@ def _logits(
     """(V,) at the readout, with `more` silenced."""
     changed = msgspec.structs.replace(request, interventions=(*request.interventions, *more))
     return forward(runner, changed, layout, 0, None, cancelled).logits
-
-
-def _of_token(logits: np.ndarray, token: int) -> tuple[float, float]:
-    """Its logit and its probability; EngineError if they are not numbers."""
-    shares = np.exp(logits.astype(np.float64) - float(logits.max()))
-    share = float(shares[token] / shares.sum())
-    if not np.isfinite([share, logits[token]]).all():
-        raise EngineError("The model's logits contain NaN or infinite values. Try another dtype.")
-    return float(logits[token]), share
 
 
 def _keeping(outputs: dict[int, Any], layer: int) -> Callable[[Forward], Forward]:

@@ -11,13 +11,13 @@ import torch
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.inside.calls import CallWatch, together
-from explorer.engine.inside.lens import row_names
+from explorer.engine.inside.logits.lens_board import row_names
 from explorer.engine.inside.route import TOLERANCE, Route, Write, modules_in, rounding_of, route_of
 from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
 from explorer.engine.inside.sums import gap_of
 from explorer.engine.inside.telling import Telling
-from explorer.engine.inside.watched_pass import chosen_slots, watched_passes
-from explorer.engine.passes.layout import Layout
+from explorer.engine.inside.watched_pass import watched_passes
+from explorer.engine.passes.layout import Layout, chosen_slots
 from explorer.engine.passes.runner import Runner
 from explorer.trace.inside.arrays import packed
 from explorer.trace.inside.stream import ReadStream, ResidualStream, StreamWrite
@@ -166,7 +166,7 @@ def read(
         streams = written.streams
         added = [vector for _, _, vector in written.writes]
         found.append((*_figures(streams, streams[-1]), *_figures(added, streams[-1])))
-        rows = row_names(written.visits)
+        rows = row_names(len(written.visits))
         names = tuple(
             StreamWrite(layer=layer, name=write.name, kind=write.kind)
             for layer, write, _ in written.writes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.engine.callbacks import Stop
-from explorer.engine.errors import BadInput, EngineError
+from explorer.engine.errors import EngineError
 from explorer.engine.passes import chunked_prefill
 from explorer.engine.passes.generate import forward
 from explorer.engine.passes.layout import Layout
@@ -36,19 +36,6 @@ class Span:
     def logits(self) -> np.ndarray:
         """(n, V) float32, the model's own, at those slots."""
         return self.done.logits
-
-
-def chosen_slots(layout: Layout, asked: Sequence[int]) -> tuple[int, ...]:
-    """The slots asked for, in order; every real token if none are named.  BadInput beyond them."""
-    if not asked:
-        return tuple(slot for slot, real in enumerate(layout.attention_mask) if real)
-    for slot in asked:
-        if not 0 <= slot < len(layout.ids):
-            raise BadInput(
-                f"There is no position {slot}. The run has {len(layout.ids):,} so far, counted "
-                "from 0."
-            )
-    return tuple(sorted(set(asked)))
 
 
 def watched_passes(

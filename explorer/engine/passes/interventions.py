@@ -18,44 +18,27 @@ from explorer.engine.capture.attention_edits import AttentionEdits
 from explorer.engine.capture.patching import Change, Put, Take, rows_of
 from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.passes.runner import Runner
-from explorer.trace.interventions.kinds import Cells, Intervention, Patch, Scale, Silence
+from explorer.trace.inside.misfit import misfit
+from explorer.trace.interventions.kinds import Cells, Patch, Silence
 from explorer.trace.request import RunRequest
 
 Forward = Callable[..., Any]
 MOST_ROWS = 2048  # slots of one pass whose mask may differ from head to head: H·T² numbers a layer
 
 
-def capability(one: Intervention) -> str:
-    """The name of what the self-test must have found for this intervention."""
-    if isinstance(one, Cells):
-        return "cut_cells"
-    if isinstance(one, Scale):
-        return "scale_scores"
-    if isinstance(one, Patch):
-        return {"head": "patch_heads", "mlp": "patch_mlp", "stream": "patch_stream"}[one.part]
-    return {"head": "silence_heads", "mlp": "silence_mlp", "layer": "silence_layers"}[one.part]
-
-
 def require_possible(runner: Runner, request: RunRequest) -> None:
     """BadInput naming the first intervention that this model can't do, and why."""
-    card = runner.loaded.card
+    proven, layers = runner.capture.proven, len(runner.layers)
+    refused = misfit(
+        runner.loaded.card,
+        request.interventions,
+        layers,
+        [layer for layer, writes in enumerate(runner.mlp_writes) if writes],
+        range(layers) if proven is None else proven.layers,
+    )
+    if refused:
+        raise BadInput(refused)
     for one in request.interventions:
-        name = capability(one)
-        if not card.offers(name):
-            raise BadInput(f"'{one}' is not possible here: {card.words(name)}.")
-        if one.layer is None:
-            continue
-        if one.layer >= len(runner.layers):
-            raise BadInput(f"There is no layer {one.layer}: this model has layers 0 to "
-                           f"{len(runner.layers) - 1}.")  # fmt: skip
-        if name in ("silence_mlp", "patch_mlp") and not runner.mlp_writes[one.layer]:
-            raise BadInput(f"Layer {one.layer} has no MLP that can be changed by itself.")
-        attends = runner.capture.proven is None or one.layer in runner.capture.proven.layers
-        in_heads = ("silence_heads", "patch_heads", "cut_cells", "scale_scores")
-        if name in in_heads and not attends:
-            raise BadInput(
-                f"Layer {one.layer} has no attention map, so its heads can't be changed."
-            )
         if isinstance(one, Patch):
             _require_source(runner, one)
 

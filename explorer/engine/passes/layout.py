@@ -169,3 +169,16 @@ def positions(mask: Sequence[int]) -> tuple[int, ...]:
         seen += real
         result.append(seen - 1 if real else 0)
     return tuple(result)
+
+
+def chosen_slots(layout: Layout, asked: Sequence[int]) -> tuple[int, ...]:
+    """The slots asked for, in order; every real token if none are named.  BadInput beyond them."""
+    if not asked:
+        return tuple(slot for slot, real in enumerate(layout.attention_mask) if real)
+    for slot in asked:
+        if not 0 <= slot < len(layout.ids):
+            raise BadInput(
+                f"There is no position {slot}. The run has {len(layout.ids):,} so far, counted "
+                "from 0."
+            )
+    return tuple(sorted(set(asked)))

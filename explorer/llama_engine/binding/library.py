@@ -23,6 +23,7 @@ from explorer.llama_engine.binding.structs import (
     MMAP,
     Batch,
     ContextParams,
+    InitParams,
     ModelParams,
     TensorStruct,
 )
@@ -33,8 +34,18 @@ _OBJECT_BYTES = 32  # ggml keeps so many beside each tensor
 _pointer, _string, _int, _bool = c.c_void_p, c.c_char_p, c.c_int32, c.c_bool
 _ids = c.POINTER(c.c_int32)
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {  # name: (result, arguments…)
+    "ggml_backend_cpu_init": (_pointer,),
+    "ggml_backend_cpu_set_n_threads": (None, _pointer, c.c_int),
+    "ggml_backend_free": (None, _pointer),
+    "ggml_backend_graph_compute": (_int, _pointer, _pointer),
+    "ggml_free": (None, _pointer),
     "ggml_get_data": (_pointer, _pointer),
     "ggml_get_name": (_pointer, _pointer),
+    "ggml_graph_add_node": (None, _pointer, _pointer),
+    "ggml_graph_clear": (None, _pointer),
+    "ggml_graph_overhead_custom": (c.c_size_t, c.c_size_t, _bool),
+    "ggml_init": (_pointer, InitParams),
+    "ggml_new_graph_custom": (_pointer, _pointer, c.c_size_t, _bool),
     "ggml_op_name": (_string, _int),
     "ggml_tensor_overhead": (c.c_size_t,),
     "ggml_type_name": (_string, _int),

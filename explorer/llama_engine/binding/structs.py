@@ -99,6 +99,16 @@ class Batch(c.Structure):
     )
 
 
+class InitParams(c.Structure):
+    """ggml_init_params."""
+
+    _fields_ = (
+        ("mem_size", c.c_size_t),
+        ("mem_buffer", c.c_void_p),
+        ("no_alloc", c.c_bool),
+    )
+
+
 class TensorStruct(c.Structure):
     """ggml_tensor: one node of the graph that is computed."""
 

@@ -51,13 +51,14 @@ class LlamaPasses:
     ) -> Iterator[tuple[range, np.ndarray]]:
         """Through a cache of its own; without the mask the whole text is read for each part."""
         runner, whole, causal = self.runner, len(layout.ids), request.causal_mask
-        context = runner.spare_context(whole) if causal else None
+        wanted = Wanted(every=0, inside=runner.inside(request))
+        context = None if request.sees_later else runner.spare_context(whole)
         for start in range(0, whole, most):
             span = range(start, min(start + most, whole))
             if context is None:
-                opened = runner.spare_context(whole, False, len(span))
-                done = forward(runner, opened, layout.ids, Wanted(every=0), cancelled, at=span)
+                opened = runner.spare_context(whole, causal, len(span), whole=True)
+                done = forward(runner, opened, layout.ids, wanted, cancelled, at=span)
             else:
                 ids = layout.ids[: span.stop]
-                done = forward(runner, context, ids, Wanted(every=0), cancelled, at=span)
+                done = forward(runner, context, ids, wanted, cancelled, at=span)
             yield span, done.logits

@@ -11,6 +11,7 @@ from explorer.llama_engine.passes.generate import forward
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.trace.experiments import PrefixExperiment, PrefixShift, Shifts
+from explorer.trace.request import RunRequest
 
 UNNAMED = (
     "llama.cpp does not name the layer outputs of this architecture, so they can't be compared."
@@ -25,7 +26,7 @@ def drop_last(
     EngineError where the outputs are not numbers, or not to be had.
     """
     layout, note = laid_out(runner.layout(asked.request, asked.chosen))
-    masked = _shifts(runner, True, layout.ids, cancelled)
+    masked = _shifts(runner, asked.request, True, layout.ids, cancelled)
     progress("Removing the last token…", 0.5)
     able = runner.card.offers("causal_off")
     return PrefixShift(
@@ -33,22 +34,26 @@ def drop_last(
         note=note,
         why="" if able else runner.card.words("causal_off"),
         masked=masked,
-        unmasked=_shifts(runner, False, layout.ids, cancelled) if able else None,
+        unmasked=_shifts(runner, asked.request, False, layout.ids, cancelled) if able else None,
     )
 
 
-def _shifts(runner: LlamaRunner, causal: bool, ids: tuple[int, ...], stop: Stop) -> Shifts:
-    whole = _outputs(runner, causal, ids, stop)
-    short = _outputs(runner, causal, ids[:-1], stop)
+def _shifts(
+    runner: LlamaRunner, asked: RunRequest, causal: bool, ids: tuple[int, ...], stop: Stop
+) -> Shifts:
+    request = RunRequest(causal_mask=causal, interventions=asked.interventions)
+    whole = _outputs(runner, request, ids, stop)
+    short = _outputs(runner, request, ids[:-1], stop)
     return shifts(whole, short, np.ones(len(ids) - 1, bool))
 
 
 def _outputs(
-    runner: LlamaRunner, causal: bool, ids: tuple[int, ...], stop: Stop
+    runner: LlamaRunner, request: RunRequest, ids: tuple[int, ...], stop: Stop
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """((T, d) output of each layer, (T, V) logits) of one uncached pass."""
-    context = runner.spare_context(len(ids), causal, len(ids))
-    wanted = Wanted(every=0, outputs=True)
+    wanted = Wanted(every=0, outputs=True, inside=runner.inside(request))
+    whole = request.sees_later
+    context = runner.spare_context(len(ids), request.causal_mask, len(ids), whole=whole)
     done = forward(runner, context, ids, wanted, stop, at=range(len(ids)))
     parts = [one.outputs for one in done.seen.seen]
     layers = sorted(parts[0])

@@ -8,8 +8,11 @@ from typing import Any
 from explorer.engine.experiments import cache_comparison, prompt_scores, samples, search
 from explorer.llama_engine.experiments import prefix, read_position
 from explorer.llama_engine.experiments.llama_passes import LlamaPasses
+from explorer.llama_engine.inside import head_sweep, lens
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.trace import experiments as asked
+from explorer.trace.inside.heads import SweepHeads
+from explorer.trace.inside.lens import ReadLens
 
 Worker = Callable[..., asked.Result]
 
@@ -30,4 +33,6 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     asked.ScorePrompt: _through_passes(prompt_scores.score_prompt),
     asked.CacheExperiment: _through_passes(cache_comparison.run),
     asked.ReadSlot: read_position.read,
+    ReadLens: lens.read,
+    SweepHeads: head_sweep.sweep,
 }

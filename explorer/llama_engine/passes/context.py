@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.engine.callbacks import Stop
+from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.llama_engine.binding.library import LlamaLibrary, strlen
 from explorer.llama_engine.binding.structs import FLASH_OFF
 from explorer.llama_engine.model.model import LlamaModel
+from explorer.llama_engine.passes.inside import Located
 from explorer.llama_engine.passes.watch import KeptTensor, Seen, Wanted, Watch
+from explorer.trace.interventions.kinds import Interventions
 
 CHUNK = 512  # slots read in one call at most; of a large model a quarter, to be cancelled soon
 _LARGE = 2e9  # parameters
@@ -73,6 +75,7 @@ class Context:
         self._batch = self._library.llama_batch_init(params.n_batch, 0, 1)
         self.ids: tuple[int, ...] = ()
         self.causal = True
+        self._under: Interventions = ()  # which what is held was read
         self._gap = 0  # positions left out
 
     @property
@@ -92,6 +95,16 @@ class Context:
             self._library.llama_set_causal_attn(self._handle, causal)
             self.watch.forget()
             self.causal = causal
+
+    def hold_under(self, interventions: Interventions) -> None:
+        """Go on under these; what was read under others is not held any more."""
+        if interventions != self._under:
+            self.clear()
+            self._under = interventions
+
+    def holds(self, ids: Sequence[int], interventions: Interventions) -> bool:
+        """True if these are its first tokens, read under these interventions."""
+        return self._under == interventions and self.ids[: len(ids)] == tuple(ids)
 
     def clear(self) -> None:
         """Hold nothing."""
@@ -123,7 +136,7 @@ class Context:
         given = self._library.llama_state_seq_get_data(other._handle, state, size, 0)
         taken = self._library.llama_state_seq_set_data(self._handle, state, given, 0)
         if given and taken == given:
-            self.ids = other.ids
+            self.ids, self._under = other.ids, other._under
         else:
             self.clear()
 
@@ -139,12 +152,28 @@ class Context:
         self._fill(ids, at)
         wanted.rows, wanted.slots = len(ids), self.slots + len(ids)
         try:
-            self._watched(len(at), wanted, stop)
+            self._watched(at, wanted, stop)
         except BaseException:
             self.clear()
             raise
         self.ids += tuple(ids)
         return self._logits(at), self.watch.seen
+
+    def look(self, rows: int) -> Located:
+        """How the stream runs through a graph over `rows` slots, of which nothing is computed.
+
+        BadInput if that can't be told; nothing is held before and after.
+        """
+        self.clear()
+        self._fill([0] * rows, [rows - 1])
+        self.watch.begin(Wanted(slots=rows, rows=rows, dry=True), [rows - 1], never)
+        self._library.llama_decode(self._handle, self._batch)  # gives up before its first node
+        watch = self.watch
+        try:
+            return Located.of(watch.graph, watch.outputs, watch.attention)
+        finally:
+            watch.forget()
+            self.clear()
 
     def greedy_id(self, row: int) -> int:
         """The token that llama.cpp's own sampler takes after row `row` of the last call."""
@@ -178,10 +207,10 @@ class Context:
             batch.seq_id[row][0] = 0
             batch.logits[row] = row in reads
 
-    def _watched(self, outputs: int, wanted: Wanted, stop: Stop) -> None:
+    def _watched(self, at: Sequence[int], wanted: Wanted, stop: Stop) -> None:
         """The call, run again where llama.cpp has laid its graph out anew unseen."""
         for _ in range(2):
-            self.watch.begin(wanted, outputs, stop)
+            self.watch.begin(wanted, at, stop)
             with np.errstate(over="ignore"):  # of queries too large for their type
                 self._decode(wanted.rows, stop)
             if self.watch.complete:

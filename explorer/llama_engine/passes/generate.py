@@ -142,12 +142,15 @@ def next_pass(
     if not runner.caches(request):
         return recompute(runner, request, layout, index, cancelled)
     slots = len(layout.ids)
+    wanted = runner.wanted(request, slots)
     context, last = runner.run_context(slots), slots - 1
+    context.hold_under(request.interventions)
     first = 0 if index == 0 else last
     rebuilt = first - _hold(context, layout, first)
     if rebuilt:
-        forward(runner, context, layout.ids[:first], Wanted(every=0), cancelled)
-    done = forward(runner, context, layout.ids, runner.wanted(request, slots), cancelled)
+        unrecorded = Wanted(every=0, inside=wanted.inside)
+        forward(runner, context, layout.ids[:first], unrecorded, cancelled)
+    done = forward(runner, context, layout.ids, wanted, cancelled)
     done.phase, done.rebuilt = ("decode" if index else "prefill"), rebuilt
     return done
 
@@ -157,8 +160,9 @@ def recompute(
 ) -> Done:
     """All T slots, through an empty cache: what every step costs where none is kept."""
     slots = len(layout.ids)
-    context = runner.spare_context(slots, request.causal_mask)
-    done = forward(runner, context, layout.ids, runner.wanted(request, slots), cancelled)
+    wanted = runner.wanted(request, slots)
+    context = runner.spare_context(slots, request.causal_mask, whole=request.sees_later)
+    done = forward(runner, context, layout.ids, wanted, cancelled)
     done.phase = "recompute" if index else "prefill"
     return done
 
@@ -183,9 +187,8 @@ def forward(
     times = _LayerTimes(runner.card.layers)
     for begin, end in _spans(first, slots, context.shape, len(slots_out)):
         rows = [slot - begin for slot in slots_out if begin <= slot < end]
-        part = Wanted(every=wanted.every, weights=wanted.weights, outputs=wanted.outputs)
         started = time.perf_counter()
-        found, one = context.read(ids[begin:end], rows, part, cancelled)
+        found, one = context.read(ids[begin:end], rows, wanted.part(), cancelled)
         spent = time.perf_counter() - started - one.copy_seconds
         seconds += spent
         times.add(one, started)

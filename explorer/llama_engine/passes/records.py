@@ -143,7 +143,7 @@ class Pass:
 
     def _mask(self, calls: Sequence[AttentionCall], masks: dict[tuple[int, ...], Mask]) -> Mask:
         """Made once for the layers that were given the same one."""
-        key = tuple(id(call.mask) for call in calls)
+        key = tuple(id(call.mask if call.allowed is None else call.allowed) for call in calls)
         if key not in masks:
             masks[key] = self._made_mask(calls)
         return masks[key]
@@ -152,6 +152,8 @@ class Pass:
         rows = self.slots - self.first
         if all(call.mask is None for call in calls):
             return Mask("none", rows, self.slots)
+        if any(call.allowed is not None for call in calls):
+            return self._by_head(calls)
         packed, begin, causal, open_ = [], self.first, True, True
         for call in calls:
             allowed = self._allowed(call)
@@ -166,6 +168,18 @@ class Pass:
         if causal and self.first == 0:
             return Mask("causal", rows, self.slots)
         return Mask("bits", rows, self.slots, np.concatenate(packed))
+
+    def _by_head(self, calls: Sequence[AttentionCall]) -> Mask:
+        """Where cells of single heads were cut or allowed."""
+        heads = max(len(call.allowed) for call in calls if call.allowed is not None)
+        values = np.full((heads, self.slots - self.first, self.slots), -np.inf, np.float32)
+        begin = 0
+        for call in calls:
+            allowed = self._allowed(call)[None] if call.allowed is None else call.allowed
+            here = values[:, begin : begin + allowed.shape[1], : allowed.shape[2]]
+            here[np.broadcast_to(allowed, here.shape)] = 0
+            begin += allowed.shape[1]
+        return Mask("values", values.shape[1], self.slots, values)
 
     def _allowed(self, call: AttentionCall) -> np.ndarray:
         """(n, K) bool over all slots of the pass; later ones than the call's are hidden."""

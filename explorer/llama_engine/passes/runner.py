@@ -10,7 +10,9 @@ from typing import Any
 from explorer.engine.callbacks import Report, nobody
 from explorer.engine.errors import BadInput
 from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
+from explorer.llama_engine.binding.compute import Recompute
 from explorer.llama_engine.model.model import LlamaModel
+from explorer.llama_engine.passes.attention_edits import AttentionEdits
 from explorer.llama_engine.passes.context import (
     MOST_OUTPUTS,
     Context,
@@ -18,10 +20,14 @@ from explorer.llama_engine.passes.context import (
     chunk_for,
     room_for,
 )
+from explorer.llama_engine.passes.inside import Inside, Located
 from explorer.llama_engine.passes.records import MOST_MAP_BYTES, Exactness
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.trace.card import ModelCard
+from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest
+
+_LOOKED_AT = 256  # slots of a context whose graph is only looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class LlamaRunner:
         self.proven: Exactness | None = None
         self.kept: tuple[KeptBytes, ...] = ()
         self.kv_heads: dict[int, int] = {}  # by layer that attends
+        self.query_heads: dict[int, int] = {}
         self.cache_offered = True
         self.slot_seconds: float | None = None  # of the longest prefill so far
         self._longest = 0
@@ -51,6 +58,8 @@ class LlamaRunner:
         self._run = "run"  # whose cache a run uses
         self._phases_seen: set[str] = set()
         self._prompts: dict[Any, Prompt] = {}  # the last one, laid out
+        self._located: dict[bool, Located] = {}
+        self._recompute: Recompute | None = None
 
     # -- the prompt
 
@@ -104,13 +113,14 @@ class LlamaRunner:
         return self._context(self._run, slots, self.chunk)
 
     def spare_context(
-        self, slots: int, causal: bool = True, outputs: int = MOST_OUTPUTS
+        self, slots: int, causal: bool = True, outputs: int = MOST_OUTPUTS, *, whole: bool = False
     ) -> Context:
         """An empty context for passes that leave the run's cache alone.
 
-        Without the causal mask all slots must fit into one call.  `outputs`: logits of one call.
+        `whole`, or without the causal mask: all slots must fit into one call.  `outputs`: logits of
+        one call.
         """
-        chunk = self.chunk if causal else max(self.chunk, slots)
+        chunk = max(self.chunk, slots) if whole or not causal else self.chunk
         found = self._context("spare", slots, chunk, outputs)
         found.set_causal(causal)
         found.clear()
@@ -138,6 +148,17 @@ class LlamaRunner:
         self._contexts[name] = found
         return found
 
+    def copy_run(self, context: Context, request: RunRequest, ids: Sequence[int]) -> None:
+        """Let `context` hold what the run holds of `ids`, bit for bit; nothing where it does not.
+
+        The run's own cache is left as it is.
+        """
+        run = self._contexts.get(self._run)
+        known = run is not None and run.holds(ids, request.interventions)
+        if run is not None and known and run.slots <= context.shape.slots and ids:
+            context.take_over(run)
+            context.cut_to(len(ids))
+
     def free_spare(self) -> None:
         """Give back the memory of the spare context; it is made again when it is needed."""
         self._drop("spare")
@@ -151,7 +172,52 @@ class LlamaRunner:
         """Free everything."""
         for name in tuple(self._contexts):
             self._drop(name)
+        if self._recompute is not None:
+            self._recompute.close()
         self.model.close()
+
+    # -- what is inside
+
+    @property
+    def recompute(self) -> Recompute:
+        """Computes nodes of llama.cpp's graphs again."""
+        if self._recompute is None:
+            self._recompute = Recompute(self.model.library, self.threads)
+        return self._recompute
+
+    def inside(
+        self, request: RunRequest, *, reads: bool = False, reads_writes: bool = False
+    ) -> Inside:
+        """What the passes of a run change and, where it is asked for, read of the stream.
+
+        BadInput where layers do not write to one stream.
+        """
+        changed = list(request.interventions)
+        parts = [one for one in changed if isinstance(one, Silence) and one.part != "head"]
+        rest = [one for one in changed if one not in parts]
+        edits = AttentionEdits(rest) if rest else None
+        if parts or reads:  # before a context is asked for: one is made for this
+            for several in (True, False):
+                self.located(several)
+        return Inside(
+            self.located, lambda: self.recompute, edits, tuple(parts), reads, reads_writes
+        )
+
+    @property
+    def with_mlp(self) -> frozenset[int]:
+        """Layers whose MLP writes to the stream by itself.  BadInput where there is no stream."""
+        kinds = self.located(True).kinds
+        return frozenset(place[0] for place, kind in kinds.items() if kind == "mlp")
+
+    def located(self, several: bool) -> Located:
+        """How the stream runs through graphs over several slots, or over one."""
+        if several not in self._located:
+            context = Context(self.model, self.threads, ContextShape(_LOOKED_AT, 2, 1))
+            try:
+                self._located[several] = context.look(1 + several)
+            finally:
+                context.close()
+        return self._located[several]
 
     # -- small things
 
@@ -159,7 +225,8 @@ class LlamaRunner:
         """What to record of a run's pass over `slots` slots: own weights only where they must."""
         own = self.proven is not None and bool(self.proven.recorded)
         fits = 4 * self.card.heads * slots * slots <= MOST_MAP_BYTES
-        return Wanted(every=request.capture_every, weights=own and fits)
+        inside = self.inside(request) if request.interventions else None
+        return Wanted(every=request.capture_every, weights=own and fits, inside=inside)
 
     def cache_bytes(self, slots: int) -> tuple[int, ...]:
         """By layer, of so many slots."""

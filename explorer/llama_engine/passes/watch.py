@@ -12,8 +12,8 @@ import ctypes as c
 import re
 import struct
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,13 +21,15 @@ from explorer.engine.callbacks import Stop, never
 from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.library import LlamaLibrary
 from explorer.llama_engine.binding.structs import EVAL, EVAL_NODE, TensorStruct
+from explorer.llama_engine.passes.attention_edits import HIDDEN, LayerEdit, Scores
+from explorer.llama_engine.passes.graph import Graph, Place
+from explorer.llama_engine.passes.inside import Inside
 
 _LAYER = re.compile(rb"-(\d+)(?: |$)")
 _TANH = 4  # ggml_unary_op
 _SOFTMAX, _OUTPUT = b"kq_soft_max", b"l_out-"
 _NODE_BYTES = c.sizeof(TensorStruct)
 _CELLS = 256  # llama.cpp widens its graph in steps of so many
-HIDDEN = np.float32(-1e30)  # in a mask: what is less is hidden
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class AttentionCall:
     softcap: float = 0.0
     max_bias: float = 0.0  # of ALiBi; 0 = none
     mask: np.ndarray | None = None  # (n, ceil(K/8)) uint8: packed bits, 1 = may be read
+    allowed: np.ndarray | None = None  # (H, n, K) bool in its place, where heads differ
     distances: np.ndarray | None = None  # (n, K) float32 that ALiBi's slopes multiply
     sinks: np.ndarray | None = None  # (H,)
     weights: np.ndarray | None = None  # (H, n, K) llama.cpp's own, where they were asked for
@@ -77,7 +80,13 @@ class Wanted:
     every: int = 1  # record layers 0, n, 2n, … only; 0 = none
     weights: bool = False  # llama.cpp's own softmax, too
     outputs: bool = False  # of each layer
+    inside: Inside | None = None  # what is read and changed besides
+    dry: bool = False  # nodes are looked at and nothing is computed
     masks: dict[int, tuple[np.ndarray, np.ndarray | None]] = field(default_factory=dict)
+
+    def part(self) -> Wanted:
+        """The same of one call of several."""
+        return replace(self, masks={})
 
 
 @dataclass(slots=True)
@@ -89,6 +98,7 @@ class _Source:
     nodes: list[tuple[memoryview, bytes]] = field(default_factory=list)  # as they are, and were
     queries: np.ndarray | None = None  # (n, H, d_h) float32, over llama.cpp's memory
     keys: np.ndarray | None = None  # (cells, H_kv, d_h), likewise
+    chain: tuple[int, ...] = ()  # nodes from the product of queries and keys to before softmax
 
     @property
     def holds(self) -> bool:
@@ -100,7 +110,7 @@ class _Source:
         of = self.call
         return AttentionCall(
             of.layer, None, None, of.key_dtype, of.scaling, of.softcap, of.max_bias, None, None,
-            of.sinks, None, of.flaw,
+            None, of.sinks, None, of.flaw,
         )  # fmt: skip
 
 
@@ -123,7 +133,7 @@ class Watch:
     """The callback of one context, and what it saw."""
 
     def __init__(self, library: LlamaLibrary) -> None:
-        ops = library.ops
+        self._library, ops = library, library.ops
         self._softmax, self._add, self._scale = ops["SOFT_MAX"], ops["ADD"], ops["SCALE"]
         self._unary, self._product = ops["UNARY"], ops["MUL_MAT"]
         self._nodes = _Nodes(self._called)
@@ -136,27 +146,46 @@ class Watch:
         self.caches: dict[str, KeptTensor] = {}  # the cache's own tensors, by name
         self.error: Exception | None = None
         self._computing = 0  # the node that llama.cpp was told to stop after
-        self._graph: tuple[int, ...] = ()
+        self._graph: tuple[object, ...] = ()
         self._count = self._usual = 0  # wanted nodes: of this call, of the first of this graph
         self._attention: dict[int, int] = {}  # layers of the wanted nodes, by address
         self._outputs: dict[int, int] = {}
+        self._order: list[int] = []  # every node of the graph, in the order of computing
+        self._stops: dict[int, Place] = {}  # nodes that `Wanted.inside` is called at, by address
         self._sources: dict[int, _Source] = {}
 
-    def begin(self, wanted: Wanted, outputs: int, stop: Stop) -> None:
-        """Before each call of llama.cpp, for logits of so many rows."""
+    def begin(self, wanted: Wanted, at: Sequence[int], stop: Stop) -> None:
+        """Before each call of llama.cpp, for logits of the rows `at`."""
         self.wanted, self.stop, self.seen, self.error = wanted, stop, Seen(), None
-        self.abort[0] = b"\0"
+        self.abort[0] = b"\1" if wanted.dry else b"\0"
         self._computing = self._count = 0
-        graph = wanted.rows, outputs, -(-wanted.slots // _CELLS)
+        stops = wanted.inside.begin(wanted.rows, at) if wanted.inside is not None else None
+        graph = wanted.rows, len(at), -(-wanted.slots // _CELLS), stops, wanted.dry
         if graph != self._graph:
             self._graph = graph
             self.forget()
 
     def forget(self) -> None:
         """Look at every node anew: where another graph lies, other nodes are wanted."""
-        for known in (self._nodes, self._attention, self._outputs, self._sources):
+        for known in (self._nodes, self._attention, self._outputs, self._sources, self._stops):
             known.clear()
+        self._order.clear()
         self._usual = 0
+
+    @property
+    def graph(self) -> Graph:
+        """The nodes of the last call, where these were all new."""
+        return Graph(self._library.ops, self._order)
+
+    @property
+    def outputs(self) -> dict[int, int]:
+        """Addresses of the layers' outputs, by layer."""
+        return {layer: address for address, layer in self._outputs.items()}
+
+    @property
+    def attention(self) -> dict[int, int]:
+        """Addresses of attention's softmax, by layer."""
+        return {layer: address for address, layer in self._attention.items()}
 
     @property
     def wanted_nodes(self) -> tuple[int, ...]:
@@ -170,6 +199,11 @@ class Watch:
     @property
     def complete(self) -> bool:
         """False if fewer nodes were wanted than in an earlier call of this graph."""
+        inside = self.wanted.inside
+        if self._usual == 0 and inside is not None:
+            parts = self.graph, self.outputs, self.attention, self._stops
+            if not inside.stopped_right(*parts):
+                return False
         self._usual = self._usual or self._count
         return self._count == self._usual
 
@@ -189,13 +223,24 @@ class Watch:
                 self.error = error
                 self.end_pass()
             return True
-        if address in self._attention or address in self._outputs or self._is_wanted(address):
+        known = address in self._attention or address in self._outputs or address in self._stops
+        if known or self._is_new_and_wanted(address):
             self._computing = address
             self._count += 1
             return True
         self._nodes[address] = False
         self._note_cache(address)
         return False
+
+    def _is_new_and_wanted(self, address: int) -> bool:
+        """Of a node that is seen for the first time."""
+        inside, ordinal = self.wanted.inside, len(self._order)
+        self._order.append(address)
+        wanted = self._is_wanted(address)
+        if inside is not None and (place := inside.place_of(ordinal, address)) is not None:
+            self._stops[address] = place
+            wanted = True
+        return wanted and not self.wanted.dry
 
     def _is_wanted(self, address: int) -> bool:
         """True for attention's softmax and a layer's output, whose layer is noted."""
@@ -220,26 +265,49 @@ class Watch:
                 self.caches[name] = KeptTensor(node.view_src, end - first, int(kept.ne[1]))
 
     def _computed(self, address: int) -> None:
-        started, seen = time.perf_counter(), self.seen
+        started, seen, inside = time.perf_counter(), self.seen, self.wanted.inside
+        if inside is not None and address in self._stops:
+            inside.at(self._stops[address], address)
+            seen.copy_seconds += time.perf_counter() - started
+            return
         layer = self._outputs.get(address)
         if layer is None:
             layer, every = self._attention[address], self.wanted.every
-            if every and layer % every == 0:
+            recorded = bool(every) and layer % every == 0
+            if inside is not None:
+                self._changed(inside, layer, address, recorded)
+            elif recorded:
                 seen.calls[layer] = self._call(layer, address)
             seen.copy_seconds += time.perf_counter() - started
             return
         seen.ends[layer] = started
         if self.wanted.outputs:
             seen.outputs[layer] = tensor.numbers(tensor.at(address))[0].astype(np.float32)
+        if inside is not None:
+            inside.at_output(layer, address)
         seen.copied_by[layer] = seen.copy_seconds
 
-    def _call(self, layer: int, address: int) -> AttentionCall:
+    def _changed(self, inside: Inside, layer: int, address: int, recorded: bool) -> None:
+        """Attention with what interventions change in it."""
+        source, wanted = self._source_of(layer, address), self.wanted
+        scores = Scores(
+            layer, address, source.chain, source.mask, source.queries, wanted.slots, wanted.rows
+        )
+        with inside.in_attention(scores) as edit:
+            if recorded:
+                self.seen.calls[layer] = self._call(layer, address, edit)
+
+    def _source_of(self, layer: int, address: int) -> _Source:
         source = self._sources.get(address)
         if source is None or not source.holds:
             source = self._sources[address] = self._source(layer, address)
+        return source
+
+    def _call(self, layer: int, address: int, edit: LayerEdit | None = None) -> AttentionCall:
+        source = self._source_of(layer, address)
         call, wanted = source.new_call(), self.wanted
         if source.mask:
-            self._take_mask(call, source.mask)
+            self._take_mask(call, source.mask, edit)
         if wanted.weights:
             call.weights = tensor.numbers(tensor.at(address))[..., : wanted.slots].copy()
         if source.queries is None or source.keys is None:
@@ -275,6 +343,7 @@ class Watch:
             elif not call.key_dtype:
                 call.flaw = "its keys are kept in a form that is not read here"
             else:
+                found.chain = tuple(reversed(between[1:]))
                 found.queries = tensor.numbers(queries).transpose(1, 0, 2)
                 found.keys = tensor.numbers(keys).transpose(1, 0, 2)
         for one in looked_at:
@@ -310,15 +379,18 @@ class Watch:
             return None
         return below
 
-    def _take_mask(self, call: AttentionCall, address: int) -> None:
+    def _take_mask(self, call: AttentionCall, address: int, edit: LayerEdit | None) -> None:
         """The mask as bits, made once for the layers that share it."""
-        wanted = self.wanted
-        if address not in wanted.masks:
+        wanted, allowed = self.wanted, None if edit is None else edit.allowed
+        name = address if allowed is None else id(allowed)
+        if name not in wanted.masks:
             values = tensor.numbers(tensor.at(address))[0, : wanted.rows, : wanted.slots]
             open_ = values > HIDDEN
             distances = np.where(open_, values, 0).astype(np.float32) if call.max_bias else None
-            wanted.masks[address] = np.packbits(open_, axis=1), distances
-        call.mask, call.distances = wanted.masks[address]
+            wanted.masks[name] = np.packbits(open_, axis=1), distances
+        call.mask, call.distances = wanted.masks[name]
+        if allowed is not None and len(allowed) > 1:
+            call.allowed = allowed
 
 
 def stored(queries: np.ndarray, dtype: str) -> np.ndarray:

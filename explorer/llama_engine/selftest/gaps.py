@@ -13,17 +13,25 @@ import numpy as np
 from explorer.engine.callbacks import Stop
 from explorer.llama_engine.passes.context import Context
 from explorer.llama_engine.passes.generate import Done, forward
+from explorer.llama_engine.passes.inside import Inside
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
+from explorer.trace.interventions.kinds import Interventions, cut_cells
 from explorer.trace.rounding import largest
 
 
-def every_slot(runner: LlamaRunner, ids: Sequence[int], stop: Stop, causal: bool = True) -> Done:
+def every_slot(
+    runner: LlamaRunner,
+    ids: Sequence[int],
+    stop: Stop,
+    causal: bool = True,
+    inside: Inside | None = None,
+) -> Done:
     """An uncached pass with llama.cpp's own weights kept, and logits (T, V) of every slot."""
-    context = runner.spare_context(len(ids), causal)
-    return forward(runner, context, ids, Wanted(weights=True), stop, at=range(len(ids)))
+    context, wanted = runner.spare_context(len(ids), causal), Wanted(weights=True, inside=inside)
+    return forward(runner, context, ids, wanted, stop, at=range(len(ids)))
 
 
 def records(runner: LlamaRunner, done: Done) -> tuple[LayerRecord, ...]:
@@ -67,7 +75,10 @@ def map_gaps(runner: LlamaRunner, done: Done) -> dict[int, float]:
 
 
 def row_sums(runner: LlamaRunner, done: Done) -> tuple[float, float]:
-    """(largest distance of a row's sum from 1 where there is no sink, largest sink mass)."""
+    """(largest distance of a row's sum from 1 where there is no sink, largest sink mass).
+
+    A row whose cells are all cut sums to 0.
+    """
     gap = sink = 0.0
     for record in done.seen.records(runner.card.layers, runner.proven):
         if record.kind == "absent":
@@ -78,7 +89,9 @@ def row_sums(runner: LlamaRunner, done: Done) -> tuple[float, float]:
             if record.sinks is not None or done.seen.calls(record.layer)[0].sinks is not None:
                 sink = max(sink, float((1 - sums).max()))
             else:
-                gap = max(gap, largest(sums - 1))
+                mask = record.mask
+                seen = 1 if mask is None else mask.allowed(head=head).any(axis=1)
+                gap = max(gap, largest(sums - np.asarray(seen)))
     return gap, sink
 
 
@@ -90,6 +103,17 @@ def above_diagonal(done: Done) -> dict[int, float]:
         if own is not None:
             found[layer] = float(np.triu(own, 1).max(initial=0.0))
     return found
+
+
+def cut_weight(done: Done, interventions: Interventions) -> float:
+    """The largest of llama.cpp's own weights on a cell that is cut (whole passes only)."""
+    left = 0.0
+    for layer in {layer for one in done.seen.seen for layer in one.calls}:
+        own = own_weights(done, layer)
+        for head, weights in enumerate(() if own is None else own):
+            cut = cut_cells(interventions, layer, head, done.seen.slots)
+            left = max(left, float(weights[cut].max(initial=0.0)))
+    return left
 
 
 def cached_passes(

@@ -15,6 +15,7 @@ from explorer.llama_engine.passes.watch import Wanted
 from explorer.llama_engine.selftest import gaps
 from explorer.llama_engine.selftest.tolerance import MAPS, logit_tolerance
 from explorer.trace.card import Check
+from explorer.trace.interventions.kinds import Cells
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.rounding import largest
 
@@ -52,6 +53,8 @@ class RunCheck:
         """Mask on: no weight on a later token, exactly.  Mask off: some in every layer."""
         if not self.runner.causal:
             return None
+        if self._cells and (self.request.sees_later or not self.request.causal_mask):
+            return None  # which later tokens are seen was chosen cell by cell
         future = gaps.above_diagonal(self.whole)
         if self.request.causal_mask:
             return self._check("upper_triangle", max(future.values(), default=0.0), 0.0)
@@ -59,12 +62,12 @@ class RunCheck:
 
     def prefix_property(self) -> Check | None:
         """Changing the last token leaves earlier positions alone."""
-        if not self.request.causal_mask or len(self.ids) < 2 or not self.runner.causal:
+        if self.request.sees_later or len(self.ids) < 2 or not self.runner.causal:
             return None
         other = (*self.ids[:-1], (self.ids[-1] + 1) % self.runner.model.vocab_size)
         context = self.runner.spare_context(len(other))
         at = range(len(other) - len(self.whole.logits), len(other))
-        moved = forward(self.runner, context, other, Wanted(every=0), self.stop, at)
+        moved = forward(self.runner, context, other, self._unrecorded, self.stop, at)
         return self._check(
             "prefix_property", largest((self.whole.logits - moved.logits)[:-1]), self.logit_limit
         )
@@ -78,14 +81,32 @@ class RunCheck:
         worst = 0.0
         for back in range(rows - 1, -1, -1):
             end = len(self.ids) - back
-            done = forward(self.runner, context, self.ids[:end], Wanted(every=0), self.stop)
+            done = forward(self.runner, context, self.ids[:end], self._unrecorded, self.stop)
             worst = max(worst, largest(done.logits - self.whole.logits[-1 - back]))
         return self._check("cached_equals_uncached", worst, self.logit_limit)
+
+    def cut_cells(self) -> Check | None:
+        """No weight on any cell that is cut, exactly."""
+        if not self._cells:
+            return None
+        left = gaps.cut_weight(self.whole, self.request.interventions)
+        return self._check("cut_cells", left, 0.0)
+
+    @property
+    def _cells(self) -> bool:
+        """True if cells of attention are cut or allowed."""
+        return any(isinstance(one, Cells) for one in self.request.interventions)
+
+    @property
+    def _unrecorded(self) -> Wanted:
+        return Wanted(every=0, inside=self.runner.inside(self.request))
 
     def greedy_equals_generate(self) -> Check | None:
         """Our greedy tokens against those that llama.cpp's own sampler takes."""
         if not self.request.causal_mask or self.note or not self.runner.causal:
             return None
+        if self.request.interventions:
+            return None  # llama.cpp's sampler is run on the model as it is
         runner, ours, theirs = self.runner, list[int](), list[int]()
         request = RunRequest(
             prompt=self.request.prompt,
@@ -130,8 +151,9 @@ def check(
         note = f"checked on the first {MOST_SLOTS} of {len(ids)} positions"
         ids = ids[:MOST_SLOTS]
     last = range(max(0, len(ids) - min(CACHED_STEPS + 1, MOST_OUTPUTS)), len(ids))
-    context = runner.spare_context(len(ids), request.causal_mask)
-    whole = forward(runner, context, ids, Wanted(weights=True), stop, at=last)
+    wanted = Wanted(weights=True, inside=runner.inside(request))
+    context = runner.spare_context(len(ids), request.causal_mask, whole=request.sees_later)
+    whole = forward(runner, context, ids, wanted, stop, at=last)
     limit = logit_tolerance(np.asarray(whole.logits))
     run = RunCheck(runner, request, ids, whole, limit, stop, note)
     for find in (
@@ -140,6 +162,7 @@ def check(
         run.upper_triangle,
         run.prefix_property,
         run.cached_equals_uncached,
+        run.cut_cells,
         run.greedy_equals_generate,
     ):
         found = find()

@@ -21,6 +21,7 @@ from explorer.llama_engine.passes.records import Exactness
 from explorer.llama_engine.passes.runner import KeptBytes, LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.llama_engine.selftest import gaps
+from explorer.llama_engine.selftest.interventions_test import CHANGES, InterventionTest
 from explorer.llama_engine.selftest.tolerance import MAPS, OTHER_PASS, logit_tolerance
 from explorer.trace import attention
 from explorer.trace.card import Capability
@@ -30,6 +31,8 @@ LENGTH, CACHED_STEPS = 12, 2
 CHUNK_ENDS = (5, 9)
 _CACHE = re.compile(r"cache_(k|v|r|s|\w+)_l(\d+)$")
 NO_PADDING = "not offered: llama.cpp takes no padding tokens; it runs sequences of any length"
+PATCHES = ("patch_heads", "patch_mlp", "patch_stream")
+NO_PATCHES = "not offered with llama.cpp: open the file converted to float32 for it"
 
 
 def sample_ids(vocabulary: int, avoid: set[int], length: int = LENGTH) -> tuple[int, ...]:
@@ -258,6 +261,11 @@ def run(
         for layer, call in test.reference.seen.seen[0].calls.items()
         if call.keys is not None
     }
+    runner.query_heads = {
+        layer: len(call.weights)
+        for layer, call in test.reference.seen.seen[0].calls.items()
+        if call.weights is not None
+    }
     kinds, windows = test.layer_kinds()
     runner.card = msgspec.structs.replace(
         runner.card,
@@ -274,6 +282,9 @@ def run(
         "left_padding": lambda: _finding("left_padding", False, NO_PADDING, None),
         "right_padding": lambda: _finding("right_padding", False, NO_PADDING, None),
     }
+    changing = InterventionTest(runner, test.ids, test.reference, test.limit, stop)
+    findings |= {name: _change(changing, name) for name in CHANGES}
+    findings |= {name: _not_patched(name) for name in PATCHES}
     found: list[Capability] = []
     for name, find in findings.items():
         tell((len(found) + 1) / (len(findings) + 1))
@@ -284,8 +295,20 @@ def run(
         except (EngineError, ValueError) as error:
             reason = f"not offered: the model failed its test ({type(error).__name__})"
             found.append(_finding(name, False, reason, None))
+    if not changing.same_with_cache():
+        words = "it gives other results with the cache than without it here"
+        found = [_finding(one.name, False, words, None) if one.name in CHANGES else one
+                 for one in found]  # fmt: skip
     runner.card = msgspec.structs.replace(runner.card, capabilities=tuple(found))
     runner.free_spare()
+
+
+def _not_patched(name: str) -> Callable[[], Capability]:
+    return lambda: _finding(name, False, NO_PATCHES, None)
+
+
+def _change(test: InterventionTest, name: str) -> Callable[[], Capability]:
+    return lambda: _finding(name, *CHANGES[name](test))
 
 
 def _visible(mask: np.ndarray) -> int:

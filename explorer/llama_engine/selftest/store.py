@@ -36,6 +36,7 @@ class StoredOpeningTest(msgspec.Struct, frozen=True, kw_only=True):
     attending: tuple[int, ...]
     kept: tuple[tuple[int, int], ...]  # bytes of a slot and of a state, by layer
     kv_heads: dict[int, int]
+    query_heads: dict[int, int]
     cache_offered: bool
     causal: bool
     layer_kinds: tuple[str, ...]
@@ -85,6 +86,7 @@ def _taken(name: str, runner: LlamaRunner) -> StoredOpeningTest:
         attending=tuple(sorted(proven.attending)),
         kept=tuple((kept.slot, kept.state) for kept in runner.kept),
         kv_heads=runner.kv_heads,
+        query_heads=runner.query_heads,
         cache_offered=runner.cache_offered,
         causal=runner.causal,
         layer_kinds=card.layer_kinds,
@@ -98,6 +100,7 @@ def _apply(known: StoredOpeningTest, runner: LlamaRunner) -> bool:
     """Write it to a runner; False, and nothing done, if it does not fit its model."""
     layers = runner.card.layers
     named = {*known.rebuilt, *known.recorded, *known.attending, *known.kv_heads}
+    named |= known.query_heads.keys()
     lists = (known.kept, known.layer_kinds, known.windows)
     if any(len(one) != layers for one in lists) or not named <= set(range(layers)):
         return False
@@ -108,7 +111,7 @@ def _apply(known: StoredOpeningTest, runner: LlamaRunner) -> bool:
         known.windows,
     )
     runner.kept = tuple(KeptBytes(*pair) for pair in known.kept)
-    runner.kv_heads = dict(known.kv_heads)
+    runner.kv_heads, runner.query_heads = dict(known.kv_heads), dict(known.query_heads)
     runner.cache_offered, runner.causal = known.cache_offered, known.causal
     runner.card = msgspec.structs.replace(
         runner.card,

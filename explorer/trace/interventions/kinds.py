@@ -125,11 +125,34 @@ def written(interventions: Iterable[Intervention]) -> list[str]:
     return [str(one) for one in interventions]
 
 
+def capability(one: Intervention) -> str:
+    """The name of what must have been found to work on a model for this."""
+    if isinstance(one, Cells):
+        return "cut_cells"
+    if isinstance(one, Scale):
+        return "scale_scores"
+    if isinstance(one, Patch):
+        return {"head": "patch_heads", "mlp": "patch_mlp", "stream": "patch_stream"}[one.part]
+    return {"head": "silence_heads", "mlp": "silence_mlp", "layer": "silence_layers"}[one.part]
+
+
 def changes_attention(one: Intervention, layer: int) -> bool:
     """True if it changes what attention does in this layer, in one head or in all."""
     if isinstance(one, Silence | Patch):
         return one.part == "head" and one.layer == layer
     return one.layer is None or one.layer == layer
+
+
+def cut_cells(
+    interventions: Iterable[Intervention], layer: int, head: int, slots: int
+) -> np.ndarray:
+    """(slots, slots) bool: the cells that are cut in one head, and not allowed again later."""
+    cut, every = np.zeros((slots, slots), bool), np.arange(slots)
+    for one in interventions:
+        in_head = isinstance(one, Cells) and one.head in (None, head)
+        if isinstance(one, Cells) and in_head and changes_attention(one, layer):
+            cut[one.covers(every, every)] = not one.allowed
+    return cut
 
 
 def _place(layer: int | None, head: int | None) -> str:

@@ -12,6 +12,7 @@ import torch
 from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.inside import lens, telling, watched_pass
+from explorer.engine.inside.logits import lens_board
 from explorer.engine.loading import loading
 from explorer.engine.passes import generate as generating
 from explorer.engine.passes.generate import generate
@@ -130,7 +131,7 @@ def test_padding_has_no_column(side: str) -> None:
 def test_a_board_is_read_in_portions(monkeypatch: pytest.MonkeyPatch, logits: int) -> None:
     runner = runner_of("llama")
     whole = board(runner)
-    monkeypatch.setattr(lens, "LOGIT_BYTES", logits)
+    monkeypatch.setattr(lens_board, "LOGIT_BYTES", logits)
     monkeypatch.setattr(telling, "_EVERY_S", -1.0)
     monkeypatch.setattr(watched_pass, "LOGIT_BYTES", 4 * 96 * 7)
     parts: list[LensBoard] = []
@@ -150,7 +151,7 @@ def test_a_board_is_read_in_portions(monkeypatch: pytest.MonkeyPatch, logits: in
 
 
 def test_cancel_ends_it_between_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lens, "LOGIT_BYTES", 1)
+    monkeypatch.setattr(lens_board, "LOGIT_BYTES", 1)
     told: list[str] = []
     asked = ReadLens(request=RunRequest(prompt=TEXT))
     with pytest.raises(Cancelled):

@@ -21,9 +21,9 @@ from explorer.engine.inside.sums import gap_of
 from explorer.engine.inside.walk.attention_stages import kernel_stages
 from explorer.engine.inside.walk.expert_choices import ExpertWatch
 from explorer.engine.inside.walk.stages import difference, friendly, module_stage, stage
-from explorer.engine.inside.watched_pass import chosen_slots, watched_passes
+from explorer.engine.inside.watched_pass import watched_passes
 from explorer.engine.passes.generate import next_pass
-from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.layout import Layout, chosen_slots
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace.inside.walk import MOST_STAGES, LayerStage, LayerWalk, LayerWrite, WalkLayer
