@@ -139,10 +139,10 @@ def test_tokens_recapture_check_and_vocabulary(child: Child) -> None:
     [
         messages.Advance(run=20, request=RunRequest(prompt=PROMPT, padding="left", pad=3)),
         messages.Advance(run=20, request=RunRequest(prompt="x"), chosen=(10**6,)),
-        messages.Advance(run=20, request=RunRequest(prompt="x", interventions=(Silence(layer=0),))),
+        messages.Advance(run=20, request=RunRequest(prompt="x", interventions=(Silence(layer=9),))),
         messages.Inspect(run=20, model="x"),
     ],
-    ids=["padding", "no such token", "an intervention", "a question for the engine"],
+    ids=["padding", "no such token", "no such layer", "a question for the engine"],
 )
 def test_what_is_not_possible_is_one_sentence(child: Child, request_: Request) -> None:
     answer = failed(child.ask(request_))  # type: ignore[arg-type]
