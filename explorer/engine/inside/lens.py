@@ -15,8 +15,8 @@ import torch
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput
 from explorer.engine.inside.logits.lens_board import (
-    Block,
-    Reading,
+    LensBlock,
+    LensReading,
     portions,
     raise_if,
     replayed_together,
@@ -50,7 +50,7 @@ def read(
     layout = runner.layout(asked.request, asked.chosen)
     slots = chosen_slots(layout, asked.slots)
     require_top(asked)
-    reading = Reading(len(slots), _spelled(runner), progress, part)
+    reading = LensReading(len(slots), _spelled(runner), progress, part)
     watch = StreamWatch(runner.layers)
     passes = watched_passes(
         runner, asked.request, layout, slots, watch.watching, cancelled, kept=KEPT
@@ -87,7 +87,7 @@ def _block(
     layout: Layout,
     top: int,
     cancelled: Stop,
-) -> Block:
+) -> LensBlock:
     axes = tail.axes
     at = torch.tensor(list(places), device=visits[0].left.device)
     ids = [layout.ids[span.slots[place]] for place in places]
@@ -107,7 +107,7 @@ def _block(
         )
         found.append(_figures(tail.logits(some, ids), reference, favourites, top))
     found.append(_figures(final[None].to(at.device), reference, favourites, top))
-    return Block(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return LensBlock(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 @torch.inference_mode()

@@ -12,7 +12,7 @@ import numpy as np
 
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.inside.logits.lens_board import (
-    Block,
+    LensBlock,
     Reading,
     figures,
     raise_if,
@@ -20,7 +20,7 @@ from explorer.engine.inside.logits.lens_board import (
     row_names,
 )
 from explorer.engine.passes.layout import chosen_slots
-from explorer.llama_engine.inside.tail import Tail
+from explorer.llama_engine.inside.tail import GraphTail
 from explorer.llama_engine.inside.watched_pass import watched_passes
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.trace.inside.lens import LensBoard, ReadLens
@@ -50,7 +50,7 @@ def read(
 
     reading = Reading(len(slots), spelled, progress, part, row_names(layers))
     for span in watched_passes(runner, asked, asked.chosen, slots, cancelled):
-        tail = Tail(span.context.watch, runner.recompute, layers)
+        tail = GraphTail(span.context.watch, runner.recompute, layers)
         streams = span.streams
         reading.prove(largest(tail.logits(streams.outputs[layers - 1]) - span.logits), 0.0)
         found = []
@@ -58,6 +58,6 @@ def read(
             raise_if(cancelled)
             found.append(figures(tail.logits(stream)[None], span.logits, asked.top))
         found.append(figures(span.logits[None], span.logits, asked.top))
-        block = Block(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        block = LensBlock(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
         reading.add(block, span.slots)
     return reading.board()

@@ -23,7 +23,7 @@ NO_TAIL = (
 )
 
 
-class Tail:
+class GraphTail:
     """What followed the layers in the last call of a context, until its next one."""
 
     def __init__(self, watch: Watch, recompute: Recompute, layers: int) -> None:

@@ -18,7 +18,7 @@ from explorer.trace.experiments import Experiment
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class WatchedCall:
     """One call of llama.cpp that read some of the slots asked for."""
 
     slots: tuple[int, ...]
@@ -35,7 +35,7 @@ def watched_passes(
     stop: Stop,
     *,
     writes: bool = False,
-) -> Iterator[Span]:
+) -> Iterator[WatchedCall]:
     """Passes that read the `slots`, in order, with the stream at each.
 
     `chosen` are the tokens that the run has picked so far.  The newest slot alone is read as the
@@ -61,4 +61,4 @@ def watched_passes(
         if here:
             if not np.isfinite(done.logits).all():
                 raise EngineError("The model's logits contain NaN or infinite values.")
-            yield Span(tuple(here), done.logits, inside.streams, context)
+            yield WatchedCall(tuple(here), done.logits, inside.streams, context)

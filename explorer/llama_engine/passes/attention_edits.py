@@ -1,6 +1,6 @@
 """What interventions do inside llama.cpp's attention: scores cut or scaled, heads silenced.
 
-Attention's softmax has just been computed when a pass stops there.  Scores are changed where they
+Attention's softmax has just been computed when a pass stops there.  ScoreNodes are changed where they
 come from, in the queries or the mask, and llama.cpp's own kernels compute them again; then both
 are put back, because other layers read the same mask.  Axes: H heads, n slots read, K slots.
 """
@@ -27,7 +27,7 @@ HIDDEN = np.float32(-1e30)  # in a mask: what is less is hidden
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class ScoreNodes:
     """One layer's attention, as it lies in llama.cpp's memory."""
 
     layer: int
@@ -40,7 +40,7 @@ class Scores:
 
 
 @dataclass(slots=True)
-class LayerEdit:
+class ScoreEdit:
     """What is done to one layer's attention in one call of llama.cpp."""
 
     silenced: tuple[int, ...]
@@ -50,7 +50,7 @@ class LayerEdit:
     _queries: np.ndarray | None = None  # as they were
     _mask: np.ndarray | None = None
 
-    def apply(self, of: Scores, recompute: Recompute, edits: AttentionEdits) -> None:
+    def apply(self, of: ScoreNodes, recompute: Recompute, edits: ScoreEdits) -> None:
         """Compute the layer's weights again, with its scores changed."""
         if not self.cells and not self.scales:
             return
@@ -78,7 +78,7 @@ class LayerEdit:
             weights = tensor.numbers(node)
             weights[np.broadcast_to(~self.allowed.any(-1), weights.shape[:2])] = 0
 
-    def finish(self, of: Scores) -> None:
+    def finish(self, of: ScoreNodes) -> None:
         """Silence heads, and put back what other nodes read."""
         if self.silenced:
             tensor.numbers(tensor.at(of.softmax))[list(self.silenced)] = 0
@@ -89,7 +89,7 @@ class LayerEdit:
 
 
 @dataclass(slots=True)
-class AttentionEdits:
+class ScoreEdits:
     """Everything that interventions change in the attention of a run."""
 
     asked: Sequence[Intervention]
@@ -99,7 +99,7 @@ class AttentionEdits:
         """Before each call of llama.cpp."""
         self._made.clear()
 
-    def at(self, layer: int, heads: int) -> LayerEdit | None:
+    def at(self, layer: int, heads: int) -> ScoreEdit | None:
         """The edit of one layer; None if nothing of it changes.  BadInput for a head too many."""
         here = [one for one in self.asked if changes_attention(one, layer)]
         if not here:
@@ -108,14 +108,14 @@ class AttentionEdits:
             if one.layer == layer and one.head is not None and one.head >= heads:
                 raise BadInput(f"Layer {layer} has heads 0 to {heads - 1}, no head {one.head}.")
         known = [one for one in here if one.head is None or one.head < heads]
-        return LayerEdit(
+        return ScoreEdit(
             tuple(one.head for one in known if isinstance(one, Silence)),
             tuple(one for one in known if isinstance(one, Cells)),
             tuple(one for one in known if isinstance(one, Scale)),
         )
 
     def allowed(
-        self, cells: tuple[Cells, ...], of: Scores, heads: int, mask: np.ndarray
+        self, cells: tuple[Cells, ...], of: ScoreNodes, heads: int, mask: np.ndarray
     ) -> np.ndarray:
         """(1 or H, n, K) bool; the same array for layers with the same mask and cells."""
         apart = heads if any(one.head is not None for one in cells) else 1

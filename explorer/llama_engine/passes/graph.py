@@ -20,7 +20,7 @@ _SAME = ("VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE", "CONT")  # other forms of th
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class StreamNode:
     """A node that a part of a layer adds to the stream."""
 
     node: int  # address
@@ -33,7 +33,7 @@ class LayerSum:
     """One layer: its output is what entered plus what was written."""
 
     entered: int  # address of the node
-    writes: tuple[Write, ...]  # in the order in which they are added
+    writes: tuple[StreamNode, ...]  # in the order in which they are added
     output: int
 
 
@@ -106,7 +106,9 @@ class Graph:
         if not writes or (before and node != before):
             raise ValueError("a layer's output is no sum of what entered and what was written")
         leaves = [leaf for write in reversed(writes) for leaf in self._apart(write, streams)]
-        made = [Write(leaf, self._kind(leaf, streams, attention), _name(leaf)) for leaf in leaves]
+        made = [
+            StreamNode(leaf, self._kind(leaf, streams, attention), _name(leaf)) for leaf in leaves
+        ]
         return LayerSum(node, tuple(made), output)
 
     def _addends(self, node: int, before: int) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ import numpy as np
 from explorer.engine.errors import BadInput
 from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.compute import Recompute
-from explorer.llama_engine.passes.attention_edits import AttentionEdits, LayerEdit, Scores
+from explorer.llama_engine.passes.attention_edits import ScoreEdit, ScoreEdits, ScoreNodes
 from explorer.llama_engine.passes.graph import Graph, Place, Point
 from explorer.trace.inside.stream import WriteKind
 from explorer.trace.interventions.kinds import Silence
@@ -78,7 +78,7 @@ class Inside:
 
     locate: Locate
     recompute: Callable[[], Recompute]
-    attention: AttentionEdits | None = None
+    attention: ScoreEdits | None = None
     silenced: tuple[Silence, ...] = ()  # MLPs and layers
     reads: bool = False  # the stream
     reads_writes: bool = False
@@ -161,7 +161,7 @@ class Inside:
         return chosen.astype(np.float32)
 
     @contextmanager
-    def in_attention(self, scores: Scores) -> Iterator[LayerEdit | None]:
+    def in_attention(self, scores: ScoreNodes) -> Iterator[ScoreEdit | None]:
         """Inside, a layer's weights are those of the changed scores; heads are silenced after."""
         edits, heads = self.attention, tensor.at(scores.softmax).ne[2]
         edit = edits.at(scores.layer, heads) if edits is not None else None

@@ -12,7 +12,7 @@ from explorer.engine.errors import BadInput
 from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
 from explorer.llama_engine.binding.compute import Recompute
 from explorer.llama_engine.model.model import LlamaModel
-from explorer.llama_engine.passes.attention_edits import AttentionEdits
+from explorer.llama_engine.passes.attention_edits import ScoreEdits
 from explorer.llama_engine.passes.context import (
     MOST_OUTPUTS,
     Context,
@@ -195,7 +195,7 @@ class LlamaRunner:
         changed = list(request.interventions)
         parts = [one for one in changed if isinstance(one, Silence) and one.part != "head"]
         rest = [one for one in changed if one not in parts]
-        edits = AttentionEdits(rest) if rest else None
+        edits = ScoreEdits(rest) if rest else None
         if parts or reads:  # before a context is asked for: one is made for this
             for several in (True, False):
                 self.located(several)

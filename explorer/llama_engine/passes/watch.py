@@ -21,7 +21,7 @@ from explorer.engine.callbacks import Stop, never
 from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.library import LlamaLibrary
 from explorer.llama_engine.binding.structs import EVAL, EVAL_NODE, TensorStruct
-from explorer.llama_engine.passes.attention_edits import HIDDEN, LayerEdit, Scores
+from explorer.llama_engine.passes.attention_edits import HIDDEN, ScoreEdit, ScoreNodes
 from explorer.llama_engine.passes.graph import Graph, Place
 from explorer.llama_engine.passes.inside import Inside
 
@@ -290,7 +290,7 @@ class Watch:
     def _changed(self, inside: Inside, layer: int, address: int, recorded: bool) -> None:
         """Attention with what interventions change in it."""
         source, wanted = self._source_of(layer, address), self.wanted
-        scores = Scores(
+        scores = ScoreNodes(
             layer, address, source.chain, source.mask, source.queries, wanted.slots, wanted.rows
         )
         with inside.in_attention(scores) as edit:
@@ -303,7 +303,7 @@ class Watch:
             source = self._sources[address] = self._source(layer, address)
         return source
 
-    def _call(self, layer: int, address: int, edit: LayerEdit | None = None) -> AttentionCall:
+    def _call(self, layer: int, address: int, edit: ScoreEdit | None = None) -> AttentionCall:
         source = self._source_of(layer, address)
         call, wanted = source.new_call(), self.wanted
         if source.mask:
@@ -379,7 +379,7 @@ class Watch:
             return None
         return below
 
-    def _take_mask(self, call: AttentionCall, address: int, edit: LayerEdit | None) -> None:
+    def _take_mask(self, call: AttentionCall, address: int, edit: ScoreEdit | None) -> None:
         """The mask as bits, made once for the layers that share it."""
         wanted, allowed = self.wanted, None if edit is None else edit.allowed
         name = address if allowed is None else id(allowed)

@@ -32,7 +32,7 @@ Found = tuple[bool, str, float | None]  # offered, in words, measured
 
 
 @dataclass(slots=True)
-class InterventionTest:
+class ChangesTest:
     """The findings on one runner; `reference` is the pass without any intervention."""
 
     runner: LlamaRunner
@@ -180,10 +180,10 @@ def _sum_gap(inside: Inside, layers: int, but: set[str], runner: LlamaRunner) ->
     return worst
 
 
-CHANGES: dict[str, Callable[[InterventionTest], Found]] = {
-    "silence_heads": InterventionTest.heads,
-    "cut_cells": InterventionTest.cells,
-    "scale_scores": InterventionTest.scores,
-    "silence_mlp": InterventionTest.mlps,
-    "silence_layers": InterventionTest.layers,
+CHANGES: dict[str, Callable[[ChangesTest], Found]] = {
+    "silence_heads": ChangesTest.heads,
+    "cut_cells": ChangesTest.cells,
+    "scale_scores": ChangesTest.scores,
+    "silence_mlp": ChangesTest.mlps,
+    "silence_layers": ChangesTest.layers,
 }

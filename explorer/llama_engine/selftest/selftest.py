@@ -21,7 +21,7 @@ from explorer.llama_engine.passes.records import Exactness
 from explorer.llama_engine.passes.runner import KeptBytes, LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.llama_engine.selftest import gaps
-from explorer.llama_engine.selftest.interventions_test import CHANGES, InterventionTest
+from explorer.llama_engine.selftest.interventions_test import CHANGES, ChangesTest
 from explorer.llama_engine.selftest.tolerance import MAPS, OTHER_PASS, logit_tolerance
 from explorer.trace import attention
 from explorer.trace.card import Capability
@@ -282,7 +282,7 @@ def run(
         "left_padding": lambda: _finding("left_padding", False, NO_PADDING, None),
         "right_padding": lambda: _finding("right_padding", False, NO_PADDING, None),
     }
-    changing = InterventionTest(runner, test.ids, test.reference, test.limit, stop)
+    changing = ChangesTest(runner, test.ids, test.reference, test.limit, stop)
     findings |= {name: _change(changing, name) for name in CHANGES}
     findings |= {name: _not_patched(name) for name in PATCHES}
     found: list[Capability] = []
@@ -307,7 +307,7 @@ def _not_patched(name: str) -> Callable[[], Capability]:
     return lambda: _finding(name, False, NO_PATCHES, None)
 
 
-def _change(test: InterventionTest, name: str) -> Callable[[], Capability]:
+def _change(test: ChangesTest, name: str) -> Callable[[], Capability]:
     return lambda: _finding(name, *CHANGES[name](test))
 
 

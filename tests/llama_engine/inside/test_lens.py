@@ -9,7 +9,7 @@ from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.inside import lens as torch_lens
 from explorer.llama_engine.inside import lens
-from explorer.llama_engine.inside.tail import Tail
+from explorer.llama_engine.inside.tail import GraphTail
 from explorer.llama_engine.passes import inside
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.trace.inside.lens import LensBoard, ReadLens
@@ -70,8 +70,10 @@ def test_parts_of_a_long_board_and_a_cancel(both: Both) -> None:
 def test_a_tail_that_gives_other_logits_is_refused(
     both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = Tail.logits
-    monkeypatch.setattr(Tail, "logits", lambda tail, stream: own(tail, stream) + np.float32(1e-6))
+    own = GraphTail.logits
+    monkeypatch.setattr(
+        GraphTail, "logits", lambda tail, stream: own(tail, stream) + np.float32(1e-6)
+    )
     with pytest.raises(BadInput, match="can't be read through its own final norm and head"):
         board(both.llama)
 

@@ -24,7 +24,7 @@ MOST_TOP = 100
 
 
 @dataclass(slots=True)
-class Block:
+class LensBlock:
     """Figures of all R rows at some slots, rows first."""
 
     ids: np.ndarray  # (R, n, K)
@@ -36,7 +36,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Reading:
+class LensReading:
     """What has been read so far; `add` tells `part` of it now and then."""
 
     asked: int  # slots
@@ -45,7 +45,7 @@ class Reading:
     part: Callable[[LensBoard], None]
     rows: tuple[str, ...] = ()
     slots: list[int] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[LensBlock] = field(default_factory=list)
     final_gap: float = 0.0
     tolerance: float = 0.0
     telling: Telling = field(init=False)
@@ -66,12 +66,12 @@ class Reading:
                 f"the last layer's logits are off by {gap:.2g}."
             )
 
-    def add(self, block: Block, slots: Sequence[int]) -> None:
+    def add(self, block: LensBlock, slots: Sequence[int]) -> None:
         """The figures of more slots."""
         self.blocks.append(block)
         self.slots += slots
         done = len(self.slots)
-        self.progress("Reading the layers", done / self.asked)
+        self.progress("LensReading the layers", done / self.asked)
         if self.telling.due(done):
             self.part(self.board())
 
