@@ -173,7 +173,7 @@ def read(
         )
         worst = max(worst, written.gap)
         done += written.slots
-        progress("LensReading the residual stream", len(done) / len(slots))
+        progress("Reading the residual stream", len(done) / len(slots))
         if telling.due(len(done)):
             part(result())
     return result()

@@ -1,6 +1,6 @@
 """What interventions do inside llama.cpp's attention: scores cut or scaled, heads silenced.
 
-Attention's softmax has just been computed when a pass stops there.  ScoreNodes are changed where they
+Attention's softmax has just been computed when a pass stops there.  Scores are changed where they
 come from, in the queries or the mask, and llama.cpp's own kernels compute them again; then both
 are put back, because other layers read the same mask.  Axes: H heads, n slots read, K slots.
 """

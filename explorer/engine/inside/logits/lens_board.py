@@ -71,7 +71,7 @@ class LensReading:
         self.blocks.append(block)
         self.slots += slots
         done = len(self.slots)
-        self.progress("LensReading the layers", done / self.asked)
+        self.progress("Reading the layers", done / self.asked)
         if self.telling.due(done):
             self.part(self.board())
 
