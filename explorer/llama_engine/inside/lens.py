@@ -13,7 +13,7 @@ import numpy as np
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.inside.logits.lens_board import (
     LensBlock,
-    Reading,
+    LensReading,
     figures,
     raise_if,
     require_top,
@@ -48,7 +48,7 @@ def read(
     def spelled(token_id: int) -> Token:
         return runner.model.tokenizer.token(token_id, "generated")
 
-    reading = Reading(len(slots), spelled, progress, part, row_names(layers))
+    reading = LensReading(len(slots), spelled, progress, part, row_names(layers))
     for span in watched_passes(runner, asked, asked.chosen, slots, cancelled):
         tail = GraphTail(span.context.watch, runner.recompute, layers)
         streams = span.streams

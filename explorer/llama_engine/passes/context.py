@@ -191,7 +191,7 @@ class Context:
             self._library.llama_free(handle)
 
     def _fill(self, ids: Sequence[int], at: Sequence[int]) -> None:
-        """StreamNode the batch; what llama.cpp would abort on is refused here."""
+        """Write the batch; what llama.cpp would abort on is refused here."""
         count, batch = len(ids), self._batch
         most = min(self.shape.chunk, self.shape.slots)
         if not 0 < count <= most or self.slots + count > self.shape.slots:

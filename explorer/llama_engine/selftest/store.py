@@ -97,7 +97,7 @@ def _taken(name: str, runner: LlamaRunner) -> StoredOpeningTest:
 
 
 def _apply(known: StoredOpeningTest, runner: LlamaRunner) -> bool:
-    """StreamNode it to a runner; False, and nothing done, if it does not fit its model."""
+    """Write it to a runner; False, and nothing done, if it does not fit its model."""
     layers = runner.card.layers
     named = {*known.rebuilt, *known.recorded, *known.attending, *known.kv_heads}
     named |= known.query_heads.keys()
