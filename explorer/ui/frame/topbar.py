@@ -199,6 +199,7 @@ class TopBar(QWidget):
         self._tint_primary()
         self._model.setMaximumWidth(round(230 * unit(self)))
         self._name_model()
+        self._fit()  # now that every button knows its new size
 
     def _tint_primary(self) -> None:
         self._primary.setIcon(icon("step", self._theme, "on_accent"))
