@@ -144,7 +144,7 @@ def test_figures_beside_bars_never_lie_on_labels_or_bars(qapp: QApplication, wid
     bars = chart_of("bars")
     bars.resize(max(width, bars.minimumSizeHint().width()), 140)
     assert isinstance(bars, TokenBars)
-    area, first, second = bars._columns(bars.fontMetrics())
+    area, (first, second) = bars._columns(bars.fontMetrics())
     figures = bars.fontMetrics().horizontalAdvance("after sampling")
     assert area.right() <= first - bars.fontMetrics().horizontalAdvance("90.0 %")
     assert second - figures >= first
