@@ -12,8 +12,8 @@ from explorer.trace.inside.structure import BlockPart, ModelStructure, OuterPart
 from explorer.trace.step import Step
 
 _PANELS = {
-    "embedding": "stream", "norm": "stream", "attention": "attention", "mixer": "attention",
-    "mlp": "attribution", "experts": "attribution", "other": "attribution", "final norm": "lens",
+    "embedding": "stream", "norm": "block", "attention": "attention", "mixer": "block",
+    "mlp": "block", "experts": "block", "other": "block", "final norm": "lens",
     "head": "next-token", "softmax": "next-token",
 }  # fmt: skip
 

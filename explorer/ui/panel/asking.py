@@ -33,6 +33,11 @@ class Asking:
         self._turn.setSingleShot(True)
         self._turn.timeout.connect(self._ask)
 
+    def settled(self, state: State) -> bool:
+        """True if nothing is under way, and what is missing was asked for: no answer will come."""
+        question = self._find(state)
+        return question is not None and state.model_is_free and self._asked == _key(state, question)
+
     def later(self) -> None:
         """Look what is missing, soon."""
         self._turn.start(0)
@@ -47,8 +52,16 @@ class Asking:
             self._asked = None
         if question is None or state.refusal(question[0]):
             return
-        trace = shown.trace
-        asked = trace.card, trace.request, trace.chosen_ids[: shown.step], question
+        asked = _key(state, question)
         if asked != self._asked:
             self._asked = asked
             self._session.measure(question[0], quiet=True, **question[1])
+
+
+def _key(state: State, question: Question) -> object:
+    """What makes a question another one."""
+    shown = state.shown
+    if shown is None:
+        return None
+    trace = shown.trace
+    return trace.card, trace.request, trace.chosen_ids[: shown.step], question

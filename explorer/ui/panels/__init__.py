@@ -61,6 +61,7 @@ PANELS: tuple[PanelEntry, ...] = (
     PanelEntry(
         "surprisal", "SurprisalPanel", QT_TRANSLATE_NOOP("SurprisalPanel", "Surprisal"), "surprisal"
     ),
+    PanelEntry("block", "BlockPanel", QT_TRANSLATE_NOOP("BlockPanel", "Block"), "block.panel"),
     PanelEntry("lens", "LensPanel", QT_TRANSLATE_NOOP("LensPanel", "Logit lens"), "lens.panel"),
     PanelEntry(
         "stream", "StreamPanel", QT_TRANSLATE_NOOP("StreamPanel", "Residual stream"), "stream.panel"

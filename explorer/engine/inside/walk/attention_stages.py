@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from explorer.engine.capture.probe import Call
+from explorer.engine.inside.walk.projections import Before, Sizes, taken_apart
+from explorer.engine.inside.walk.rotation import found_turn
 from explorer.engine.inside.walk.stages import difference, stage
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.selftest import measured_gaps
@@ -16,8 +18,18 @@ from explorer.trace import attention
 from explorer.trace.inside.walk import LayerStage
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a token stands, and what the model knows of turning by position."""
+
+    row: int  # of the pass
+    position: int
+    frequencies: Sequence[np.ndarray]  # tables of radians a position
+    dtype: str
+
+
 def kernel_stages(
-    done: ForwardPass, layer: int, row: int, before: Sequence[LayerStage]
+    done: ForwardPass, layer: int, place: Place, before: Sequence[LayerStage]
 ) -> Iterator[LayerStage]:
     """Queries after RoPE to the heads' outputs, at one row of the pass; nothing without a kernel.
 
@@ -28,49 +40,61 @@ def kernel_stages(
     found = [one for one in measured_gaps.drawn(done) if one.record.layer == layer]
     if len(found) != 1 or found[0].call is None:
         return
-    record, call, keys = found[0].record, found[0].call, found[0].keys
-    heads, width = call.query.shape[1], call.query.shape[3]
-    key_heads = call.key.shape[1]
-    yield from _turned("Q", call.query[0, :, row], before, f"{heads} heads of {width}")
+    call = found[0].call
+    row, heads, key_heads = place.row, call.query.shape[1], call.key.shape[1]
     own = call.key.shape[2] - call.query.shape[2] + row  # the key of this very token
-    yield from _turned("K", call.key[0, :, own], before, f"{key_heads} heads of {width}")
-    if call.value is not None:
-        words = f"what other tokens get: {key_heads} heads of {call.value.shape[3]}"
-        yield stage("V of the kernel", words, call.value[0, :, own])
-    if record.kind != "qk":
-        weights = np.stack(
-            [found[0].weights(head, slice(row, row + 1))[0] for head in range(heads)]
-        )
-        yield stage("softmax", "attention weights, as the model itself gave them", weights)
-    else:
-        rows = slice(row, row + 1)
-        plain = replace(record, softcap=0.0, bias=None)
-        scores = _each(heads, lambda head: attention.scores(plain, keys, head, rows))
-        shared = "" if heads == key_heads else f", {heads // key_heads} query heads per key head"
-        yield stage(
-            "scores", f"q · k × {record.scaling:.6g}, {keys.shape[0]:,} keys{shared}", scores
-        )
-        if record.softcap:
-            scores = np.tanh(scores / record.softcap) * record.softcap
-            words = f"{record.softcap:g} · tanh(score / {record.softcap:g})"
-            yield stage("soft cap", words, scores)
-        if record.bias is not None:
-            scores = _each(heads, lambda head: attention.scores(record, keys, head, rows))
-            yield stage("position bias", "score + a bias by distance", scores)
-        mask = record.mask
-        if mask is not None:
-            hidden = np.concatenate([mask.additive(rows, head) for head in range(heads)])
-            masked = scores + hidden
-            count = int(np.isfinite(masked[0]).sum())
-            yield stage("mask", f"-∞ where hidden: {count:,} of {masked.shape[1]:,} keys left",
-                        masked)  # fmt: skip
-        if record.sinks is not None:
-            yield stage("sinks", "one more score a head, which takes weight and gives nothing",
-                        record.sinks)  # fmt: skip
-        weights = _each(heads, lambda head: found[0].weights(head, rows))
-        yield stage("softmax", "exp(score) / Σ exp(score), each head by itself", weights)
-    if call.output is not None:
+    value = None if call.value is None else _numbers(call.value[0, :, own])
+    sizes = Sizes(heads, key_heads, call.query.shape[3], 0 if value is None else value.shape[1])
+    was, more = taken_apart(before, sizes, value)
+    yield from more
+    for name, tensor in (("Q", call.query[0, :, row]), ("K", call.key[0, :, own])):
+        yield _turned(name, _numbers(tensor), was.get(name), place)
+    if value is not None:
+        words = f"what other tokens get: {key_heads} heads of {value.shape[1]}"
+        yield stage("V of the kernel", words, value)
+    weights = None
+    for one in _of_keys(found[0], row):
+        weights = one.numbers if one.name == "softmax" else weights
+        yield one
+    if call.output is not None and weights is not None:
         yield _mixed(call, weights, row)
+
+
+def _of_keys(found: measured_gaps.PassMap, row: int) -> Iterator[LayerStage]:
+    """(heads, keys): from the scores to the attention weights."""
+    record, keys = found.record, found.keys
+    heads, rows = record.heads, slice(row, row + 1)
+
+    def of_keys(name: str, words: str, numbers: np.ndarray) -> LayerStage:
+        return stage(name, words, numbers, first_key=record.first_key)
+
+    weights = _each(heads, lambda head: found.weights(head, rows))
+    if record.kind != "qk":
+        yield of_keys("softmax", "attention weights, as the model itself gave them", weights)
+        return
+    plain = replace(record, softcap=0.0, bias=None)
+    scores = _each(heads, lambda head: attention.scores(plain, keys, head, rows))
+    shared = heads // keys.shape[1]
+    grouped = "" if shared == 1 else f", {shared} query heads per key head"
+    words = f"q · k × {record.scaling:.6g}, {keys.shape[0]:,} keys{grouped}"
+    yield of_keys("scores", words, scores)
+    if record.softcap:
+        scores = np.tanh(scores / record.softcap) * record.softcap
+        words = f"{record.softcap:g} · tanh(score / {record.softcap:g})"
+        yield of_keys("soft cap", words, scores)
+    if record.bias is not None:
+        scores = _each(heads, lambda head: attention.scores(record, keys, head, rows))
+        yield of_keys("position bias", "score + a bias by distance", scores)
+    mask = record.mask
+    if mask is not None:
+        masked = scores + _each(heads, lambda head: mask.additive(rows, head))
+        count = int(np.isfinite(masked[0]).sum())
+        words = f"-∞ where hidden: {count:,} of {masked.shape[1]:,} keys left"
+        yield of_keys("mask", words, masked)
+    if record.sinks is not None:
+        words = "one more score a head, which takes weight and gives nothing"
+        yield stage("sinks", words, record.sinks)
+    yield of_keys("softmax", "exp(score) / Σ exp(score), each head by itself", weights)
 
 
 def _mixed(call: Call, weights: np.ndarray, row: int) -> LayerStage:
@@ -87,31 +111,30 @@ def _mixed(call: Call, weights: np.ndarray, row: int) -> LayerStage:
     return stage("weights · V", words, output, gap=gap)
 
 
-def _turned(
-    name: str, after: torch.Tensor, before: Sequence[LayerStage], words: str
-) -> Iterator[LayerStage]:
-    """A head's vectors as the kernel received them; RoPE changes no length."""
-    flat = after.float().cpu().numpy()
-    last = next((one for one in reversed(before) if one.name in (name, f"{name} norm")), None)
-    numbers = None if last is None else last.numbers
-    if numbers is None or numbers.size != flat.size:
-        yield stage(f"{name} of the kernel", f"as the kernel receives it: {words}", flat)
-        return
-    old = numbers.reshape(flat.shape)
-    if np.allclose(old, flat, rtol=1e-5, atol=1e-7):
-        yield stage(f"{name} of the kernel", f"not turned by position here: {words}", flat)
-        return
-    new, was = (np.linalg.norm(one, axis=-1) for one in (flat, old))
-    factor = float(new.sum() / max(1e-30, float(was.sum())))
-    off = difference(was * factor, new)
-    said = "pairs turned by position"
-    said += ", lengths kept" if abs(factor - 1) < 1e-3 else f", lengths × {factor:.4g}"
-    kept = off < 1e-3
-    said = said if kept else "changed by position"
-    yield stage(f"{name} after RoPE", f"{said}: {words}", flat, gap=off if kept else None)
+def _turned(name: str, after: np.ndarray, before: Before | None, place: Place) -> LayerStage:
+    """A head's vectors as the kernel received them, and what RoPE did to them."""
+    words = f"{after.shape[0]} heads of {after.shape[1]}"
+    received = f"{name} of the kernel"
+    if before is None:
+        return stage(received, f"as the kernel receives it: {words}", after)
+    old = before.numbers
+    if np.allclose(old, after, rtol=1e-5, atol=1e-7):
+        return stage(received, f"not turned by position here: {words}", after, source=before.source)
+    turn = found_turn(old, after, place.position, place.frequencies, place.dtype)
+    if turn is None:
+        said = f"changed in a way that is not known: {words}"
+        return stage(received, said, after, source=before.source)
+    part = "pairs" if 2 * turn.pairs == after.shape[1] else f"{turn.pairs} pairs"
+    lengths = "lengths kept" if abs(turn.factor - 1) < 1e-3 else f"lengths × {turn.factor:.4g}"
+    said = f"{part} turned by position {turn.position:,}, {lengths}: {words}"
+    return stage(f"{name} after RoPE", said, after, gap=turn.gap, source=before.source, turn=turn)
 
 
-def _each(heads: int, one: object) -> np.ndarray:
+def _numbers(tensor: torch.Tensor) -> np.ndarray:
+    found: np.ndarray = tensor.detach().float().cpu().numpy()
+    return found
+
+
+def _each(heads: int, one: Callable[[int], np.ndarray]) -> np.ndarray:
     """(H, K) of a function from a head to (1, K)."""
-    assert callable(one)
-    return np.concatenate([np.asarray(one(head)) for head in range(heads)])
+    return np.concatenate([one(head) for head in range(heads)])

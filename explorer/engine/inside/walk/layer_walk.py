@@ -7,6 +7,7 @@ received and gave.  What a module does inside itself is not guessed: it is named
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import torch
@@ -18,12 +19,13 @@ from explorer.engine.inside.residual import as_rows, factor_of, numbers
 from explorer.engine.inside.route import LayerRoute, known_route, modules_in, rounding_of
 from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
 from explorer.engine.inside.sums import gap_of
-from explorer.engine.inside.walk.attention_stages import kernel_stages
+from explorer.engine.inside.walk.attention_stages import Place, kernel_stages
 from explorer.engine.inside.walk.expert_choices import ExpertWatch
+from explorer.engine.inside.walk.rotation import frequencies_in
 from explorer.engine.inside.walk.stages import difference, friendly, module_stage, stage
+from explorer.engine.inside.walk.states import state_stages
 from explorer.engine.inside.watched_pass import watched_passes
-from explorer.engine.passes.generate import next_pass
-from explorer.engine.passes.layout import Layout, chosen_slots
+from explorer.engine.passes.layout import chosen_slots
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace.inside.walk import MOST_STAGES, LayerStage, LayerWalk, LayerWrite, WalkLayer
@@ -63,8 +65,17 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
     visit = streams.visits[-1]
     steps = _Steps(asked.request, module, visit, calls.calls, own)
     row = slot - done.first_slot
-    kernel = list(_kernel(done, asked.layer, row, steps))
-    stages = [*steps.all(kernel), *_state(runner, asked, layout, slot, kernel, cancelled)]
+    place = Place(
+        row,
+        runner.positions(layout, slot)[0],
+        frequencies_in(runner.model),
+        runner.loaded.card.dtype,
+    )
+    kernel = list(_kernel(done, asked.layer, place, steps))
+    middle = kernel or list(
+        state_stages(runner, asked.request, asked.layer, layout, slot, cancelled)
+    )
+    stages = list(steps.all(middle))
     gap, kinds = steps.residual_gap(), {write.kind for write in own.writes}
     kind = "attention" if kernel or "attention" in kinds else next(iter(sorted(kinds)), "other")
     return LayerWalk(
@@ -75,13 +86,13 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
         writes=steps.written(),
         residual_gap=gap,
         residual_reason="" if gap is not None else own.reason or NOT_WRITTEN,
-        experts=experts.choices(done.first_slot),
+        experts=experts.choices(done.slots),
     )
 
 
-def _kernel(done: ForwardPass, layer: int, row: int, steps: _Steps) -> Iterator[LayerStage]:
+def _kernel(done: ForwardPass, layer: int, place: Place, steps: _Steps) -> Iterator[LayerStage]:
     before = [steps.stage_of(call) for call in steps.leaves if call.gave is not None]
-    yield from kernel_stages(done, layer, row, before)
+    yield from kernel_stages(done, layer, place, before)
 
 
 class _Steps:
@@ -121,12 +132,12 @@ class _Steps:
         rounding = rounding_of(numbers(before), numbers(after), after.dtype).reshape(-1)
         return gap_of(numbers(change - total), numbers(change), rounding)
 
-    def all(self, kernel: Sequence[LayerStage]) -> Iterator[LayerStage]:
-        """Every stage in order, those of the attention kernel where they belong."""
+    def all(self, middle: Sequence[LayerStage]) -> Iterator[LayerStage]:
+        """Every stage in order, those of the attention kernel or of a state where they belong."""
         entered = as_rows(self._visit.entered).squeeze(0)
         size = f"{entered.shape[-1]:,} numbers"
         yield stage("residual stream", f"what the layer reads: {size}", entered)
-        stream, left = entered.double().reshape(-1), list(kernel)
+        stream, left = entered.double().reshape(-1), list(middle)
         writes = dict(self._writes)
         for call in self.leaves:
             path = call.name.partition("/")[2]
@@ -164,13 +175,15 @@ class _Steps:
         return found
 
     def _shown(self, call: ModuleCall) -> bool:
-        """True for modules without parts of their own, and for whole parts that write."""
+        """True for modules without parts of their own, for whole parts that write, for experts."""
         path = call.name.partition("/")[2]
-        module = self._module.get_submodule(path)
-        if call.gave is None or type(module).__name__ in _EMPTY:
+        if call.gave is None or type(self._module.get_submodule(path)).__name__ in _EMPTY:
             return False
-        whole = next(module.children(), None) is not None
-        return not whole or any(write.name == path for write in self._route.writes)
+        written = any(write.name == path for write in self._route.writes)
+        return not self._has_parts(path) or written or friendly(path) == "experts"
+
+    def _has_parts(self, path: str) -> bool:
+        return next(self._module.get_submodule(path).children(), None) is not None
 
     def _name(self, path: str) -> str:
         """The field's name: by what the route knows, then by the module's own."""
@@ -179,6 +192,8 @@ class _Steps:
                 return "W_O"
             if path == write.name and write.source:
                 return f"norm after {write.kind}"
+            if path == write.name and friendly(path) == path and self._has_parts(path):
+                return f"{write.kind} output"
         if path.rsplit(".", 1)[-1] == "c_proj" and any(w.name == path for w in self._route.writes):
             return "down"
         call = next(one for one in self._calls if one.name.partition("/")[2] == path)
@@ -189,18 +204,18 @@ class _Steps:
             return "input norm" if same else "norm"
         return friendly(path)
 
-    def _joins(self, call: ModuleCall, kernel: Sequence[LayerStage]) -> bool:
-        """True for the module that reads the heads' outputs."""
-        path, output = call.name.partition("/")[2], kernel[-1].numbers
+    def _joins(self, call: ModuleCall, middle: Sequence[LayerStage]) -> bool:
+        """True for the module that reads the heads' outputs, or what comes of a state."""
+        path, output = call.name.partition("/")[2], middle[-1].numbers
         if any(path in (write.projection, write.source or write.name)
-               for write in self._route.writes if write.kind == "attention"):  # fmt: skip
+               for write in self._route.writes if write.kind in ("attention", "mixer")):  # fmt: skip
             return True
         if call.given is None or output is None or call.given.numel() != output.size:
             return False
         return difference(call.given, output) < 1e-6
 
     def _joined(self, call: ModuleCall, mixed: LayerStage) -> Iterator[LayerStage]:
-        output = mixed.numbers
+        output = mixed.numbers if mixed.name == "weights · V" else None
         if call.given is None or output is None or call.given.numel() != output.size:
             return
         off = difference(call.given, output)
@@ -233,43 +248,21 @@ class _Steps:
 
     def _product(self, call: ModuleCall, flat: torch.Tensor) -> tuple[str, float] | None:
         """Which two outputs before this call give what it reads, multiplied entry by entry."""
-        earlier = [
-            one
-            for one in self._calls[: self._calls.index(call)]
-            if one.gave is not None and one.gave.numel() == flat.numel()
-        ]
-        for i, one in enumerate(earlier):
-            for other in earlier[i + 1 :]:
-                assert one.gave is not None
-                assert other.gave is not None
-                made = one.gave.double().reshape(-1) * other.gave.double().reshape(-1)
-                off = difference(made, flat)
-                if off < 1e-4 or (flat.dtype != torch.float32 and off < 5e-2):
-                    names = (self._name(each.name.partition("/")[2]) for each in (one, other))
-                    return " × ".join(names) + f", entry by entry: {flat.numel():,}", off
+        wide = flat.double()
+        for (name, one), (other_name, other) in combinations(self._before(call, flat.numel()), 2):
+            off = difference(one * other, wide)
+            if off < 1e-4 or (flat.dtype != torch.float32 and off < 5e-2):
+                return f"{name} × {other_name}, entry by entry: {flat.numel():,}", off
         return None
 
-
-def _state(
-    runner: Runner,
-    asked: WalkLayer,
-    layout: Layout,
-    slot: int,
-    kernel: Sequence[LayerStage],
-    stop: Stop,
-) -> Iterator[LayerStage]:
-    """What a layer without attention keeps of all tokens so far, read off a cache of its own."""
-    if kernel or not runner.caches(asked.request):
-        return
-    with runner.own_cache_aside():
-        next_pass(runner, asked.request, layout.first(slot + 1), 0, stop)
-        layers = runner.cache.live.layers
-        kept = vars(layers[asked.layer]) if asked.layer < len(layers) else {}
-        for name, value in kept.items():
-            held = value.values() if isinstance(value, dict) else (value,)
-            words = "kept from token to token, however long the text"
-            yield from (
-                stage(f"state: {name}", words, one[0])
-                for one in held
-                if isinstance(one, torch.Tensor) and one.ndim > 1 and not name.startswith("_")
-            )
+    def _before(self, call: ModuleCall, size: int) -> Iterator[tuple[str, torch.Tensor]]:
+        """(name, (size,) float64) of the outputs before a call, and of halves of those."""
+        for one in self._calls[: self._calls.index(call)]:
+            if one.gave is None:
+                continue
+            name, gave = self._name(one.name.partition("/")[2]), one.gave.double().reshape(-1)
+            if gave.numel() == size:
+                yield name, gave
+            elif gave.numel() == 2 * size:
+                yield f"first half of {name}", gave[:size]
+                yield f"second half of {name}", gave[size:]

@@ -11,7 +11,7 @@ from explorer.engine.faults import INPUT_FAULTS
 from explorer.engine.inside.calls import ModuleCall
 from explorer.engine.inside.held_norm import held_norm
 from explorer.trace.inside.arrays import packed
-from explorer.trace.inside.walk import LayerStage
+from explorer.trace.inside.walk import LayerStage, Turn
 
 MOST_NUMBERS = 1 << 20
 # By the last part of a module's name, whatever the model.
@@ -45,7 +45,14 @@ def friendly(path: str) -> str:
 
 
 def stage(
-    name: str, formula: str, numbers: Any, module: str = "", gap: float | None = None
+    name: str,
+    formula: str,
+    numbers: Any,
+    module: str = "",
+    gap: float | None = None,
+    source: str = "",
+    turn: Turn | None = None,
+    first_key: int | None = None,
 ) -> LayerStage:
     """A stage with these numbers: (…) a tensor or an array."""
     if isinstance(numbers, torch.Tensor):
@@ -60,6 +67,9 @@ def stage(
         module=module,
         data=packed(array) if array.size <= MOST_NUMBERS else b"",
         gap=gap,
+        source=source,
+        turn=turn,
+        first_key=first_key,
     )
 
 

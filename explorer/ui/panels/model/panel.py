@@ -62,6 +62,7 @@ class ModelPanel(Panel):
         self.picture.setAccessibleName(self.tr("The parts of the model"))
         self.picture.picked.connect(lambda row: self.wanted.emit(self._parts[row].panel))
         self.picture.layerPicked.connect(lambda layer: session.select(layer=layer))
+        self.picture.layerOpened.connect(self._open_layer)
         self._no_picture = SentenceLabel(look="muted")
         self._column.addWidget(self.picture)
         self._column.addWidget(self._no_picture)
@@ -116,6 +117,10 @@ class ModelPanel(Panel):
         if self._open and self._recipe is None:
             self.session.models.describe()
         self._asking.later()
+
+    def _open_layer(self, layer: int) -> None:
+        self.session.select(layer=layer)
+        self.wanted.emit("block")
 
     def _wanted(self, state: State) -> Question | None:
         """The parts of the model, if they are not known of this run."""

@@ -40,7 +40,8 @@ class ModelPicture(Canvas):
     """A row each part; a click, or Enter, goes to the panel that shows it."""
 
     picked = Signal(int)  # row
-    layerPicked = Signal(int)
+    layerPicked = Signal(int)  # with the arrows
+    layerOpened = Signal(int)  # clicked
 
     def __init__(
         self, theme: Theme, words: Callable[[int], tuple[str, str]], parent: QWidget | None = None
@@ -250,7 +251,7 @@ class ModelPicture(Canvas):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         layer, row = self._layer_at(event.position()), self._row_at(event.position())
         if layer is not None:
-            self.layerPicked.emit(layer)
+            self.layerOpened.emit(layer)
         elif row is not None:
             self.picked.emit(row)
 

@@ -1,0 +1,1 @@
+"""The block panel: what one layer computes for one token, stage by stage."""
