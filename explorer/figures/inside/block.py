@@ -18,7 +18,6 @@ from explorer.trace.inside.walk import LayerStage, LayerWalk, pair_places
 from explorer.trace.trace import Trace
 
 Form = Literal["vector", "heads", "keys", "matrix"]
-WRAP = 8  # numbers of a vector in one row of its board
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +54,11 @@ def row_of_head(rows: int, head: int, heads: int) -> int | None:
     return None
 
 
-def grid(stage: LayerStage, head: int, heads: int) -> StageGrid | None:
-    """The numbers of a stage as a board has them; None where there were too many to send."""
+def grid(stage: LayerStage, head: int, heads: int, wrap: int = 8) -> StageGrid | None:
+    """The numbers of a stage as a board has them; None where there were too many to send.
+
+    `wrap`: numbers of a vector in one row.
+    """
     numbers, form = stage.numbers, form_of(stage)
     if numbers is None or not numbers.size:
         return None
@@ -64,8 +66,8 @@ def grid(stage: LayerStage, head: int, heads: int) -> StageGrid | None:
     top = float(np.abs(finite).max(initial=0.0))
     if form == "vector":
         flat = numbers.reshape(-1)
-        short = -len(flat) % WRAP
-        rows = np.append(flat, np.full(short, np.nan, np.float32)).reshape(-1, WRAP)
+        short = -len(flat) % wrap
+        rows = np.append(flat, np.full(short, np.nan, np.float32)).reshape(-1, wrap)
         return StageGrid(form, rows, top, None)
     if form == "matrix" and numbers.ndim > 2:
         of = row_of_head(len(numbers), head, heads)

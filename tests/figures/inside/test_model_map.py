@@ -35,12 +35,7 @@ def test_a_part_has_the_time_of_its_own_clock_alone() -> None:
 
 def test_every_part_names_a_panel_and_stands_in_the_table() -> None:
     parts = list(model_map.parts(structure(), None, 0))
-    assert {part.panel for part in parts} == {
-        "stream",
-        "lens",
-        "attention",
-        "attribution",
-        "next-token",
-    }
+    panels = {part.panel for part in parts}
+    assert panels == {"stream", "lens", "attention", "block", "next-token"}
     rows = list(model_map.table(parts))
     assert rows[3] == ("attention", "attn", 0, "ln1", True, "8", 16, 64, "")

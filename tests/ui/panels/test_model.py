@@ -172,14 +172,14 @@ def test_the_parts_are_looked_at_when_the_panel_is_seen_with_a_run(stage: Window
 def test_a_layer_and_a_part_that_are_clicked_are_shown(stage: WindowStage) -> None:
     panel = pictured(stage)
     picture = panel.picture
-    QTest.mouseClick(picture, LEFT, pos=picture.square_of(1).center().toPoint())
-    assert stage.state.selection.layer == 1
-    stage.paint()
-    assert [row.kind for row in picture.rows][3] == "experts"
     told: list[str] = []
     panel.wanted.connect(told.append)
+    QTest.mouseClick(picture, LEFT, pos=picture.square_of(1).center().toPoint())
+    assert (stage.state.selection.layer, told) == (1, ["block"])
+    opened(stage)
+    assert [row.kind for row in picture.rows][3] == "experts"
     QTest.mouseClick(picture, LEFT, pos=picture.box_of(2).center().toPoint())
-    assert told == ["attention"]
+    assert told == ["block", "attention"]
 
 
 def test_keys_read_the_parts_and_go_along_the_layers(stage: WindowStage) -> None:

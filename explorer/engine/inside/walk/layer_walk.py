@@ -207,8 +207,8 @@ class _Steps:
     def _joins(self, call: ModuleCall, middle: Sequence[LayerStage]) -> bool:
         """True for the module that reads the heads' outputs, or what comes of a state."""
         path, output = call.name.partition("/")[2], middle[-1].numbers
-        if any(path in (write.projection, write.source or write.name)
-               for write in self._route.writes if write.kind in ("attention", "mixer")):  # fmt: skip
+        mixing = [one for one in self._route.writes if one.kind in ("attention", "mixer")]
+        if any(path in (one.projection, one.source or one.name) for one in mixing):
             return True
         if call.given is None or output is None or call.given.numel() != output.size:
             return False

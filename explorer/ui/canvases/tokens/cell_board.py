@@ -105,6 +105,12 @@ class CellBoard(ScrollCanvas):
         """How large the cells are, 1 being their usual size."""
         return self._zoom
 
+    @property
+    def whole_height(self) -> int:
+        """Pixels that all rows and the names of the columns take."""
+        bar = self.horizontalScrollBar().sizeHint().height()
+        return round(len(self._figure.rows) * self._size[1] + self._head) + bar
+
     def cell_rect(self, at: At) -> QRectF:
         """One cell, in the viewport."""
         wide, high = self._size

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from explorer.figures.drawing.board import BoardCell, CellsFigure
@@ -17,13 +18,13 @@ from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.scrolled import OneOf
 from explorer.ui.kit.sentence import SentenceLabel
-from explorer.ui.look.theme import Theme
+from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panels.block import words
 from explorer.ui.panels.block.dials import Dials
 from explorer.ui.panels.block.experts import ExpertCharts
 from explorer.ui.panels.block.stage_words import stage_words
 
-_CELL = 42.0  # pixels of a number, at a zoom of 1
+_CELL = 46.0  # pixels of a number, at a zoom of 1
 
 
 class StageDetails(QWidget):
@@ -31,6 +32,7 @@ class StageDetails(QWidget):
 
     picked = Signal(int)  # head
     keyPicked = Signal(int, int)  # head, slot
+    resized = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -38,12 +40,11 @@ class StageDetails(QWidget):
         self._grid: StageGrid | None = None
         self._keys: Sequence[str] = ()
         self._terms: ScoreTerms | None = None
-        self._score_words = ""
         self.title = QLabel()
         self.title.setProperty("look", "title")
         self.does = SentenceLabel(look="muted")
-        self.formula = ResultLabel()
-        self.check = ResultLabel(look="small")
+        self.formula, self.check = SentenceLabel(), SentenceLabel(look="small")
+        self.score = SentenceLabel()
         self.line = ResultLabel(look="small")
         self.numbers = QToolButton()
         self.numbers.setText(self.tr("Numbers"))
@@ -61,7 +62,7 @@ class StageDetails(QWidget):
         self.dials.hovered.connect(self._read_dial)
         self.experts = ExpertCharts(theme)
         board = QWidget()
-        boxes.column(board, (self.board, 3), (self.terms, 2), gap=2)
+        boxes.column(board, (self.board, 3), self.score, (self.terms, 2), gap=3).addStretch(0)
         self.pages = OneOf()
         for page in (board, self.dials, self.experts):
             self.pages.addWidget(page)
@@ -84,9 +85,12 @@ class StageDetails(QWidget):
         said = stage_words(stage)
         self.title.setText(said.title)
         self.does.setText(said.does)
-        self.formula.setText(f"{stage.formula}  [{words.shape(stage)}]")
-        norm = self.tr("Norm {0}").format(f"{stage.norm:.5g}")
-        self.check.setText(f"{norm}. {words.checked(stage)}")
+        self.formula.setText(stage.formula)
+        self.check.setText(
+            self.tr("{0} numbers, norm {1}. {2}").format(
+                words.shape(stage), f"{stage.norm:.4g}", words.checked(stage)
+            )
+        )
         position = 0 if stage.turn is None else stage.turn.position
         self.dials.show_pairs(pairs, position)
         self.experts.show_experts(experts if stage.name in ("router", "experts") else None)
@@ -97,12 +101,21 @@ class StageDetails(QWidget):
 
     def show_terms(self, terms: ScoreTerms | None, told: str) -> None:
         """Draw the products of one score; None = no score is looked at."""
-        self._terms, self._score_words = terms, told
+        self._terms = terms
+        self.score.setText(told)
+        self.score.setVisible(bool(told))
         self.terms.setVisible(terms is not None)
         if terms is not None:
             self.terms.show_figure(_terms_figure(terms, self._term_words))
-            self.board.set_selected(*self._selected())
+            self.terms.setMaximumHeight(self.terms.whole_height)
+        self.board.set_selected(*self._selected())
         self._read_board(None)
+
+    @property
+    def wrap(self) -> int:
+        """How many numbers of a vector there is room for in a row."""
+        u = unit(self)
+        return max(2, int((self.width() - 56 * u) / (_CELL * u)))
 
     @property
     def shown_terms(self) -> ScoreTerms | None:
@@ -140,11 +153,12 @@ class StageDetails(QWidget):
                 columns=self._column_names(stage, grid),
                 cell=cell,
                 words=lambda row, column: self._cell_words(count - 1 - row, column),
-                corner=words.form_name(stage),
+                corner=words.corner(stage),
                 signed=not share,
                 wide=_CELL,
             )
         )
+        self.board.setMaximumHeight(self.board.whole_height)
         self.board.set_selected(*self._selected())
 
     def _row_names(self, grid: StageGrid) -> list[str]:
@@ -174,6 +188,10 @@ class StageDetails(QWidget):
         column = self._terms.key - stage.first_key
         return row, column if 0 <= column < grid.numbers.shape[1] else None
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.resized.emit()
+
     # -- reading
 
     def _cell_words(self, row: int, column: int) -> str:
@@ -195,10 +213,13 @@ class StageDetails(QWidget):
         elif self.pages.currentIndex() == 2:
             self.line.setText(self.experts.told)
         else:
-            self.line.setText(self._score_words or words.grid_words(self._stage, self._grid))
+            self.line.setText(words.grid_words(self._stage, self._grid))
 
     def _read_terms(self, at: tuple[int, int] | None) -> None:
-        self.line.setText(self._score_words if at is None else self._term_words(*at))
+        if at is None:
+            self._read_board(None)
+        else:
+            self.line.setText(self._term_words(*at))
 
     def _read_dial(self, number: int | None) -> None:
         if number is None:

@@ -20,6 +20,7 @@ from explorer.trace.inside.walk import LayerStage, LayerWalk, WalkLayer
 from explorer.ui.kit import boxes
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.ramp import Ramp
+from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.asking import Asking, Question
@@ -77,8 +78,9 @@ class BlockPanel(Panel):
         self._parts.setChildrenCollapsible(False)
         for place, part in enumerate((self.list, self.details)):
             self._parts.addWidget(part)
-            self._parts.setStretchFactor(place, 1)
-        self._added = ResultLabel(look="small")
+            self._parts.setStretchFactor(place, (3, 4)[place])
+        self.details.resized.connect(self._refit)
+        self._added = SentenceLabel(look="small")
         self.content.setSpacing(3)
         self.content.addLayout(boxes.line(None, (self._headline, 1), scale, gap=6))
         self.content.addWidget(self._parts, 1)
@@ -100,8 +102,9 @@ class BlockPanel(Panel):
             self.show_empty(self._reason(new))
             return
         if found is not self._walk:
-            self._walk, self._key = found, None
-        self._labels = tokens.labels(shown.trace.tokens[: shown.slots])
+            self._walk, self._key, self._drawn = found, None, None
+        if len(self._labels) != shown.slots or self._drawn is None:
+            self._labels = tokens.labels(shown.trace.tokens[: shown.slots])
         self._draw()
         self.show_content()
 
@@ -144,7 +147,8 @@ class BlockPanel(Panel):
         walk = self._walk
         assert walk is not None
         head, heads = self._heads()
-        drawn = walk, head, heads, self._row(walk)
+        wrap = self.details.wrap
+        drawn = walk, head, heads, self._row(walk), wrap
         if self._drawn != drawn:
             self._drawn = drawn
             self._headline.setText(words.headline(walk, self._label(walk.slot)))
@@ -153,7 +157,7 @@ class BlockPanel(Panel):
             stage = walk.stages[self._row(walk)]
             self.details.show_stage(
                 stage,
-                figures.grid(stage, head, heads),
+                figures.grid(stage, head, heads, wrap),
                 [label.text for label in self._labels],
                 figures.turned_pairs(walk, stage, head, heads),
                 figures.experts(walk),
@@ -228,6 +232,11 @@ class BlockPanel(Panel):
         if self._parts.orientation() != wanted:
             self._parts.setOrientation(wanted)
 
+    def _refit(self) -> None:
+        """Wrap vectors where the room ends now."""
+        if self._walk is not None:
+            self._draw()
+
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self._ramp.set_colours(difference(theme.dark))
@@ -279,10 +288,8 @@ def _rows(walk: LayerWalk, head: int, heads: int) -> Iterator[StageRow]:
             group=said.group,
             shape=words.shape(stage),
             norm=f"{stage.norm:.3g}",
-            formula=stage.formula,
             strip=strip,
             top=float(finite.max(initial=0.0)),
             share=figures.is_share(stage),
-            checked=None if stage.gap is None else True,
             told=words.told(stage),
         )

@@ -30,7 +30,8 @@ from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import Theme, unit
 
 _HIGH, _STREAM, _GAP = 23, 16, 8  # pixels at a zoom of 1: of a row, to its name, between columns
-_NAME, _STRIP, _FORMULA = 0.46, 48, 640  # share of names at most; least strip; from this width on
+_MOST = 262  # pixels of width at most that it must have
+_STRIP, _SHAPE_FROM = 44, 110  # pixels: the least strip, and the one that shapes give way to
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _COLOURS = {"stream": "accent", "attention": "prefill", "mlp": "decode", "other": "rest"}
@@ -45,11 +46,9 @@ class StageRow:
     group: str  # stream, attention, mlp or other
     shape: str
     norm: str
-    formula: str
     strip: np.ndarray  # (n,) float32; -inf where hidden; empty = too many to send
     top: float  # the number of the strongest colour
     share: bool  # 0 to 1 instead of -top to top
-    checked: bool | None  # by its formula; None = it has none
     told: str  # for tips and screen readers
 
 
@@ -77,6 +76,7 @@ class StageList(ScrollCanvas):
         """Draw other stages, one of them chosen."""
         self._rows, self._chosen = rows, chosen
         self._strips = {}
+        self.updateGeometry()
         if self._over is not None and self._over >= len(rows):
             self._over = None
         self._lay_out()
@@ -110,21 +110,25 @@ class StageList(ScrollCanvas):
 
     def _columns(self) -> tuple[float, float, float, float]:
         """Left of names, strips, shapes and norms; the last two are as wide as their words."""
-        u, small = unit(self), QFontMetricsF(small_font(self))
-        width = self.viewport().width()
-        names = max(
-            (QFontMetricsF(self.font()).horizontalAdvance(row.title) for row in self._rows),
-            default=0.0,
-        )
-        shapes = max((small.horizontalAdvance(row.shape) for row in self._rows), default=0.0)
-        norms = max((small.horizontalAdvance(row.norm) for row in self._rows), default=0.0)
+        u, width = unit(self), self.viewport().width()
+        names, shapes, norms = self._widest()
         name, gap = _STREAM * u, _GAP * u
-        strip = name + min(names + 4, _NAME * width) + gap
         norm = width - norms - gap / 2
+        most = norm - 2 * gap - _STRIP * u - name
+        strip = name + min(names + 4, max(most, 0.0)) + gap
         shape = norm - shapes - gap
-        if shape - strip < _STRIP * u:  # no room for shapes
+        if shape - strip < _SHAPE_FROM * u:  # no room for shapes
             shape = norm
         return name, strip, shape, norm
+
+    def _widest(self) -> tuple[float, float, float]:
+        """Pixels of the longest name, shape and norm."""
+        text, small = QFontMetricsF(self.font()), QFontMetricsF(small_font(self))
+        return (
+            max((text.horizontalAdvance(row.title) for row in self._rows), default=0.0),
+            max((small.horizontalAdvance(row.shape) for row in self._rows), default=0.0),
+            max((small.horizontalAdvance(row.norm) for row in self._rows), default=0.0),
+        )
 
     def _lay_out(self) -> None:
         bar, view = self.verticalScrollBar(), self.viewport().height()
@@ -139,10 +143,18 @@ class StageList(ScrollCanvas):
         bar.setValue(bar.value() + round(by))
 
     def sizeHint(self) -> QSize:
-        return QSize(round(300 * unit(self)), round(160 * unit(self)))
+        return QSize(self._needed, round(160 * unit(self)))
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(round(150 * unit(self)), round(70 * unit(self)))
+        return QSize(min(self._needed, round(_MOST * unit(self))), round(70 * unit(self)))
+
+    @property
+    def _needed(self) -> int:
+        """Pixels of width for whole names, the least strip, and norms."""
+        u = unit(self)
+        names, _, norms = self._widest()
+        bar = self.verticalScrollBar().sizeHint().width()
+        return round((_STREAM + 2.5 * _GAP + _STRIP) * u + names + norms + bar + 6)
 
     def _in_view(self) -> Iterator[tuple[int, QRectF]]:
         for row in range(len(self._rows)):

@@ -33,7 +33,7 @@ _NORM = QT_TRANSLATE_NOOP(
 _RECEIVED = QT_TRANSLATE_NOOP("Block", "As the attention kernel received it.")
 _KNOWN = {  # by the names that the engine gives
     "residual stream": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Residual stream"),
+        QT_TRANSLATE_NOOP("Block", "Stream"),
         QT_TRANSLATE_NOOP("Block", "The vector that the layer reads, and adds to."),
         "residual-stream", _STREAM),
     "input norm": StageWords(QT_TRANSLATE_NOOP("Block", "Input norm"), _NORM, "norm"),
@@ -53,21 +53,21 @@ _KNOWN = {  # by the names that the engine gives
         QT_TRANSLATE_NOOP("Block", "Q, K and V"),
         QT_TRANSLATE_NOOP("Block", "One projection makes query, key and value."), "", _ATTENDS),
     "Q norm": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Query norm"),
+        QT_TRANSLATE_NOOP("Block", "Q norm"),
         QT_TRANSLATE_NOOP("Block", "Brings each head's query to a fixed size (QK-norm)."),
         "norm", _ATTENDS),
     "K norm": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Key norm"),
+        QT_TRANSLATE_NOOP("Block", "K norm"),
         QT_TRANSLATE_NOOP("Block", "Brings each head's key to a fixed size (QK-norm)."),
         "norm", _ATTENDS),
     "latent Q": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Latent query"),
+        QT_TRANSLATE_NOOP("Block", "Latent Q"),
         QT_TRANSLATE_NOOP("Block", "A short vector that every head's query is made from (MLA)."),
         "", _ATTENDS),
     "latent Q norm": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Latent query norm"), _NORM, "norm", _ATTENDS),
+        QT_TRANSLATE_NOOP("Block", "Latent Q norm"), _NORM, "norm", _ATTENDS),
     "Q from its latent": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Query from latent"),
+        QT_TRANSLATE_NOOP("Block", "Q from latent"),
         QT_TRANSLATE_NOOP("Block", "Every head's query, made from the short vector."),
         "query", _ATTENDS),
     "latent K and V": StageWords(
@@ -85,30 +85,30 @@ _KNOWN = {  # by the names that the engine gives
         QT_TRANSLATE_NOOP("Block", "The part that every head's key and value are made from."),
         "kv-cache", _ATTENDS),
     "K for position": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Key for position"),
+        QT_TRANSLATE_NOOP("Block", "K for position"),
         QT_TRANSLATE_NOOP("Block", "The part of the key that RoPE turns: one for all heads."),
         "rope", _ATTENDS),
     "K of both": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Key of both parts"),
+        QT_TRANSLATE_NOOP("Block", "K of both parts"),
         QT_TRANSLATE_NOOP("Block", "In each head: a part from the latent, a part for position."),
         "key", _ATTENDS),
     "Q after RoPE": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Query after RoPE"),
+        QT_TRANSLATE_NOOP("Block", "Q after RoPE"),
         QT_TRANSLATE_NOOP("Block", "Pairs of numbers turned by angles that grow with position."),
         "rope", _ATTENDS),
     "K after RoPE": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Key after RoPE"),
+        QT_TRANSLATE_NOOP("Block", "K after RoPE"),
         QT_TRANSLATE_NOOP("Block", "Turned like the query: a score then depends on the distance."),
         "rope", _ATTENDS),
     "Q of the kernel": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Query as used"), _RECEIVED, "query", _ATTENDS),
+        QT_TRANSLATE_NOOP("Block", "Q as used"), _RECEIVED, "query", _ATTENDS),
     "K of the kernel": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Key as used"), _RECEIVED, "key", _ATTENDS),
+        QT_TRANSLATE_NOOP("Block", "K as used"), _RECEIVED, "key", _ATTENDS),
     "V of the kernel": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Value as used"), _RECEIVED, "value", _ATTENDS),
+        QT_TRANSLATE_NOOP("Block", "V as used"), _RECEIVED, "value", _ATTENDS),
     "scores": StageWords(
         QT_TRANSLATE_NOOP("Block", "Scores"),
-        QT_TRANSLATE_NOOP("Block", "How well the query fits each key. Click one for its products."),
+        QT_TRANSLATE_NOOP("Block", "How well the query fits each key. Click one."),
         "", _ATTENDS),
     "soft cap": StageWords(
         QT_TRANSLATE_NOOP("Block", "Soft cap"),
@@ -141,16 +141,16 @@ _KNOWN = {  # by the names that the engine gives
         QT_TRANSLATE_NOOP("Block", "The heads' outputs, changed by a gate or a norm."),
         "", _ATTENDS),
     "W_O": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Output projection"),
+        QT_TRANSLATE_NOOP("Block", "Output (W_O)"),
         QT_TRANSLATE_NOOP("Block", "Mixes the heads into the vector that attention adds (W_O)."),
         "", _ATTENDS),
     "norm after attention": StageWords(
-        QT_TRANSLATE_NOOP("Block", "Norm after attention"), _NORM, "norm", _ATTENDS),
+        QT_TRANSLATE_NOOP("Block", "Norm after attn."), _NORM, "norm", _ATTENDS),
     "norm after mixer": StageWords(
         QT_TRANSLATE_NOOP("Block", "Norm after mixer"), _NORM, "norm", _ATTENDS),
     "norm after mlp": StageWords(QT_TRANSLATE_NOOP("Block", "Norm after MLP"), _NORM, "norm", _MLP),
     "residual": StageWords(
-        QT_TRANSLATE_NOOP("Block", "+ Residual stream"),
+        QT_TRANSLATE_NOOP("Block", "+ Stream"),
         QT_TRANSLATE_NOOP("Block", "The stream with what this layer has added so far."),
         "residual-stream", _STREAM),
     "gate": StageWords(
@@ -193,7 +193,7 @@ _KNOWN = {  # by the names that the engine gives
         QT_TRANSLATE_NOOP("Block", "Mixer output"),
         QT_TRANSLATE_NOOP("Block", "What the mixer adds to the stream."), "", _ATTENDS),
     "residual stream after": StageWords(
-        QT_TRANSLATE_NOOP("Block", "+ Stream after the layer"),
+        QT_TRANSLATE_NOOP("Block", "+ Stream after"),
         QT_TRANSLATE_NOOP("Block", "What the next layer reads."), "residual-stream", _STREAM),
 }  # fmt: skip
 

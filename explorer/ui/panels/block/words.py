@@ -32,18 +32,19 @@ def shape(stage: LayerStage) -> str:
 def checked(stage: LayerStage) -> str:
     """How far its formula was seen to hold."""
     if stage.gap is not None:
-        return translate("Block", "Recomputed from the stage before: agrees to {0}").format(
-            f"{stage.gap:.1g}" if stage.gap else translate("Block", "the last bit")
-        )
+        off = f"{stage.gap:.1g}" if stage.gap else "0"
+        return translate("Block", "Recomputed from the stage before: off by {0}.").format(off)
     if stage.formula.startswith("inside "):
-        return translate("Block", "Hidden inside a fused module. Only its output is known.")
-    return translate("Block", "Measured. There is no formula to check it by.")
+        return translate("Block", "Hidden inside a fused module: only its output is known.")
+    if stage.first_key is not None:
+        return translate("Block", "Made from Q and K.")
+    return translate("Block", "As measured.")
 
 
 def told(stage: LayerStage) -> str:
     """A stage for tips and screen readers."""
     words = stage_words(stage)
-    return translate("Block", "{0}: {1}. Shape {2}, norm {3}. {4}. {5}").format(
+    return translate("Block", "{0}: {1}. Shape {2}, norm {3}. {4} {5}").format(
         words.title, stage.formula, shape(stage), f"{stage.norm:.4g}", checked(stage), words.does
     )
 
@@ -64,10 +65,12 @@ def added(walk: LayerWalk) -> str:
     """What the layer added to the stream, and how exactly that adds up."""
     if walk.residual_gap is None:
         return walk.residual_reason
-    parts = ", ".join(f"{one.name} ({one.norm:.4g})" for one in walk.writes)
-    return translate(
-        "Block", "Added to the stream, with norms: {0}. Off from its change by {1}."
-    ).format(parts, f"{walk.residual_gap:.1g}")
+    parts = ", ".join(
+        translate("Block", "{0} (norm {1})").format(one.name.rpartition(".")[2], f"{one.norm:.3g}")
+        for one in walk.writes
+    )
+    off = f"{walk.residual_gap:.1g}" if walk.residual_gap else "0"
+    return translate("Block", "Residual gap {0}. Added to the stream: {1}.").format(off, parts)
 
 
 def cell(stage: LayerStage, grid: StageGrid, row: int, column: int, key: str) -> str:
@@ -119,18 +122,15 @@ def pair(one: TurnedPair, number: int, position: int) -> str:
 
 def score(terms: ScoreTerms, key: str, measured: float | None) -> str:
     """One score from its products to the map."""
-    told = translate("Block", "Head {0}, key {1}: Σ q·k {2} × {3} = score {4}").format(
+    told = translate("Block", "Head {0}, key {1}: Σ q·k {2} × {3} = {4}").format(
         terms.head, key, f"{terms.total:.5g}", f"{terms.scaling:.5g}", f"{terms.score:.5g}"
     )
+    if measured is not None:
+        off = abs(terms.score - measured) / max(abs(measured), 1e-9)
+        told = translate("Block", "{0} (off by {1})").format(told, f"{off:.1g}" if off else "0")
     if terms.hidden:
         return translate("Block", "{0}. The mask hides it.").format(told)
-    told = translate("Block", "{0}; attention weight {1}").format(told, exact_percent(terms.weight))
-    if measured is None:
-        return told
-    off = abs(terms.score - measured) / max(abs(measured), 1e-9)
-    return translate("Block", "{0}. The stage's own score agrees to {1}.").format(
-        told, f"{off:.1g}" if off else translate("Block", "the last bit")
-    )
+    return translate("Block", "{0}. Weight {1}.").format(told, exact_percent(terms.weight))
 
 
 def chosen_experts(found: Experts) -> str:
@@ -145,11 +145,6 @@ def chosen_experts(found: Experts) -> str:
     ).format(parts, f"{found.tokens:,}")
 
 
-def form_name(stage: LayerStage) -> str:
-    """How the corner of its board is labelled."""
-    return {
-        "keys": translate("Block", "keys →"),
-        "heads": translate("Block", "numbers →"),
-        "vector": translate("Block", "numbers →"),
-        "matrix": translate("Block", "columns →"),
-    }[form_of(stage)]
+def corner(stage: LayerStage) -> str:
+    """What the columns of its board are, where they have names."""
+    return translate("Block", "keys →") if form_of(stage) == "keys" else ""
