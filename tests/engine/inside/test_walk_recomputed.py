@@ -121,13 +121,12 @@ def test_every_module_stage_is_what_that_module_gave(kind: str, layer: int) -> N
 def test_the_weights_are_those_of_eager_attention(kind: str) -> None:
     runner, (text, slot) = ready(kind), text_of(kind)
     ids = ids_of(text) if kind != "copycat" else runner.prompt(RunRequest(prompt=text)).layout.ids
-    config = runner.model.config
-    before, config._attn_implementation = config._attn_implementation, "eager"
+    runner.model.set_attn_implementation("eager")
     try:
         with torch.inference_mode():
             own = runner.model(input_ids=torch.tensor([ids]), output_attentions=True)
     finally:
-        config._attn_implementation = before
+        runner.model.set_attn_implementation(runner.loaded_attention)
     stage = next(one for one in walked(kind, 0).stages if one.name == "softmax")
     assert stage.first_key == 0
     eager = own.attentions[0][0, :, slot, : slot + 1].numpy()
