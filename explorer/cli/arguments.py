@@ -50,6 +50,7 @@ class Command:
     name: str
     words: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
+    room: str = ""  # the folder of its module, with a dot
 
     def parser(self) -> Parser:
         parser = Parser(f"{PROGRAM} {self.name}", description=self.words, allow_abbrev=False)
@@ -58,7 +59,7 @@ class Command:
 
     def run(self, arguments: argparse.Namespace) -> int:
         module: Any = importlib.import_module(
-            f"explorer.cli.commands.{self.name.replace('-', '_')}"
+            f"explorer.cli.commands.{self.room}{self.name.replace('-', '_')}"
         )
         return int(module.run(arguments))
 
@@ -259,6 +260,49 @@ def _attention(parser: argparse.ArgumentParser) -> None:
     add("--out", required=True, metavar="FILE.npy|.csv|.png")
 
 
+def _heads(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _file(parser)
+    by = parser.add_mutually_exclusive_group()
+    by.add_argument(
+        "--by",
+        choices=("induction", "previous", "first", "entropy"),
+        help="order by the mean weight on the token after an earlier copy, on the token before, on "
+        "the first token, or by the spread of the rows (default induction)",
+    )
+    by.add_argument("--query", type=_INDEX, metavar="Q", help="order by what position Q reads …")
+    add("--key", type=_INDEX, metavar="K", help="… from position K")
+    add("--step", type=_INDEX, metavar="S", help="the pass (default: the last)")
+    add("--top", type=_COUNT, metavar="N", help="print the first N heads only")
+    _json(parser)
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    for side in ("left", "right"):
+        add(side, metavar=side.upper(), help="a saved run (.dxt), or a model as for `trace`")
+    prompt = parser.add_mutually_exclusive_group()
+    prompt.add_argument("--prompt", metavar="TEXT", help="the prompt of each model")
+    prompt.add_argument("--prompt-file", metavar="F", help="a UTF-8 file that is the prompt")
+    for side in ("left", "right"):
+        add(f"--chat-{side}", action="store_true", help=f"use the chat template on the {side}")
+    for side in ("left", "right"):
+        add(
+            f"--dtype-{side}",
+            choices=("float32", "bfloat16", "float16"),
+            help=f"of the model on the {side} (default float32)",
+        )
+    for side in ("left", "right"):
+        add(
+            f"--as-{side}",
+            choices=("as-is", "float32"),
+            help=f"how to open a .gguf file on the {side}",
+        )
+    add("--steps", type=_COUNT, metavar="N", help="tokens that each model continues by (default 1)")
+    _json(parser)
+    _engine(parser)
+
+
 def _batch(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _model(parser)
@@ -379,8 +423,12 @@ COMMANDS = {
     command.name: command
     for command in (
         Command("trace", "Run a model for some steps and show or save what happened.", _trace),
-        Command("show", "Show the contents of a saved run.", _show),
-        Command("attention", "Write the attention map of one head of a saved run.", _attention),
+        Command("show", "Show the contents of a saved run.", _show, "saved."),
+        Command(
+            "attention", "Write the attention map of one head of a saved run.", _attention, "saved."
+        ),
+        Command("heads", "List the heads of a saved run by what they do.", _heads, "saved."),
+        Command("compare", "Compare two runs: saved ones, or one prompt on two models.", _compare),
         Command("batch", "Run padded prompts as a batch and compare with each one alone.", _batch),
         Command("check", "Self-check on a fixed prompt; exit 1 if a check fails.", _check),
         Command("lens", "What the model would say after each of its layers (logit lens).", _lens),

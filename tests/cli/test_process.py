@@ -121,7 +121,7 @@ def test_no_traceback_even_for_a_fault_of_ours(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data_folder: Path
 ) -> None:
     from explorer.cli import main
-    from explorer.cli.commands import show
+    from explorer.cli.commands.saved import show
 
     monkeypatch.setattr(show, "_opened", lambda name: 1 // 0)
     assert main(["show", "x"]) == 3

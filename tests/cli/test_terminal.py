@@ -96,7 +96,7 @@ def test_whatever_a_command_prints(command: Command, monkeypatch: pytest.MonkeyP
         print(TEXT)
         raise CommandError(TEXT)
 
-    monkeypatch.setattr("explorer.cli.commands.show.run", run)
+    monkeypatch.setattr("explorer.cli.commands.saved.show.run", run)
     done = command("show", "x.dxt")
     assert not ACTS.search(done.out + done.err)
     assert done.out.endswith("\n")

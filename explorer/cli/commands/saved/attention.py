@@ -11,7 +11,7 @@ import numpy as np
 
 from explorer import disk
 from explorer.cli import png
-from explorer.cli.commands.show import opened
+from explorer.cli.commands.saved.show import opened
 from explorer.cli.commands.trace import writable
 from explorer.cli.errors import DONE, CommandError
 from explorer.figures.attention import map_blocks, maps

@@ -1,0 +1,1 @@
+"""Commands on a saved run: no engine, no model."""
