@@ -12,9 +12,7 @@ import pytest
 
 from explorer.session.saving import recovery
 from explorer.trace.files import dxt
-from explorer.trace.request import RunRequest
-from explorer.trace.trace import Trace
-from tests.session.scripted import PROMPT, card, stepped
+from tests.session.scripted import played
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -31,12 +29,8 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def saved(folder: Path, steps: int = 3) -> Path:
-    trace = Trace(request=RunRequest(model="tiny", prompt="abc"), card=card(), prompt=PROMPT)
-    for index in range(steps):
-        event = stepped(0, index)
-        trace = trace.appended(event.step, event.token)
     path = folder / "run.dxt"
-    dxt.save(trace, path)
+    dxt.save(played(steps), path)
     return path
 
 

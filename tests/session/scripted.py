@@ -14,8 +14,9 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.card import ModelCard
-from explorer.trace.request import Sampling
+from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Draw, Phase, Step, Token
+from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
 
 VOCABULARY = 40
@@ -220,3 +221,12 @@ def stepped(
         step = replace(step, sampling=sampling, draw=draw)
     token = Token(step.draw.token_id, f"t{step.draw.token_id}".encode(), "generated")
     return m.Stepped(run=run, step=step, token=token)
+
+
+def played(steps: int = 3) -> Trace:
+    """A run of so many steps, as the session would have it."""
+    trace = Trace(request=RunRequest(model="tiny", prompt="a b c"), card=card(), prompt=PROMPT)
+    for index in range(steps):
+        event = stepped(0, index)
+        trace = trace.appended(event.step, event.token)
+    return trace

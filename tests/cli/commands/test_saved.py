@@ -22,18 +22,14 @@ from explorer.trace.request import RunRequest
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 from tests.cli.conftest import Done
-from tests.session.scripted import PROMPT, card, stepped
+from tests.session.scripted import played
 from tests.trace.batches import result, row
 
 Command = Callable[..., Done]
 
 
 def made_trace(steps: int = 3) -> Trace:
-    trace = Trace(request=RunRequest(model="tiny", prompt="a b c"), card=card(), prompt=PROMPT)
-    for i in range(steps):
-        event = stepped(0, i)
-        trace = trace.appended(event.step, event.token)
-    return replace(trace, stop_reason="end token")
+    return replace(played(steps), stop_reason="end token")
 
 
 @pytest.fixture
