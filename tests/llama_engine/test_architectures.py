@@ -15,10 +15,11 @@ import pytest
 from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput
 from explorer.figures.attention.maps import pass_map
-from explorer.llama_engine.inside import lens
+from explorer.llama_engine.inside import lens, residual
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.selftest import selfcheck
 from explorer.trace.inside.lens import ReadLens
+from explorer.trace.inside.stream import ReadStream
 from explorer.trace.interventions.lines import read
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
@@ -174,6 +175,9 @@ def test_the_lens_ends_in_what_llama_cpp_says(made: Opened) -> None:
     assert board.final_gap == 0
     assert len(board.rows) == made.runner.card.layers + 1
     every = lens.read(made.runner, ReadLens(request=request), nobody)
+    stream = residual.read(made.runner, ReadStream(request=request), nobody)
+    assert stream.rows == every.rows
+    assert stream.gap <= 1e-5
     assert every.slots == tuple(range(len(ids)))
     assert every.final_gap == 0
 

@@ -17,7 +17,7 @@ import numpy as np
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.capture.attention_sites import sites
 from explorer.engine.errors import EngineError
-from explorer.engine.inside.logits.head_changes import require_heads, swept
+from explorer.engine.inside.readings.head_changes import require_heads, swept
 from explorer.engine.passes.generate import forward
 from explorer.engine.passes.interventions import Forward, forward_of
 from explorer.engine.passes.layout import Layout

@@ -14,7 +14,7 @@ import torch
 
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput
-from explorer.engine.inside.logits.lens_board import (
+from explorer.engine.inside.readings.lens_board import (
     LensBlock,
     LensReading,
     portions,

@@ -11,15 +11,14 @@ import torch
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.inside.calls import CallWatch, together
-from explorer.engine.inside.logits.lens_board import row_names
+from explorer.engine.inside.readings.lens_board import row_names
+from explorer.engine.inside.readings.stream_reading import StreamReading
 from explorer.engine.inside.route import TOLERANCE, Route, Write, modules_in, rounding_of, route_of
 from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
 from explorer.engine.inside.sums import gap_of
-from explorer.engine.inside.telling import Telling
 from explorer.engine.inside.watched_pass import watched_passes
 from explorer.engine.passes.layout import Layout, chosen_slots
 from explorer.engine.passes.runner import Runner
-from explorer.trace.inside.arrays import packed
 from explorer.trace.inside.stream import ReadStream, ResidualStream, StreamWrite
 from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest
@@ -142,51 +141,16 @@ def read(
     """
     layout = runner.layout(asked.request, asked.chosen)
     slots = chosen_slots(layout, asked.slots)
-    found: list[tuple[np.ndarray, ...]] = []
-    done: list[int] = []
-    worst, rows, names = 0.0, (), ()  # type: float, tuple[str, ...], tuple[StreamWrite, ...]
-    telling = Telling(len(slots))
-
-    def result() -> ResidualStream:
-        arrays = [packed(np.concatenate(parts, 1)) for parts in zip(*found, strict=True)]
-        return ResidualStream(
-            rows=rows,
-            slots=tuple(done),
-            writes=names,
-            norm_bytes=arrays[0],
-            cosine_bytes=arrays[1],
-            write_norm_bytes=arrays[2],
-            write_cosine_bytes=arrays[3],
-            gap=worst,
-        )
-
+    reading = StreamReading(len(slots), progress, part)
     for written, _ in written_passes(runner, asked.request, layout, slots, cancelled):
         if cancelled():
             raise Cancelled
-        streams = written.streams
-        added = [vector for _, _, vector in written.writes]
-        found.append((*_figures(streams, streams[-1]), *_figures(added, streams[-1])))
-        rows = row_names(len(written.visits))
-        names = tuple(
+        reading.rows = row_names(len(written.visits))
+        reading.writes = tuple(
             StreamWrite(layer=layer, name=write.name, kind=write.kind)
             for layer, write, _ in written.writes
         )
-        worst = max(worst, written.gap)
-        done += written.slots
-        progress("Reading the residual stream", len(done) / len(slots))
-        if telling.due(len(done)):
-            part(result())
-    return result()
-
-
-def _figures(vectors: Sequence[torch.Tensor], final: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """((R, n) lengths, (R, n) cosines with `final` (n, d))."""
-    target = final.double()
-    whole, lengths, cosines = target.norm(dim=-1), [], []
-    for vector in vectors:  # one by one: all of them in float64 would be large
-        wide = vector.double()
-        length = wide.norm(dim=-1)
-        size = (length * whole).clamp_min(1e-30)
-        lengths.append(length.cpu().numpy())
-        cosines.append(((wide * target).sum(-1) / size).clamp(-1, 1).cpu().numpy())
-    return np.stack(lengths), np.stack(cosines)
+        streams = written.streams
+        added = (numbers(vector) for _, _, vector in written.writes)
+        reading.add(written.slots, map(numbers, streams), added, numbers(streams[-1]), written.gap)
+    return reading.result()

@@ -8,11 +8,12 @@ from typing import Any
 from explorer.engine.experiments import cache_comparison, prompt_scores, samples, search
 from explorer.llama_engine.experiments import prefix, read_position
 from explorer.llama_engine.experiments.llama_passes import LlamaPasses
-from explorer.llama_engine.inside import head_sweep, lens
+from explorer.llama_engine.inside import head_sweep, lens, residual
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.trace import experiments as asked
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.inside.lens import ReadLens
+from explorer.trace.inside.stream import ReadStream
 
 Worker = Callable[..., asked.Result]
 
@@ -34,5 +35,6 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     asked.CacheExperiment: _through_passes(cache_comparison.run),
     asked.ReadSlot: read_position.read,
     ReadLens: lens.read,
+    ReadStream: residual.read,
     SweepHeads: head_sweep.sweep,
 }

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from explorer.engine.callbacks import Report, Stop, never
-from explorer.engine.inside.logits.head_changes import require_heads, swept
+from explorer.engine.inside.readings.head_changes import require_heads, swept
 from explorer.llama_engine.passes.generate import forward
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted

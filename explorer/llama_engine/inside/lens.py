@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from explorer.engine.callbacks import Report, Stop, never
-from explorer.engine.inside.logits.lens_board import (
+from explorer.engine.inside.readings.lens_board import (
     LensBlock,
     LensReading,
     figures,

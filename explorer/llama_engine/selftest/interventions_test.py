@@ -14,7 +14,7 @@ import numpy as np
 from explorer.engine.callbacks import Stop
 from explorer.engine.errors import BadInput
 from explorer.llama_engine.passes.generate import Done, forward
-from explorer.llama_engine.passes.inside import Inside
+from explorer.llama_engine.passes.inside import Inside, Streams
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.llama_engine.selftest import gaps
@@ -41,6 +41,8 @@ class ChangesTest:
     limit: float  # on logits of passes of unlike shapes
     stop: Stop
     _worked: list[Intervention] = field(default_factory=list)
+    _scores: tuple[Done, float] | None = None
+    _parts: tuple[Done, Streams] | None = None
 
     def heads(self) -> Found:
         """With every head silent, what attention writes is the same for every token."""
@@ -49,12 +51,13 @@ class ChangesTest:
             return False, NO_ATTENTION, None
         every = [Silence(layer=layer, head=h) for layer, n in heads.items() for h in range(n)]
         done, inside = self._watched(every)
+        located = self.runner.located(True) if inside.reads else None
+        for place, written in inside.streams.writes.items():
+            attends = located is not None and located.kinds[place] == "attention"
+            if attends and largest(written - written[:1]) > 0:
+                return False, "silenced heads still write to the residual stream here", None
         found = self._finding(every, done, "heads can be silenced one by one")
         self._worked = self._worked[::2]  # tried with the cache, too: some must be left
-        located = self.runner.located(True)
-        for place, written in inside.streams.writes.items():
-            if located.kinds[place] == "attention" and largest(written - written[:1]) > 0:
-                return False, "silenced heads still write to the residual stream here", None
         return found
 
     def cells(self) -> Found:
@@ -62,16 +65,10 @@ class ChangesTest:
         why = self._closed()
         if why:
             return False, why, None
-        same = self._pass([Scale(factor=1.0)])
-        if largest(same.logits - self.reference.logits) > 0:
+        if largest(self._pass([Scale(factor=1.0)]).logits - self.reference.logits) > 0:
             return False, "scores can't be computed again here without changing the logits", None
-        last = len(self.ids) - 1
-        everywhere = Cells(queries=(last, last), keys=(last - 1, last - 1))
-        early = Cells(queries=(3, 4), back=(1, 1))
-        in_one_head = Cells(head=0, queries=(last - 2, last - 2), keys=(last - 2, last - 2))
-        asked = [everywhere, early, in_one_head]
-        done = self._pass(asked)
-        left, gap = 0.0, self._drawn_gap(done)
+        done, gap = self._scores_changed()
+        last, left = len(self.ids) - 1, 0.0
         for layer in self.runner.query_heads:
             own = gaps.own_weights(done, layer)
             assert own is not None
@@ -79,19 +76,38 @@ class ChangesTest:
             left = max(left, *(largest(one) for one in cut))
         if left or gap > MAPS:
             return False, "cutting cells of attention does not have the same effect here", gap
-        return self._finding(asked, done, "cells of attention can be cut and allowed")
+        return self._finding(self._cut, done, "cells of attention can be cut and allowed")
 
     def scores(self) -> Found:
         """With scaled scores, llama.cpp's weights are those of the drawn map."""
         why = self._closed()
         if why:
             return False, why, None
-        asked = [Scale(factor=2.0), Scale(head=0, factor=0.25)]
-        done = self._pass(asked)
-        gap = self._drawn_gap(done)
+        done, gap = self._scores_changed()
         if gap > MAPS:
             return False, "scaling attention scores does not have the same effect here", gap
-        return self._finding(asked, done, "attention scores can be scaled")
+        return self._finding(self._scaled, done, "attention scores can be scaled")
+
+    def _scores_changed(self) -> tuple[Done, float]:
+        """Cells cut and scores scaled in one pass; llama.cpp's weights against the drawn maps."""
+        if self._scores is None:
+            done = self._pass([*self._cut, *self._scaled])
+            found = gaps.map_gaps(self.runner, done)
+            every = found.keys() == self.runner.query_heads.keys()
+            self._scores = done, max(found.values()) if every else float("inf")
+        return self._scores
+
+    @property
+    def _cut(self) -> list[Intervention]:
+        last = len(self.ids) - 1
+        everywhere = Cells(queries=(last, last), keys=(last - 1, last - 1))
+        early = Cells(queries=(3, 4), back=(1, 1))
+        in_one_head = Cells(head=0, queries=(last - 2, last - 2), keys=(last - 2, last - 2))
+        return [everywhere, early, in_one_head]
+
+    @property
+    def _scaled(self) -> list[Intervention]:
+        return [Scale(factor=2.0), Scale(head=0, factor=0.25)]
 
     def mlps(self) -> Found:
         """With every MLP silent, a layer's output is what entered and what the rest wrote."""
@@ -101,24 +117,46 @@ class ChangesTest:
         words = "the MLP of each layer can be silenced"
         if len(known) < layers:
             words = f"the MLP of {len(known)} of {layers} layers can be silenced"
-        asked = [Silence(layer=layer, part="mlp") for layer in sorted(known)]
-        done, inside = self._watched(asked)
-        gap = _sum_gap(inside, layers, {"mlp"}, self.runner)
-        if gap > _SUMS:
-            return False, "a silenced MLP still changes its layer's output here", gap
-        return self._finding(asked, done, words)
+        done, streams = self._parts_silent()
+        located, worst = self.runner.located(True), 0.0
+        for layer in known - {self._middle}:
+            after = streams.outputs[layer]
+            total = streams.outputs.get(layer - 1, streams.entered).astype(np.float64)
+            for place, kind in located.kinds.items():
+                if place[0] == layer and kind != "mlp":
+                    total = total + streams.writes[place]
+            worst = max(worst, largest(after - total) / max(1.0, largest(after)))
+        if worst > _SUMS:
+            return False, "a silenced MLP still changes its layer's output here", worst
+        return self._finding(self._mlps, done, words)
 
     def layers(self) -> Found:
         """A silenced layer gives what entered, bit for bit."""
-        layer = self.runner.card.layers // 2
-        asked = [Silence(layer=layer, part="layer")]
-        done, inside = self._watched(asked)
-        streams = inside.streams
-        entered = streams.outputs[layer - 1] if layer else streams.entered
-        gap = largest(streams.outputs[layer] - entered)
+        layer = self._middle
+        done, streams = self._parts_silent()
+        gap = largest(streams.outputs[layer] - streams.outputs.get(layer - 1, streams.entered))
         if gap:
             return False, "a silenced layer still changes the residual stream here", gap
-        return self._finding(asked, done, "whole layers can be silenced")
+        return self._finding([self._layer], done, "whole layers can be silenced")
+
+    def _parts_silent(self) -> tuple[Done, Streams]:
+        """Every MLP and one whole layer silenced in one pass."""
+        if self._parts is None:
+            done, inside = self._watched([*self._mlps, self._layer])
+            self._parts = done, inside.streams
+        return self._parts
+
+    @property
+    def _middle(self) -> int:
+        return self.runner.card.layers // 2
+
+    @property
+    def _layer(self) -> Silence:
+        return Silence(layer=self._middle, part="layer")
+
+    @property
+    def _mlps(self) -> list[Intervention]:
+        return [Silence(layer=layer, part="mlp") for layer in sorted(self.runner.with_mlp)]
 
     def same_with_cache(self) -> bool:
         """True if everything that works gives the same results with the cache."""
@@ -154,11 +192,6 @@ class ChangesTest:
             inside = self.runner.inside(request)
         return gaps.every_slot(self.runner, self.ids, self.stop, inside=inside), inside
 
-    def _drawn_gap(self, done: Done) -> float:
-        found = gaps.map_gaps(self.runner, done)
-        every = found.keys() == self.runner.query_heads.keys()
-        return max(found.values()) if every else float("inf")
-
     def _finding(self, asked: Sequence[Intervention], done: Done, words: str) -> Found:
         """Offered if it moves the logits."""
         moved = largest(done.logits - self.reference.logits)
@@ -166,18 +199,6 @@ class ChangesTest:
             return False, "it changes nothing here" if not moved else "it breaks this model", moved
         self._worked += asked
         return True, words, moved
-
-
-def _sum_gap(inside: Inside, layers: int, but: set[str], runner: LlamaRunner) -> float:
-    """Each layer's output against what entered and the writes of other kinds; the largest gap."""
-    streams, located, worst = inside.streams, runner.located(True), 0.0
-    for layer in range(layers):
-        before, after = streams.outputs.get(layer - 1, streams.entered), streams.outputs[layer]
-        kept = [p for p, kind in located.kinds.items() if p[0] == layer and kind not in but]
-        total = before.astype(np.float64)
-        total = total + sum(streams.writes[place].astype(np.float64) for place in kept)
-        worst = max(worst, largest(after - total) / max(1.0, largest(after)))
-    return worst
 
 
 CHANGES: dict[str, Callable[[ChangesTest], Found]] = {

@@ -12,7 +12,7 @@ import torch
 from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.inside import lens, telling, watched_pass
-from explorer.engine.inside.logits import lens_board
+from explorer.engine.inside.readings import lens_board
 from explorer.engine.loading import loading
 from explorer.engine.passes import generate as generating
 from explorer.engine.passes.generate import generate
