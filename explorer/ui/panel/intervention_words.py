@@ -45,8 +45,8 @@ def short(one: Intervention) -> str:
 def _patched(one: Patch) -> str:
     named = {
         "head": translate("InterventionWords", "L{0} H{1} patched"),
-        "mlp": translate("InterventionWords", "MLP of layer {0} patched"),
-        "stream": translate("InterventionWords", "Stream after layer {0} patched"),
+        "mlp": translate("InterventionWords", "L{0} MLP patched"),
+        "stream": translate("InterventionWords", "L{0} stream patched"),
     }[one.part].format(one.layer, one.head)
     if one.positions is None:
         return named

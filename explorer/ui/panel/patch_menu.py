@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
@@ -14,6 +14,7 @@ from explorer.session.branches import Branch
 from explorer.session.state import State
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Span
+from explorer.trace.step import Token
 from explorer.trace.trace import source_of
 from explorer.ui.access import mnemonics
 
@@ -75,14 +76,14 @@ def run_menu(
     """What can be taken from one run: parts of the selected layer and head, here or everywhere."""
     state = session.state
     name = state.branch_names.get(branch.number, branch.name)
-    text = b"".join(token.raw for token in branch.trace.tokens[: len(source.tokens)])
-    words = elide(tokens.visible(text), _LETTERS)
+    read = branch.trace.tokens[: len(source.tokens)]
+    words = elide(tokens.visible(b"".join(token.raw for token in read)), _LETTERS)
     menu = QMenu(translate("PatchMenu", "{0}: {1}").format(name, words), parent)
     menu.setToolTipsVisible(True)
     for place, (part, needs) in enumerate(_parts(state)):
         if place:
             menu.addSeparator()
-        for where, patch in _places(state, part, source):
+        for where, patch in _places(state, part, source, read):
             add(menu, session, f"{_named(patch)}, {where}", patch, needs)
     mnemonics.follow(menu)
     return menu
@@ -98,8 +99,13 @@ def _parts(state: State) -> list[tuple[Patch, str]]:
     ]
 
 
-def _places(state: State, part: Patch, source: OtherRun) -> list[tuple[str, Patch]]:
-    """The selected position, from the same or the same from the end, and every position."""
+def _places(
+    state: State, part: Patch, source: OtherRun, read: Sequence[Token]
+) -> list[tuple[str, Patch]]:
+    """The selected position, from the same or the same from the end, and every position.
+
+    `read` are the source's tokens.
+    """
     shown = state.shown
     assert shown is not None
     here, theirs = shown.slots, len(source.tokens)
@@ -112,13 +118,16 @@ def _places(state: State, part: Patch, source: OtherRun) -> list[tuple[str, Patc
             positions=positions, first=first, source=source,
         )  # fmt: skip
 
+    mine = tokens.written(shown.trace.tokens[query])
     if 0 <= query - before < theirs:
-        words = translate("PatchMenu", "position {0}").format(query)
-        found.append((words, patch((query, query), query - before)))
+        words = translate("PatchMenu", "position {0} ({1} in place of {2})")
+        other = tokens.written(read[query - before])
+        found.append((words.format(query, other, mine), patch((query, query), query - before)))
     aligned = theirs - here + query
     if aligned != query - before and 0 <= aligned < theirs:
-        words = translate("PatchMenu", "position {0} from position {1}").format(query, aligned)
-        found.append((words, patch((query, query), aligned)))
+        words = translate("PatchMenu", "position {0} from position {1} ({2} in place of {3})")
+        other = tokens.written(read[aligned])
+        found.append((words.format(query, aligned, other, mine), patch((query, query), aligned)))
     if here == theirs and not before:
         found.append((translate("PatchMenu", "every position"), patch(None, 0)))
     return found

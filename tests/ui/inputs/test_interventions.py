@@ -147,9 +147,9 @@ def test_a_part_is_patched_from_an_earlier_run(stage: WindowStage) -> None:
     assert isinstance(inner, QMenu)
     entries = [act for act in inner.actions() if not act.isSeparator()]
     assert [act.text() for act in entries] == [
-        "Layer 1, head 0, position 1", "Layer 1, head 0, every position",
-        "MLP of layer 1, position 1", "MLP of layer 1, every position",
-        "Residual stream after layer 1, position 1",
+        "Layer 1, head 0, position 1 (p1 in place of p1)", "Layer 1, head 0, every position",
+        "MLP of layer 1, position 1 (p1 in place of p1)", "MLP of layer 1, every position",
+        "Residual stream after layer 1, position 1 (p1 in place of p1)",
         "Residual stream after layer 1, every position",
     ]  # fmt: skip
     entries[0].trigger()
@@ -160,7 +160,7 @@ def test_a_part_is_patched_from_an_earlier_run(stage: WindowStage) -> None:
     ]  # fmt: skip
     chips = stage.window.interventions.chips
     assert [chip.text() for chip in chips] == [
-        "L1 H0 patched at 1 ✕", "Stream after layer 1 patched ✕"
+        "L1 H0 patched at 1 ✕", "L1 stream patched ✕"
     ]  # fmt: skip
     assert "L1 H0 patched at 1" in stage.window.notices.changed.text
     session.step()
@@ -179,10 +179,9 @@ def test_runs_of_other_length_are_aligned_at_the_position_or_the_end(stage: Wind
     assert isinstance(menu, QMenu)
     inner = menu.actions()[0].menu()
     assert isinstance(inner, QMenu)
-    heads = [act.text() for act in inner.actions()][:2]
-    assert heads == [
-        "Layer 0, head 1, position 2", "Layer 0, head 1, position 2 from position 4"
-    ]  # fmt: skip
+    same, from_the_end = [act.text() for act in inner.actions()][:2]
+    assert same == "Layer 0, head 1, position 2 (p2 in place of p2)"
+    assert from_the_end.startswith("Layer 0, head 1, position 2 from position 4 (")
     inner.actions()[1].trigger()
     assert str(stage.state.request.interventions[0]).startswith("patch 0.1:2<-4 of ")
 

@@ -61,7 +61,7 @@ class NextTokenBox(QWidget):
             "Hover over another token to see its own."
         )
         self.token_line = ResultLabel(tip=tip, look="small")
-        self._token: tuple[int, bool] | None = None  # id, and whether the step chose it
+        self._token: int | None = None
         self._steps: tuple[Step, Step] | None = None
         self._figure: NextTokens | None = None
         self._worker = Worker(self)
@@ -77,7 +77,7 @@ class NextTokenBox(QWidget):
 
     def show_token(self, token_id: int, chosen: bool) -> None:
         """Say what becomes of this token; `chosen`: it is the one that the step took."""
-        self._token = token_id, chosen
+        self._token = token_id
         self.bars.light(None if chosen else token_id)
         self._say_token()
 
@@ -164,22 +164,20 @@ class NextTokenBox(QWidget):
     def _say_token(self) -> None:
         """What becomes of one token, from the first side to the second."""
         figure, token = self._figure, self._token
-        if figure is None or token is None or token[0] >= len(figure.probabilities[0]):
+        if figure is None or token is None or token >= len(figure.probabilities[0]):
             self.token_line.setText("")
             return
-        pair = figure.pair(token[0])
+        pair = figure.pair(token)
         pattern = self.tr("{0}: logit {1} → {2} ({3}) · probability {4} → {5} ({6})")
-        if token[1]:
-            pattern = self.tr("Chosen {0}: logit {1} → {2} ({3}) · probability {4} → {5} ({6})")
         self.token_line.setText(
             pattern.format(
                 _label(pair),
                 f"{pair.first_logit:.2f}".replace("-", "−"),
                 f"{pair.second_logit:.2f}".replace("-", "−"),
                 f"{pair.logit_change:+.2f}".replace("-", "−"),
-                exact_percent(pair.first),
-                exact_percent(pair.second),
-                words.signed(pair.change),
+                percent(pair.first),
+                percent(pair.second),
+                words.signed(pair.change, percent),
             )
         )
 

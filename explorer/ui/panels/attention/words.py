@@ -133,7 +133,7 @@ def side_names(beside: Beside | None) -> tuple[str, str, str]:
         )
     if beside == "interventions":
         return (
-            translate("AttentionWords", "without interventions"),
+            translate("AttentionWords", "no interventions"),
             translate("AttentionWords", "with interventions"),
             translate("AttentionWords", "with − without"),
         )

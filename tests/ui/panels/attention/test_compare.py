@@ -484,7 +484,7 @@ def test_a_run_with_interventions_beside_the_model_as_it_is(board: Board, change
     np.testing.assert_allclose(change.map.weights, after.map.weights - before.map.weights)
     assert float(np.abs(change.map.weights).max()) > 1e-4
     titles = {label.text() for label in board.panel.pages.maps.findChildren(ElidedLabel)}
-    assert {"without interventions", "with interventions", "with − without"} <= titles
+    assert {"no interventions", "with interventions", "with − without"} <= titles
     assert "this run, with L0 H1 silenced" in board.panel.compare_bar.line
     assert "more with the interventions" in board.panel.explanation
     assert not board.panel.tray.prefix.isVisible(), "it is about the mask"
@@ -510,14 +510,12 @@ def test_what_becomes_of_a_token_follows_the_mouse(board: Board, changed: State)
         return f"logit {before} → {after} ("
 
     chosen = trace.chosen_ids[1]
-    assert box.token_line.text().startswith("Chosen ")
     assert figures_of(chosen) in box.token_line.text()
     row = next(row for row in box.bars.rows if row.key not in (chosen, -1))
     assert row.change_text[0] in "+−<0"
     box.bars.hovered.emit(row.key)
     assert board.state.selection.token_id == row.key
     assert figures_of(row.key) in box.token_line.text()
-    assert "Chosen" not in box.token_line.text()
     box.bars.hovered.emit(None)
     assert figures_of(chosen) in box.token_line.text()
 
