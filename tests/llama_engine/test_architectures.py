@@ -90,6 +90,8 @@ def test_maps_of_prefill_and_decode_are_llama_cpps_own(made: Opened) -> None:
             assert np.array_equal(trace.steps[step].logits, logits)
             same_maps(trace, step, theirs.maps)
             logits = theirs.read([ids[prompt + step]])
+    # From the third pass over one token on, llama.cpp is not stopped.
+    assert made.runner.run_context(1).watch.stopping == (made.name == "mamba")
 
 
 def test_every_token_reads_what_the_mask_allows(made: Opened) -> None:

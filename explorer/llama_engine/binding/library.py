@@ -11,7 +11,6 @@ import ctypes as c
 import functools
 import importlib.metadata
 import importlib.util
-import sys
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,9 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {  # name: (result, arguments…)
     "ggml_backend_cpu_set_n_threads": (None, _pointer, c.c_int),
     "ggml_backend_free": (None, _pointer),
     "ggml_backend_graph_compute": (_int, _pointer, _pointer),
+    "ggml_backend_sched_set_eval_callback": (None, _pointer, _pointer, _pointer),
+    "ggml_fp32_to_bf16_row": (None, _pointer, _pointer, c.c_int64),
+    "ggml_fp32_to_fp16_row": (None, _pointer, _pointer, c.c_int64),
     "ggml_free": (None, _pointer),
     "ggml_get_data": (_pointer, _pointer),
     "ggml_get_name": (_pointer, _pointer),
@@ -100,6 +102,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {  # name: (result, arguments…)
     "llama_vocab_pad": (_int, _pointer),
     "llama_vocab_type": (_int, _pointer),
 }  # fmt: skip
+_SCHEDULER = "_ZNK13llama_context9get_schedEv"
+"""Of a context: what runs its graphs.  C++, and so not exported on every system."""
 _DEFAULTS = {  # of the pinned build; a field that moved shows here
     "n_ctx": 512, "n_batch": 2048, "n_ubatch": 512, "n_seq_max": 1, "n_threads": 4,
     "n_threads_batch": 4, "rope_scaling_type": -1, "pooling_type": -1, "attention_type": -1,
@@ -127,6 +131,9 @@ class LlamaLibrary:
                 setattr(self, name, function)
         except (OSError, AttributeError) as error:
             raise _unusable(str(error)) from error
+        self._scheduler = getattr(found, _SCHEDULER, None)
+        if self._scheduler is not None:
+            self._scheduler.restype, self._scheduler.argtypes = _pointer, (_pointer,)
         self._check()
         self.said: deque[str] = deque(maxlen=200)  # lines of llama.cpp's own log
         self._log = LOG(self._note)
@@ -143,6 +150,10 @@ class LlamaLibrary:
         text = "".join(self.said)
         self.said.clear()
         return text
+
+    def scheduler(self, context: int) -> int:
+        """What runs the graphs of a context, to be asked about single nodes or not; 0 = unknown."""
+        return int(self._scheduler(context) or 0) if self._scheduler is not None else 0
 
     def new_model_params(self) -> ModelParams:
         """The defaults, mapped from the file and never repacked: the weights as they lie there."""
@@ -198,15 +209,6 @@ def installed_version() -> str:
         return importlib.metadata.version(PACKAGE)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-def strlen() -> int:
-    """The address of C's strlen: a function that llama.cpp can ask whether a byte is set.
-
-    It is asked at every node of the graph, where calling Python would take longer than most nodes.
-    """
-    name = "ucrtbase" if sys.platform == "win32" else None
-    return c.cast(c.CDLL(name).strlen, c.c_void_p).value or 0
 
 
 def _unusable(details: str) -> BadInput:

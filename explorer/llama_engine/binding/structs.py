@@ -9,6 +9,8 @@ EVAL = c.CFUNCTYPE(c.c_bool, c.c_void_p, c.c_bool, c.c_void_p)
 """(tensor, ask, data): asked before a node is computed, called again once a wanted one is."""
 EVAL_NODE = c.CFUNCTYPE(c.c_bool, c.c_void_p)
 """The same of the tensor alone: a C function may leave arguments at the end unread."""
+TICK = c.CFUNCTYPE(c.c_bool)
+"""An abort callback that leaves its argument unread, likewise."""
 LOG = c.CFUNCTYPE(None, c.c_int, c.c_char_p, c.c_void_p)
 PROGRESS = c.CFUNCTYPE(c.c_bool, c.c_float, c.c_void_p)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes as c
-import functools
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,11 +12,12 @@ import numpy as np
 
 from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
-from explorer.llama_engine.binding.library import LlamaLibrary, strlen
+from explorer.llama_engine.binding.library import LlamaLibrary
 from explorer.llama_engine.binding.structs import FLASH_OFF
 from explorer.llama_engine.model.model import LlamaModel
 from explorer.llama_engine.passes.inside import Located
-from explorer.llama_engine.passes.watch import KeptTensor, Seen, Wanted, Watch
+from explorer.llama_engine.passes.sources import KeptTensor
+from explorer.llama_engine.passes.watch import Seen, Wanted, Watch
 from explorer.trace.interventions.kinds import Interventions
 
 CHUNK = 512  # slots read in one call at most; of a large model a quarter, to be cancelled soon
@@ -69,14 +70,15 @@ class Context:
                 self._library.last_words,
             )
         self._memory = self._library.llama_get_memory(self._handle)
-        self._library.llama_set_abort_callback(
-            self._handle, _strlen(), c.addressof(self.watch.abort)
-        )
+        if shape.watched:
+            self.watch.scheduler = self._library.scheduler(self._handle)
+            self._library.llama_set_abort_callback(self._handle, self.watch.clock.callback, None)
         self._batch = self._library.llama_batch_init(params.n_batch, 0, 1)
         self.ids: tuple[int, ...] = ()
         self.causal = True
         self._under: Interventions = ()  # which what is held was read
         self._gap = 0  # positions left out
+        self._slow = False  # True after a call in which a thread had time to look
 
     @property
     def caches(self) -> dict[str, KeptTensor]:
@@ -214,6 +216,7 @@ class Context:
             with np.errstate(over="ignore"):  # of queries too large for their type
                 self._decode(wanted.rows, stop)
             if self.watch.complete:
+                self.watch.finish()
                 return
             self.watch.forget()
             if not self._library.llama_memory_seq_rm(self._memory, 0, self.slots, -1):
@@ -221,7 +224,8 @@ class Context:
         raise EngineError("The attention of this pass could not be recorded. Start the run again.")
 
     def _decode(self, rows: int, stop: Stop) -> None:
-        if rows > 1:  # one token is over sooner than a thread would look
+        started = time.perf_counter()
+        if rows > 1 or self._slow:
             done = threading.Event()
             looking = threading.Thread(target=self._look, args=(stop, done), daemon=True)
             looking.start()
@@ -232,9 +236,10 @@ class Context:
                 looking.join()
         else:
             code = self._library.llama_decode(self._handle, self._batch)
+        self._slow = time.perf_counter() - started > 2 * _LOOK_SECONDS
         if self.watch.error is not None:
             raise self.watch.error
-        if code == _ABORTED or (self.watch.abort[0] != b"\0" and stop()):
+        if code == _ABORTED or (self.watch.clock.ending and stop()):
             raise Cancelled
         if code == _FULL:
             raise NoMemory("The cache of this run is full. Start the run again.")
@@ -259,11 +264,6 @@ class Context:
                 raise EngineError("llama.cpp gave no logits. Open the model again.")
             c.memmove(found[place].ctypes.data, address, found[place].nbytes)
         return found
-
-
-@functools.cache
-def _strlen() -> int:
-    return strlen()
 
 
 def chunk_for(parameters: int) -> int:

@@ -22,9 +22,10 @@ from explorer.engine.passes.layout import Layout, Prompt
 from explorer.engine.passes.picking import NAMED, drawn, note, require_possible
 from explorer.engine.passes.stop_rules import StopRules
 from explorer.llama_engine.passes.context import Context, ContextShape
+from explorer.llama_engine.passes.part_times import PartTimes
 from explorer.llama_engine.passes.records import Pass
 from explorer.llama_engine.passes.runner import LlamaRunner
-from explorer.llama_engine.passes.watch import Seen, Wanted
+from explorer.llama_engine.passes.watch import Wanted
 from explorer.sampling import leading
 from explorer.trace.request import RunRequest, Sampling, Stops
 from explorer.trace.step import Phase, Step, Token
@@ -39,7 +40,7 @@ class Done:
     logits: np.ndarray  # (V,) float32 at the last slot, or (n, V) of the slots that were named
     seen: Pass
     seconds: float  # in llama.cpp, without what copying took
-    layer_ms: np.ndarray  # (L,) float32; NaN where a layer's end was not seen
+    times: PartTimes
     phase: Phase = "recompute"
     rebuilt: int = 0  # slots that had to be read first, because the cache was gone
     held: int = 0  # slots in the cache afterwards
@@ -118,7 +119,11 @@ def one_step(
         draw=draw,
         sampling=sampling,
         forward_ms=done.seconds * 1e3,
-        layer_ms=done.layer_ms,
+        layer_ms=done.times.layer_ms,
+        attention_ms=done.times.attention_ms,
+        mlp_ms=done.times.mlp_ms,
+        norm_ms=done.times.norm_ms,
+        head_ms=done.times.head_ms,
         capture_ms=(captured - started + done.seen.copy_seconds) * 1e3,
         pick_ms=(picked - captured) * 1e3,
         engine_ms=(picked - began) * 1e3,
@@ -184,14 +189,14 @@ def forward(
     slots_out = [slots - 1] if at is None else list(at)
     logits: list[np.ndarray] = []
     seconds = 0.0
-    times = _LayerTimes(runner.card.layers)
+    times = PartTimes(runner.card.layers)
     for begin, end in _spans(first, slots, context.shape, len(slots_out)):
         rows = [slot - begin for slot in slots_out if begin <= slot < end]
         started = time.perf_counter()
         found, one = context.read(ids[begin:end], rows, wanted.part(), cancelled)
         spent = time.perf_counter() - started - one.copy_seconds
         seconds += spent
-        times.add(one, started)
+        times.add(one.ends, one.attending, started)
         logits.append(found)
         seen.seen.append(one)
         if slots - first > _WORTH_TELLING and end < slots:
@@ -199,7 +204,7 @@ def forward(
     runner.note_speed(slots - first, seconds)
     numbers = np.concatenate(logits) if len(logits) > 1 else logits[0]
     numbers = numbers[0] if at is None else numbers
-    return Done(numbers, seen, seconds, times.layer_ms, held=context.slots)
+    return Done(numbers, seen, seconds, times, held=context.slots)
 
 
 def _spans(first: int, slots: int, shape: ContextShape, outputs: int) -> list[tuple[int, int]]:
@@ -218,29 +223,3 @@ def _hold(context: Context, layout: Layout, limit: int) -> int:
         shared = next((i for i, (a, b) in pairs if a != b), min(len(held), len(wanted)))
     context.cut_to(shared)
     return context.slots
-
-
-class _LayerTimes:
-    """Milliseconds of each layer, from the moments at which its output was there.
-
-    The first layer's begins with the call: it holds the embedding, too.
-    """
-
-    def __init__(self, layers: int) -> None:
-        self._sums = np.zeros(layers, np.float64)
-        self._seen = np.zeros(layers, bool)
-
-    def add(self, seen: Seen, began: float) -> None:
-        """One more call of llama.cpp, begun at `began`; copying is left out."""
-        before, copied = began, 0.0
-        for layer, end in seen.ends.items():
-            if layer < len(self._sums):
-                so_far = seen.copied_by[layer]
-                self._sums[layer] += end - before - (so_far - copied)
-                self._seen[layer] = True
-                before, copied = end, so_far
-
-    @property
-    def layer_ms(self) -> np.ndarray:
-        """(L,) float32; NaN where a layer's output has no name of its own."""
-        return np.where(self._seen, self._sums * 1e3, np.nan).astype(np.float32)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from explorer.llama_engine.passes.watch import AttentionCall, Seen
+from explorer.llama_engine.passes.sources import AttentionCall
+from explorer.llama_engine.passes.watch import Seen
 from explorer.trace.attention import LayerRecord, Mask
 
 NO_ATTENTION = "This layer has no attention map: it keeps a recurrent or convolutional state."

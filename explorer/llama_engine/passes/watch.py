@@ -3,14 +3,18 @@
 llama.cpp asks of every node of its graph whether it is wanted, and stops after those that are.
 Wanted is the softmax of each layer's attention: at that moment the queries, the keys of the cache
 and the mask, from which it was made, still lie in memory.  So one stop a layer is enough, and what
-is read is what the kernel was given, whatever the architecture did before.
+is read is what the kernel was given, whatever the architecture did before.  Further stops tell when
+each part of a layer was computed.
+
+Of many passes over one token each, with the same graph, the first two are run that way.  In those
+that follow llama.cpp is not stopped at all: `kept_apart` copies when a pass is over.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import re
-import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,43 +25,25 @@ from explorer.engine.callbacks import Stop, never
 from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.library import LlamaLibrary
 from explorer.llama_engine.binding.structs import EVAL, EVAL_NODE, TensorStruct
-from explorer.llama_engine.passes.attention_edits import HIDDEN, ScoreEdit, ScoreNodes
+from explorer.llama_engine.passes.attention_edits import ScoreEdit, ScoreNodes
 from explorer.llama_engine.passes.graph import Graph, Place
 from explorer.llama_engine.passes.inside import Inside
+from explorer.llama_engine.passes.kept_apart import KeptApart
+from explorer.llama_engine.passes.node_clock import NodeClock
+from explorer.llama_engine.passes.part_times import HEAD, OUTPUT, Mark, mark
+from explorer.llama_engine.passes.sources import (
+    AttentionCall,
+    KeptTensor,
+    Masks,
+    Source,
+    source,
+    stored,
+)
 
 _LAYER = re.compile(rb"-(\d+)(?: |$)")
-_TANH = 4  # ggml_unary_op
-_SOFTMAX, _OUTPUT = b"kq_soft_max", b"l_out-"
-_NODE_BYTES = c.sizeof(TensorStruct)
+_SOFTMAX = b"kq_soft_max"
+_VIEW_SRC = TensorStruct.view_src.offset
 _CELLS = 256  # llama.cpp widens its graph in steps of so many
-
-
-@dataclass(slots=True)
-class AttentionCall:
-    """One layer's attention in one call of llama.cpp, over n new slots."""
-
-    layer: int
-    queries: np.ndarray | None = None  # (n, H, d_h) as the kernel reads them: in the keys' type
-    keys: np.ndarray | None = None  # (n, H_kv, d_h) in the cache's type
-    key_dtype: str = "float32"
-    scaling: float = 1.0
-    softcap: float = 0.0
-    max_bias: float = 0.0  # of ALiBi; 0 = none
-    mask: np.ndarray | None = None  # (n, ceil(K/8)) uint8: packed bits, 1 = may be read
-    allowed: np.ndarray | None = None  # (H, n, K) bool in its place, where heads differ
-    distances: np.ndarray | None = None  # (n, K) float32 that ALiBi's slopes multiply
-    sinks: np.ndarray | None = None  # (H,)
-    weights: np.ndarray | None = None  # (H, n, K) llama.cpp's own, where they were asked for
-    flaw: str = ""  # why queries and keys are not all there is
-
-
-@dataclass(frozen=True, slots=True)
-class KeptTensor:
-    """One tensor of the cache, which lies where it is as long as its context lives."""
-
-    address: int
-    size: int  # bytes
-    cells: int
 
 
 @dataclass(slots=True)
@@ -65,10 +51,10 @@ class Seen:
     """What one call of llama.cpp gave."""
 
     calls: dict[int, AttentionCall] = field(default_factory=dict)  # by layer
-    ends: dict[int, float] = field(default_factory=dict)  # when each layer's output was there
+    ends: dict[Mark, float] = field(default_factory=dict)  # of parts; copying is left out
     outputs: dict[int, np.ndarray] = field(default_factory=dict)  # (n, d), where asked for
+    attending: tuple[int, ...] = ()  # layers
     copy_seconds: float = 0.0
-    copied_by: dict[int, float] = field(default_factory=dict)  # copy seconds so far, at `ends`
 
 
 @dataclass(slots=True)
@@ -82,36 +68,17 @@ class Wanted:
     outputs: bool = False  # of each layer
     inside: Inside | None = None  # what is read and changed besides
     dry: bool = False  # nodes are looked at and nothing is computed
-    masks: dict[int, tuple[np.ndarray, np.ndarray | None]] = field(default_factory=dict)
+    masks: Masks = field(default_factory=dict)
+
+    @property
+    def after_the_pass(self) -> bool:
+        """True if it can all be had when a pass over one slot is over."""
+        stops = self.weights or self.outputs or self.inside is not None or self.dry
+        return self.rows == 1 and not stops
 
     def part(self) -> Wanted:
         """The same of one call of several."""
         return replace(self, masks={})
-
-
-@dataclass(slots=True)
-class _Source:
-    """Where one layer's numbers lie, good as long as the nodes it was read off are unchanged."""
-
-    call: AttentionCall  # without the numbers of a pass
-    mask: int  # address; 0 = none
-    nodes: list[tuple[memoryview, bytes]] = field(default_factory=list)  # as they are, and were
-    queries: np.ndarray | None = None  # (n, H, d_h) float32, over llama.cpp's memory
-    keys: np.ndarray | None = None  # (cells, H_kv, d_h), likewise
-    chain: tuple[int, ...] = ()  # nodes from the product of queries and keys to before softmax
-
-    @property
-    def holds(self) -> bool:
-        """False once a node was laid out anew."""
-        return all(now.tobytes() == then for now, then in self.nodes)
-
-    def new_call(self) -> AttentionCall:
-        """A copy to be filled."""
-        of = self.call
-        return AttentionCall(
-            of.layer, None, None, of.key_dtype, of.scaling, of.softcap, of.max_bias, None, None,
-            None, of.sinks, None, of.flaw,
-        )  # fmt: skip
 
 
 class _Nodes(dict[int, bool]):
@@ -133,13 +100,16 @@ class Watch:
     """The callback of one context, and what it saw."""
 
     def __init__(self, library: LlamaLibrary) -> None:
-        self._library, ops = library, library.ops
-        self._softmax, self._add, self._scale = ops["SOFT_MAX"], ops["ADD"], ops["SCALE"]
-        self._unary, self._product = ops["UNARY"], ops["MUL_MAT"]
+        self._library, self._ops = library, library.ops
+        self._softmax, self._add = self._ops["SOFT_MAX"], self._ops["ADD"]
+        names = ("NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE")
+        self._idle = frozenset(self._ops[name] for name in names)  # these compute nothing
         self._nodes = _Nodes(self._called)
         self._ask = EVAL_NODE(self._nodes.__getitem__)
         self.callback = c.cast(self._ask, EVAL)
-        self.abort = c.create_string_buffer(2)  # a first byte that is not 0 ends the pass
+        self.clock = NodeClock()
+        self.scheduler = 0  # of the context, where llama.cpp can be told not to ask at all
+        self.stopping = True  # False in a pass without stops
         self.stop: Stop = never
         self.wanted = Wanted()
         self.seen = Seen()
@@ -150,32 +120,67 @@ class Watch:
         self._count = self._usual = 0  # wanted nodes: of this call, of the first of this graph
         self._attention: dict[int, int] = {}  # layers of the wanted nodes, by address
         self._outputs: dict[int, int] = {}
+        self._marks: dict[int, Mark] = {}  # ends of parts, likewise
         self._order: list[int] = []  # every node of the graph, in the order of computing
         self._stops: dict[int, Place] = {}  # nodes that `Wanted.inside` is called at, by address
-        self._sources: dict[int, _Source] = {}
+        self._sources: dict[int, Source] = {}
+        self._view_sources: set[int] = set()
+        self._apart: KeptApart | None = None
+        self._counts: dict[Mark, int] = {}  # nodes computed, at the end of each part
+        self._nodes_computed = 0  # in a whole pass with stops
+        self._seen_whole = False  # this graph, in a pass with stops
 
     def begin(self, wanted: Wanted, at: Sequence[int], stop: Stop) -> None:
         """Before each call of llama.cpp, for logits of the rows `at`."""
         self.wanted, self.stop, self.seen, self.error = wanted, stop, Seen(), None
-        self.abort[0] = b"\1" if wanted.dry else b"\0"
+        self.clock.begin()
+        if wanted.dry:
+            self.clock.end_pass()
         self._computing = self._count = 0
         stops = wanted.inside.begin(wanted.rows, at) if wanted.inside is not None else None
         graph = wanted.rows, len(at), -(-wanted.slots // _CELLS), stops, wanted.dry
         if graph != self._graph:
             self._graph = graph
             self.forget()
+        trusted = self._apart is not None and self._apart.trusted
+        self._set_stopping(not (trusted and wanted.after_the_pass))
+
+    def _set_stopping(self, stopping: bool) -> None:
+        self.stopping = stopping
+        if self.scheduler:
+            callback = self.callback if stopping else None
+            self._library.ggml_backend_sched_set_eval_callback(self.scheduler, callback, None)
+        elif not stopping:
+            self._nodes.update(dict.fromkeys(self._noted, False))
+        else:
+            for address in self._noted:
+                self._nodes.pop(address, None)
+
+    @property
+    def _noted(self) -> tuple[int, ...]:
+        return *self._attention, *self._outputs, *self._marks
 
     def forget(self) -> None:
         """Look at every node anew: where another graph lies, other nodes are wanted."""
-        for known in (self._nodes, self._attention, self._outputs, self._sources, self._stops):
+        for known in (
+            self._nodes,
+            self._attention,
+            self._outputs,
+            self._marks,
+            self._sources,
+            self._stops,
+        ):
             known.clear()
         self._order.clear()
+        self._view_sources.clear()
         self._usual = 0
+        self._counts.clear()
+        self._apart, self._seen_whole, self._nodes_computed = None, False, 0
 
     @property
     def graph(self) -> Graph:
         """The nodes of the last call, where these were all new."""
-        return Graph(self._library.ops, self._order)
+        return Graph(self._ops, self._order)
 
     @property
     def outputs(self) -> dict[int, int]:
@@ -199,6 +204,8 @@ class Watch:
     @property
     def complete(self) -> bool:
         """False if fewer nodes were wanted than in an earlier call of this graph."""
+        if not self.stopping:
+            return self._apart is not None and self._apart.holds
         inside = self.wanted.inside
         if self._usual == 0 and inside is not None:
             parts = self.graph, self.outputs, self.attention, self._stops
@@ -209,7 +216,38 @@ class Watch:
 
     def end_pass(self) -> None:
         """llama.cpp gives up at the next node."""
-        self.abort[0] = b"\1"
+        self.clock.end_pass()
+
+    def finish(self) -> None:
+        """After a complete call: what is copied when it is over, and what the next one needs."""
+        seen, wanted, moments = self.seen, self.wanted, self.clock.moments
+        seen.attending = tuple(self._attention.values())
+        if not self.stopping and self._apart is not None:
+            started = time.perf_counter()
+            seen.calls = self._apart.calls(wanted.slots, wanted.every)
+            seen.copy_seconds = time.perf_counter() - started
+            if self._nodes_computed == len(moments):
+                seen.ends = {part: moments[count - 1] for part, count in self._counts.items()}
+            return
+        self._nodes_computed = len(moments)
+        if (HEAD, -1) in seen.ends:
+            seen.ends[HEAD, -1] = moments[-1] - seen.copy_seconds
+            self._counts[HEAD, -1] = len(moments)
+        if wanted.after_the_pass and wanted.every == 1:
+            self._learn()
+
+    def _learn(self) -> None:
+        """How to do without stops from here on, tried on the pass just run."""
+        if self._apart is not None:
+            if not self._apart.trusted:
+                self._apart.try_on(self.wanted.slots, self.seen.calls)
+        elif not self._seen_whole:
+            self._seen_whole = True  # one trial a graph
+            sources = {of.call.layer: of for of in self._sources.values()}
+            if sources and len(sources) == len(self._attention):
+                with contextlib.suppress(ValueError):
+                    nodes = {*self._nodes, *self._noted}
+                    self._apart = KeptApart(sources, nodes, self.caches.values())
 
     def _called(self, address: int) -> bool:
         """True for a node that is wanted; called again with it once it is computed."""
@@ -223,8 +261,16 @@ class Watch:
                 self.error = error
                 self.end_pass()
             return True
-        known = address in self._attention or address in self._outputs or address in self._stops
-        if known or self._is_new_and_wanted(address):
+        if not self.stopping:  # the graph is another one
+            self.forget()
+            self._set_stopping(True)
+        if (
+            address in self._attention
+            or address in self._outputs
+            or address in self._marks
+            or address in self._stops
+            or self._is_new_and_wanted(address)
+        ):
             self._computing = address
             self._count += 1
             return True
@@ -243,165 +289,86 @@ class Watch:
         return wanted and not self.wanted.dry
 
     def _is_wanted(self, address: int) -> bool:
-        """True for attention's softmax and a layer's output, whose layer is noted."""
+        """True for attention's softmax and the end of a part, which are noted."""
         op = c.c_int32.from_address(address + tensor.OP_OFFSET).value
+        if op in self._idle:
+            return False
         name = c.string_at(address + tensor.NAME_OFFSET)
         if op == self._softmax and name.startswith(_SOFTMAX):
             found = _LAYER.search(name)
             self._attention[address] = int(found[1]) if found else len(self._attention)
             return True
-        if op == self._add and name.startswith(_OUTPUT):
-            self._outputs[address] = int(name[len(_OUTPUT) :])
-            return True
-        return False
+        part = mark(name)
+        if part is None or (part[0] == OUTPUT and op != self._add):
+            return False
+        self._marks[address] = part
+        if part[0] == OUTPUT:
+            self._outputs[address] = part[1]
+        return True
 
     def _note_cache(self, address: int) -> None:
-        node = tensor.at(address)
-        if node.view_src:
-            kept = tensor.at(node.view_src)
+        of = c.c_uint64.from_address(address + _VIEW_SRC).value
+        if of and of not in self._view_sources:
+            self._view_sources.add(of)
+            kept = tensor.at(of)
             name = kept.name.decode("utf-8", "replace")
             if name.startswith("cache_"):
                 first, end = tensor.span(kept)
-                self.caches[name] = KeptTensor(node.view_src, end - first, int(kept.ne[1]))
+                self.caches[name] = KeptTensor(of, end - first, int(kept.ne[1]))
 
     def _computed(self, address: int) -> None:
-        started, seen, inside = time.perf_counter(), self.seen, self.wanted.inside
+        started, seen = time.perf_counter(), self.seen
+        inside, wanted = self.wanted.inside, self.wanted
+        if address in self._marks:
+            seen.ends[self._marks[address]] = self.clock.moments[-1] - seen.copy_seconds
+            self._counts[self._marks[address]] = len(self.clock.moments)
         if inside is not None and address in self._stops:
             inside.at(self._stops[address], address)
-            seen.copy_seconds += time.perf_counter() - started
-            return
-        layer = self._outputs.get(address)
-        if layer is None:
-            layer, every = self._attention[address], self.wanted.every
-            recorded = bool(every) and layer % every == 0
+        elif address in self._outputs:
+            layer = self._outputs[address]
+            if wanted.outputs:
+                numbers = tensor.numbers(tensor.at(address))[0]
+                seen.outputs[layer] = numbers.astype(np.float32)
+            if inside is not None:
+                inside.at_output(layer, address)
+        elif address in self._attention:
+            layer = self._attention[address]
+            recorded = bool(wanted.every) and layer % wanted.every == 0
             if inside is not None:
                 self._changed(inside, layer, address, recorded)
             elif recorded:
                 seen.calls[layer] = self._call(layer, address)
-            seen.copy_seconds += time.perf_counter() - started
-            return
-        seen.ends[layer] = started
-        if self.wanted.outputs:
-            seen.outputs[layer] = tensor.numbers(tensor.at(address))[0].astype(np.float32)
-        if inside is not None:
-            inside.at_output(layer, address)
-        seen.copied_by[layer] = seen.copy_seconds
+        seen.copy_seconds += time.perf_counter() - started
 
     def _changed(self, inside: Inside, layer: int, address: int, recorded: bool) -> None:
         """Attention with what interventions change in it."""
-        source, wanted = self._source_of(layer, address), self.wanted
+        of, wanted = self._source_of(layer, address), self.wanted
         scores = ScoreNodes(
-            layer, address, source.chain, source.mask, source.queries, wanted.slots, wanted.rows
+            layer, address, of.chain, of.mask, of.queries, wanted.slots, wanted.rows
         )
         with inside.in_attention(scores) as edit:
             if recorded:
                 self.seen.calls[layer] = self._call(layer, address, edit)
 
-    def _source_of(self, layer: int, address: int) -> _Source:
-        source = self._sources.get(address)
-        if source is None or not source.holds:
-            source = self._sources[address] = self._source(layer, address)
-        return source
+    def _source_of(self, layer: int, address: int) -> Source:
+        of = self._sources.get(address)
+        if of is None or not of.holds:
+            if not self._is_wanted(address):
+                raise ValueError("another graph lies where attention was")
+            of = self._sources[address] = source(self._ops, layer, address)
+        return of
 
     def _call(self, layer: int, address: int, edit: ScoreEdit | None = None) -> AttentionCall:
-        source = self._source_of(layer, address)
-        call, wanted = source.new_call(), self.wanted
-        if source.mask:
-            self._take_mask(call, source.mask, edit)
+        of, wanted = self._source_of(layer, address), self.wanted
+        call, allowed = of.new_call(), None if edit is None else edit.allowed
+        of.take_mask(call, wanted.rows, wanted.slots, wanted.masks, allowed)
         if wanted.weights:
             call.weights = tensor.numbers(tensor.at(address))[..., : wanted.slots].copy()
-        if source.queries is None or source.keys is None:
+        if of.queries is None or of.keys is None:
             return call
-        if len(source.keys) < wanted.slots or len(source.queries) != wanted.rows:
+        if len(of.keys) < wanted.slots or len(of.queries) != wanted.rows:
             call.flaw = "its queries and keys are not those of the tokens read"
             return call
-        call.queries = stored(source.queries, call.key_dtype)
-        call.keys = source.keys[wanted.slots - wanted.rows : wanted.slots].copy()
+        call.queries = stored(of.queries, call.key_dtype)
+        call.keys = of.keys[wanted.slots - wanted.rows : wanted.slots].copy()
         return call
-
-    def _source(self, layer: int, address: int) -> _Source:
-        """What `address`, the softmax of a layer, was made from."""
-        node = tensor.at(address)
-        scale, max_bias = struct.unpack_from("<2f", bytes(node.op_params))
-        call = AttentionCall(layer, scaling=scale, max_bias=max_bias)
-        if node.src[2]:
-            call.sinks = tensor.numbers(tensor.at(node.src[2])).reshape(-1).astype(np.float32)
-        if not self._is_wanted(address):
-            raise ValueError("another graph lies where attention was")
-        between = [address]
-        product = self._product_of(call, node, between)
-        looked_at = [*between, *filter(None, node.src[1:3])]
-        found = _Source(call, node.src[1] or 0)
-        if product is not None:
-            looked_at += product.src[:2]
-            keys, queries = tensor.at(product.src[0]), tensor.at(product.src[1])
-            begin, end = tensor.span(queries)
-            spans = [tensor.span(tensor.at(one)) for one in between]
-            call.key_dtype = tensor.NAMES.get(keys.type, "")
-            if any(first < end and begin < last for first, last in spans):
-                call.flaw = "its queries are overwritten before they can be copied"
-            elif not call.key_dtype:
-                call.flaw = "its keys are kept in a form that is not read here"
-            else:
-                found.chain = tuple(reversed(between[1:]))
-                found.queries = tensor.numbers(queries).transpose(1, 0, 2)
-                found.keys = tensor.numbers(keys).transpose(1, 0, 2)
-        for one in looked_at:
-            now = memoryview((c.c_char * _NODE_BYTES).from_address(one)).cast("B")
-            found.nodes.append((now, bytes(now)))
-        return found
-
-    def _product_of(
-        self, call: AttentionCall, node: TensorStruct, between: list[int]
-    ) -> TensorStruct | None:
-        """The product of keys and queries that `node` is the softmax of; None, and a flaw noted.
-
-        Between them a soft cap may stand: scale, tanh, scale.
-        """
-        place = node.src[0]
-        below = tensor.at(place)
-        if below.op == self._scale:
-            outer = _scale(below)
-            squash = tensor.at(below.src[0])
-            inner = tensor.at(squash.src[0])
-            capped = squash.op == self._unary and squash.op_params[0] == _TANH
-            if not capped or inner.op != self._scale:
-                call.flaw = "its scores are changed in a way that is not known here"
-                return None
-            call.softcap = outer * call.scaling
-            call.scaling = _scale(inner) * call.softcap
-            between += [place, below.src[0], squash.src[0]]
-            place = inner.src[0]
-            below = tensor.at(place)
-        between.append(place)
-        if below.op != self._product:
-            call.flaw = "its scores are changed in a way that is not known here"
-            return None
-        return below
-
-    def _take_mask(self, call: AttentionCall, address: int, edit: ScoreEdit | None) -> None:
-        """The mask as bits, made once for the layers that share it."""
-        wanted, allowed = self.wanted, None if edit is None else edit.allowed
-        name = address if allowed is None else id(allowed)
-        if name not in wanted.masks:
-            values = tensor.numbers(tensor.at(address))[0, : wanted.rows, : wanted.slots]
-            open_ = values > HIDDEN
-            distances = np.where(open_, values, 0).astype(np.float32) if call.max_bias else None
-            wanted.masks[name] = np.packbits(open_, axis=1), distances
-        call.mask, call.distances = wanted.masks[name]
-        if allowed is not None and len(allowed) > 1:
-            call.allowed = allowed
-
-
-def stored(queries: np.ndarray, dtype: str) -> np.ndarray:
-    """As the kernel reads them: it rounds queries to the type of its keys."""
-    if dtype != "bfloat16":
-        return queries.astype(dtype, order="C")
-    bits = np.ascontiguousarray(queries, np.float32).view(np.uint32)  # to nearest, ties to even
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-
-
-def _scale(node: TensorStruct) -> float:
-    """The factor of a SCALE node; NaN where it also adds something."""
-    factor, added = struct.unpack_from("<2f", bytes(node.op_params))
-    return float(factor) if added == 0 else float("nan")
