@@ -54,18 +54,12 @@ def pick(
 
 def _best(logits: np.ndarray) -> Draw:
     """The most probable token, without its distribution: this is in every greedy decode step."""
-    require_finite(logits)
-    best = int(np.argmax(logits))
-    total = weighted = 0.0
-    for start in range(0, len(logits), _BLOCK):
-        below = logits[start : start + _BLOCK].astype(np.float64)
-        below -= logits[best]
-        shares = np.exp(below)
-        total += float(shares.sum())
-        # -inf times a share of 0 is no number, and adds nothing to the entropy.
-        np.maximum(below, -1e300, out=below)
-        # einsum, not dot: BLAS threads would take the cores that the model runs on.
-        weighted += float(np.einsum("i,i", shares, below))
+    best = int(np.argmax(logits))  # NaN, if any is
+    if not np.isfinite(logits[best]):
+        require_finite(logits)
+    total, weighted = _exponentials(logits, best, -np.inf)
+    if np.isnan(weighted):  # -inf times a share of 0 is no number, and adds nothing
+        total, weighted = _exponentials(logits, best, -1e300)
     nats = np.log(total) - weighted / total
     return Draw(
         token_id=best,
@@ -75,6 +69,23 @@ def _best(logits: np.ndarray) -> Draw:
         rank=0,
         entropy_bits=float(max(0.0, nats / np.log(2))),
     )
+
+
+def _exponentials(logits: np.ndarray, best: int, least: float) -> tuple[float, float]:
+    """Sum of exp(logit - best), and of these times their exponents, which are `least` or more."""
+    total = weighted = 0.0
+    exponents, shares = np.empty((2, min(_BLOCK, len(logits))))
+    for start in range(0, len(logits), _BLOCK):
+        part = logits[start : start + _BLOCK]
+        below, share = exponents[: len(part)], shares[: len(part)]
+        np.subtract(part, logits[best], out=below, dtype=np.float64)
+        if least > -np.inf:
+            np.maximum(below, least, out=below)
+        np.exp(below, out=share)
+        total += float(share.sum())
+        # einsum, not dot: BLAS threads would take the cores that the model runs on.
+        weighted += float(np.einsum("i,i", share, below))
+    return total, weighted
 
 
 def force(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import traceback
 from abc import ABC, abstractmethod
@@ -13,6 +14,8 @@ from explorer.engine.text import chat_parts, template_limits
 from explorer.engine.text.token_bytes import Spelling, TokenBytes
 from explorer.trace.chat import ChatParts
 from explorer.trace.step import Origin, Token
+
+_KEPT_SPELLINGS = 4096
 
 
 class Splitter(Protocol):
@@ -43,6 +46,8 @@ class ModelTokenizer(ABC):
         self._splitter = splitter
         self._vocabulary = splitter.vocabulary
         self._lock = threading.Lock()
+        # Of the hundred tokens that each step names, most were named before.
+        self._spelled = functools.lru_cache(_KEPT_SPELLINGS)(self._spell)
         self._before, self._after = self._added_around()
 
     @property
@@ -89,6 +94,9 @@ class ModelTokenizer(ABC):
 
     def token(self, token_id: int, origin: Origin = "prompt") -> Token:
         """The token of any id, also of those the model has and the tokenizer has not."""
+        return self._spelled(token_id, origin)
+
+    def _spell(self, token_id: int, origin: Origin) -> Token:
         raw = self._vocabulary.raw
         if 0 <= token_id < len(raw) and (known := raw[token_id]) is not None:
             return Token(token_id, known, origin, token_id in self._vocabulary.special)

@@ -236,7 +236,7 @@ class Context:
                 looking.join()
         else:
             code = self._library.llama_decode(self._handle, self._batch)
-        self._slow = time.perf_counter() - started > 2 * _LOOK_SECONDS
+        self._slow = time.perf_counter() - started > 5 * _LOOK_SECONDS
         if self.watch.error is not None:
             raise self.watch.error
         if code == _ABORTED or (self.watch.clock.ending and stop()):

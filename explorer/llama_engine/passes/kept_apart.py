@@ -17,7 +17,13 @@ import numpy as np
 
 from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.structs import TensorStruct
-from explorer.llama_engine.passes.sources import AttentionCall, KeptTensor, Source, stored
+from explorer.llama_engine.passes.sources import (
+    AttentionCall,
+    KeptTensor,
+    Source,
+    all_finite,
+    stored,
+)
 
 _ALIGNED = 64  # bytes
 _DATA, _VIEW_SRC = TensorStruct.data.offset, TensorStruct.view_src.offset
@@ -31,11 +37,31 @@ class _Stack:
     numbers: np.ndarray
 
 
+class OwnMemory:
+    """Where the numbers of a context's graphs have places of their own, as long as it lives.
+
+    llama.cpp may run a graph again that nobody watches any more, and write here.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[np.ndarray] = []
+
+    def of(self, size: int) -> int:
+        """The address of so many bytes, the same for all graphs unless one needs more."""
+        if not self._parts or self._parts[-1].nbytes < size + _ALIGNED:
+            self._parts.append(np.zeros(size + _ALIGNED, np.uint8))
+        return -(-self._parts[-1].ctypes.data // _ALIGNED) * _ALIGNED
+
+
 class KeptApart:
     """One graph over one slot, whose queries and masks have places of their own."""
 
     def __init__(
-        self, sources: Mapping[int, Source], nodes: Iterable[int], caches: Collection[KeptTensor]
+        self,
+        sources: Mapping[int, Source],
+        nodes: Iterable[int],
+        caches: Collection[KeptTensor],
+        memory: OwnMemory,
     ) -> None:
         """`sources` by layer; ValueError if some layer's numbers can't be kept.
 
@@ -49,7 +75,7 @@ class KeptApart:
         if any(not tensor.at(root).src[0] for root in roots):
             raise ValueError("queries that no node computes")
         roots |= dict.fromkeys(_root(one.mask) for one in sources.values() if one.mask)
-        self._arena, places = _laid_out(roots)
+        places = _laid_out(roots, memory)
         self._expected: dict[int, int] = {}
         for node in dict.fromkeys([*nodes, *roots]):
             root = _root(node)
@@ -66,8 +92,12 @@ class KeptApart:
         """False once llama.cpp laid its graph out anew."""
         return [place.value for place in self._watched] == list(self._expected.values())
 
-    def calls(self, slots: int, every: int) -> dict[int, AttentionCall]:
-        """By layer, of the pass just run, after which there are `slots` slots."""
+    def calls(self, slots: int, every: int) -> tuple[dict[int, AttentionCall], bool]:
+        """By layer, of the pass just run, after which there are `slots` slots.
+
+        With it True if every number of theirs is finite.
+        """
+        sound = True
         found = {
             layer: one.new_call()
             for layer, one in self._sources.items()
@@ -77,20 +107,23 @@ class KeptApart:
         for layer, call in found.items():
             self._sources[layer].take_mask(call, 1, slots, masks)
         for stack in self._queries:
-            queries = stored(stack.numbers, self._sources[stack.layers[0]].call.key_dtype)
+            dtype = self._sources[stack.layers[0]].call.key_dtype
+            queries = stored(stack.numbers, dtype)
+            sound = sound and all_finite(queries, dtype)
             for layer, part in zip(stack.layers, queries, strict=True):
                 if layer in found:
                     found[layer].queries = part
         for stack in self._keys:
             keys = stack.numbers[:, slots - 1 : slots].copy()
+            sound = sound and all_finite(keys, self._sources[stack.layers[0]].call.key_dtype)
             for layer, part in zip(stack.layers, keys, strict=True):
                 if layer in found:
                     found[layer].keys = part
-        return found
+        return found, sound
 
     def try_on(self, slots: int, stopped: Mapping[int, AttentionCall]) -> bool:
         """True, and trusted, if what is here after a pass is what its stops gave, bit for bit."""
-        found = self.calls(slots, 1)
+        found, _ = self.calls(slots, 1)
         self.trusted = found.keys() == stopped.keys() and all(
             _same(found[layer], call) for layer, call in stopped.items()
         )
@@ -119,19 +152,18 @@ def _require_cached(nodes: Iterable[int], caches: Collection[KeptTensor]) -> Non
         raise ValueError("keys that are not in the cache")
 
 
-def _laid_out(roots: Iterable[int]) -> tuple[np.ndarray, dict[int, int]]:
-    """Memory for all of them, and where each has its place."""
+def _laid_out(roots: Iterable[int], memory: OwnMemory) -> dict[int, int]:
+    """Where each of them has its place."""
     sizes = {}
     for root in roots:
         begin, end = tensor.span(tensor.at(root))
         sizes[root] = -(-(end - begin) // _ALIGNED) * _ALIGNED
-    arena = np.zeros(sum(sizes.values()) + _ALIGNED, np.uint8)
-    at = -(-arena.ctypes.data // _ALIGNED) * _ALIGNED
+    at = memory.of(sum(sizes.values()))
     places = {}
     for root, size in sizes.items():
         places[root] = at
         at += size
-    return arena, places
+    return places
 
 
 def _view(node: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from explorer.llama_engine.passes.sources import AttentionCall
+from explorer.llama_engine.passes.sources import AttentionCall, all_finite
 from explorer.llama_engine.passes.watch import Seen
 from explorer.trace.attention import LayerRecord, Mask
 
@@ -40,6 +40,9 @@ class Pass:
 
     def calls(self, layer: int) -> list[AttentionCall]:
         """Of one layer, in order; empty where it was not seen in every chunk."""
+        if len(self.seen) == 1:
+            call = self.seen[0].calls.get(layer)
+            return [] if call is None else [call]
         found = [one.calls[layer] for one in self.seen if layer in one.calls]
         return found if len(found) == len(self.seen) else []
 
@@ -57,13 +60,8 @@ class Pass:
         return tuple(self._record(layer, proven, every, masks, sound) for layer in range(layers))
 
     def _all_finite(self) -> bool:
-        """True if a single token's numbers are all sound: one look instead of two a layer."""
-        if self.slots - self.first > 1:
-            return False
-        calls = [call for one in self.seen for call in one.calls.values()]
-        parts = [part.ravel() for c in calls for part in (c.queries, c.keys) if part is not None]
-        floats = [part for part in parts if part.dtype != np.uint16]
-        return len(floats) == 2 * len(calls) > 0 and _finite(np.concatenate(floats), "")
+        """True if that is known of whole arrays of all layers: no need to look at each."""
+        return all(one.all_finite for one in self.seen)
 
     def _record(
         self,
@@ -79,7 +77,9 @@ class Pass:
             return _absent(layer, NOT_RECORDED.format(every) if attends else NO_ATTENTION)
         if proven is not None and layer in proven.recorded:
             return self._own(layer, calls, proven, masks)
-        if any(call.flaw for call in calls) or (proven is not None and layer not in proven.rebuilt):
+        if calls[0].flaw or (proven is not None and layer not in proven.rebuilt):
+            return _absent(layer, NOT_EXACT)
+        if len(calls) > 1 and any(call.flaw for call in calls):
             return _absent(layer, NOT_EXACT)
         return self._rebuilt(layer, calls, proven, masks, sound)
 
@@ -93,8 +93,10 @@ class Pass:
     ) -> LayerRecord:
         first = calls[0]
         dtype = first.key_dtype
-        queries = _joined([call.queries for call in calls])
-        keys = _joined([call.keys for call in calls])
+        queries, keys = first.queries, first.keys
+        if len(calls) > 1:
+            queries = _joined([call.queries for call in calls])
+            keys = _joined([call.keys for call in calls])
         if not (sound or (_finite(queries, dtype) and _finite(keys, dtype))):
             return _absent(layer, NOT_NUMBERS)
         bias = None
@@ -144,7 +146,7 @@ class Pass:
 
     def _mask(self, calls: Sequence[AttentionCall], masks: dict[tuple[int, ...], Mask]) -> Mask:
         """Made once for the layers that were given the same one."""
-        key = tuple(id(call.mask if call.allowed is None else call.allowed) for call in calls)
+        key = tuple([id(call.mask if call.allowed is None else call.allowed) for call in calls])
         if key not in masks:
             masks[key] = self._made_mask(calls)
         return masks[key]
@@ -216,15 +218,11 @@ def _joined(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
     there = [part for part in parts if part is not None]
     if len(there) < len(parts):
         return None
-    return there[0] if len(there) == 1 else np.concatenate(there)
+    return np.concatenate(there)
 
 
 def _finite(array: np.ndarray | None, dtype: str) -> bool:
-    if array is None:
-        return False
-    if dtype == "bfloat16":
-        return bool(((array & 0x7F80) != 0x7F80).all())
-    return bool(np.isfinite(array).all())
+    return array is not None and all_finite(array, dtype)
 
 
 def _absent(layer: int, reason: str) -> LayerRecord:

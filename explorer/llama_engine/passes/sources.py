@@ -178,3 +178,11 @@ def _scale(node: TensorStruct) -> float:
     """The factor of a SCALE node; NaN where it also adds something."""
     factor, added = struct.unpack_from("<2f", bytes(node.op_params))
     return float(factor) if added == 0 else float("nan")
+
+
+def all_finite(array: np.ndarray, dtype: str) -> bool:
+    """True if none of these stored numbers is NaN or infinite."""
+    if dtype == "float32":
+        return bool(np.isfinite(array).all())
+    exponent = np.uint16(0x7F80 if dtype == "bfloat16" else 0x7C00)
+    return bool(((array.view(np.uint16) & exponent) != exponent).all())

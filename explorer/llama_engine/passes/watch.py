@@ -28,7 +28,7 @@ from explorer.llama_engine.binding.structs import EVAL, EVAL_NODE, TensorStruct
 from explorer.llama_engine.passes.attention_edits import ScoreEdit, ScoreNodes
 from explorer.llama_engine.passes.graph import Graph, Place
 from explorer.llama_engine.passes.inside import Inside
-from explorer.llama_engine.passes.kept_apart import KeptApart
+from explorer.llama_engine.passes.kept_apart import KeptApart, OwnMemory
 from explorer.llama_engine.passes.node_clock import NodeClock
 from explorer.llama_engine.passes.part_times import HEAD, OUTPUT, Mark, mark
 from explorer.llama_engine.passes.sources import (
@@ -53,6 +53,7 @@ class Seen:
     calls: dict[int, AttentionCall] = field(default_factory=dict)  # by layer
     ends: dict[Mark, float] = field(default_factory=dict)  # of parts; copying is left out
     outputs: dict[int, np.ndarray] = field(default_factory=dict)  # (n, d), where asked for
+    all_finite: bool = False  # True if that is known of all queries and keys
     attending: tuple[int, ...] = ()  # layers
     copy_seconds: float = 0.0
 
@@ -125,6 +126,7 @@ class Watch:
         self._stops: dict[int, Place] = {}  # nodes that `Wanted.inside` is called at, by address
         self._sources: dict[int, Source] = {}
         self._view_sources: set[int] = set()
+        self._memory = OwnMemory()
         self._apart: KeptApart | None = None
         self._counts: dict[Mark, int] = {}  # nodes computed, at the end of each part
         self._nodes_computed = 0  # in a whole pass with stops
@@ -224,7 +226,7 @@ class Watch:
         seen.attending = tuple(self._attention.values())
         if not self.stopping and self._apart is not None:
             started = time.perf_counter()
-            seen.calls = self._apart.calls(wanted.slots, wanted.every)
+            seen.calls, seen.all_finite = self._apart.calls(wanted.slots, wanted.every)
             seen.copy_seconds = time.perf_counter() - started
             if self._nodes_computed == len(moments):
                 seen.ends = {part: moments[count - 1] for part, count in self._counts.items()}
@@ -247,7 +249,7 @@ class Watch:
             if sources and len(sources) == len(self._attention):
                 with contextlib.suppress(ValueError):
                     nodes = {*self._nodes, *self._noted}
-                    self._apart = KeptApart(sources, nodes, self.caches.values())
+                    self._apart = KeptApart(sources, nodes, self.caches.values(), self._memory)
 
     def _called(self, address: int) -> bool:
         """True for a node that is wanted; called again with it once it is computed."""

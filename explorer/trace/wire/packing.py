@@ -93,10 +93,10 @@ def pack_step(step: Step) -> tuple[StepHeader, dict[str, np.ndarray]]:
             key: tuple[Any, ...] = (field, array.shape, array.dtype.str)
             if array.nbytes > STACKED_BYTES:  # a copy to stack it would double the peak
                 key = (*key, len(names))
-            group = groups.setdefault(key, [])
-            name = names.setdefault(key, f"{field}.{sum(k[0] == field for k in names)}")
-            where[field] = (name, len(group))
-            group.append(array)
+            if key not in groups:
+                groups[key], names[key] = [], f"{field}.{sum(k[0] == field for k in names)}"
+            where[field] = (names[key], len(groups[key]))
+            groups[key].append(array)
         headers.append(_layer_header(record, _mask_index(record.mask, masks), where))
     for key, group in groups.items():
         arrays[names[key]] = group[0][None] if len(group) == 1 else np.stack(group)
