@@ -20,7 +20,7 @@ from explorer.llama_engine.binding.structs import TensorStruct
 from explorer.llama_engine.passes.sources import (
     AttentionCall,
     KeptTensor,
-    Source,
+    ScoreSource,
     all_finite,
     stored,
 )
@@ -58,7 +58,7 @@ class KeptApart:
 
     def __init__(
         self,
-        sources: Mapping[int, Source],
+        sources: Mapping[int, ScoreSource],
         nodes: Iterable[int],
         caches: Collection[KeptTensor],
         memory: OwnMemory,

@@ -50,7 +50,7 @@ class KeptTensor:
 
 
 @dataclass(slots=True)
-class Source:
+class ScoreSource:
     """Where one layer's numbers lie, good as long as the nodes it was read off are unchanged."""
 
     call: AttentionCall  # without the numbers of a pass
@@ -100,7 +100,7 @@ class Source:
             call.allowed = allowed
 
 
-def source(ops: dict[str, int], layer: int, address: int) -> Source:
+def source(ops: dict[str, int], layer: int, address: int) -> ScoreSource:
     """What `address`, the softmax of a layer, was made from."""
     node = tensor.at(address)
     scale, max_bias = struct.unpack_from("<2f", bytes(node.op_params))
@@ -110,7 +110,7 @@ def source(ops: dict[str, int], layer: int, address: int) -> Source:
     between = [address]
     product = _product_of(ops, call, node, between)
     looked_at = [*between, *filter(None, node.src[1:3])]
-    found = Source(call, node.src[1] or 0)
+    found = ScoreSource(call, node.src[1] or 0)
     if product is not None:
         looked_at += product.src[:2]
         keys, queries = tensor.at(product.src[0]), tensor.at(product.src[1])

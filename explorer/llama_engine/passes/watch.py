@@ -35,7 +35,7 @@ from explorer.llama_engine.passes.sources import (
     AttentionCall,
     KeptTensor,
     Masks,
-    Source,
+    ScoreSource,
     source,
     stored,
 )
@@ -124,7 +124,7 @@ class Watch:
         self._marks: dict[int, Mark] = {}  # ends of parts, likewise
         self._order: list[int] = []  # every node of the graph, in the order of computing
         self._stops: dict[int, Place] = {}  # nodes that `Wanted.inside` is called at, by address
-        self._sources: dict[int, Source] = {}
+        self._sources: dict[int, ScoreSource] = {}
         self._view_sources: set[int] = set()
         self._memory = OwnMemory()
         self._apart: KeptApart | None = None
@@ -352,7 +352,7 @@ class Watch:
             if recorded:
                 self.seen.calls[layer] = self._call(layer, address, edit)
 
-    def _source_of(self, layer: int, address: int) -> Source:
+    def _source_of(self, layer: int, address: int) -> ScoreSource:
         of = self._sources.get(address)
         if of is None or not of.holds:
             if not self._is_wanted(address):
