@@ -204,11 +204,14 @@ def _trace(parser: argparse.ArgumentParser) -> None:
 def _interventions(parser: argparse.ArgumentParser) -> None:
     """Repeatable, and kept in the order in which they are given: of two, the later one counts."""
     for option, place, reader, words in (
-        ("--silence", "L.H|L.mlp|L", "silence", "zero a head, an MLP or a layer; repeatable"),
+        ("--silence", "L.H|L.H=mean|L.mlp|L", "silence", "zero a head, an MLP or a layer, or set "
+         "a head to its mean over the prompt; repeatable"),
         ("--cut", "L.H:q<-k", "cut", "cut cells of attention; * is all, 3-5 a range; "
          "q-1 the key before; repeatable"),
         ("--allow", "L.H:q<-k", "allow",
          "allow cells that a mask or an earlier --cut hides; repeatable"),
+        ("--restore", "L.H:q<-k", "restore",
+         "undo an earlier --cut or --allow for some cells; repeatable"),
         ("--scale", "L.H:X", "scale", "multiply attention scores by X; repeatable"),
         ("--patch", "L.H|L.mlp|L:p<-FILE.dxt", "patch",
          "at position p (* is all, 3-5 a range), take the output of a head, of an MLP or of the "

@@ -100,7 +100,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     special_as_text: bool = False
     causal_mask: bool = True
     cache: bool = True
-    interventions: Annotated[tuple[ScriptLine, ...], Meta(max_length=200)] = ()  # a line each
+    interventions: Annotated[tuple[ScriptLine, ...], Meta(max_length=4096)] = ()  # a line each
     padding: Side = "none"
     pad: Annotated[int, Meta(ge=0, le=MOST_PADDING)] = 0
     sampling: Sampling = Sampling()

@@ -6,7 +6,7 @@ the files and the autosave work elsewhere and answer through `post`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from explorer.trace.card import SelfCheck
 from explorer.trace.comparison import Of
 from explorer.trace.experiments import Experiment
 from explorer.trace.inside.heads import SweepHeads
+from explorer.trace.interventions.cells import added, switched
 from explorer.trace.interventions.kinds import Intervention
 from explorer.trace.request import RunRequest, Sampling, Stops
 
@@ -143,11 +144,18 @@ class Session:
         """What the run changes in its model, in this order; each counts once."""
         self._change_request("interventions", interventions=tuple(dict.fromkeys(wanted)))
 
+    def add_interventions(self, more: Sequence[Intervention]) -> None:
+        """Some more, in place of those of which they leave nothing."""
+        self.set_interventions(added(self.state.request.interventions, *more))
+
+    def drop_interventions(self, some: Collection[Intervention]) -> None:
+        """All but these."""
+        now = self.state.request.interventions
+        self.set_interventions([one for one in now if one not in some])
+
     def switch_intervention(self, one: Intervention) -> None:
         """On if it is off, off if it is on."""
-        now = self.state.request.interventions
-        rest = [other for other in now if other != one]
-        self.set_interventions(rest if one in now else [*now, one])
+        self.set_interventions(switched(self.state.request.interventions, one))
 
     def set_cache(self, on: bool) -> None:
         self._change_request("cache", cache=on)

@@ -68,13 +68,20 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sees_later(self) -> bool:
         """True if some token may attend to a later one."""
-        cells = (one for one in self.interventions if isinstance(one, Cells))
-        return not self.causal_mask or any(one.sees_later for one in cells)
+        return not self.causal_mask or any(one.sees_later for one in self._cells)
+
+    @property
+    def _cells(self) -> list[Cells]:
+        return [one for one in self.interventions if isinstance(one, Cells)]
 
     @property
     def uses_cache(self) -> bool:
-        """A cache is only valid under the causal mask (facts: without it, old keys change)."""
-        return self.cache and not self.sees_later
+        """A cache is only valid under the causal mask: without it, old keys change.
+
+        What is allowed may lie outside a window, whose keys a cache forgets.
+        """
+        allows = any(one.effect == "allow" for one in self._cells)
+        return self.cache and not self.sees_later and not allows
 
     @property
     def cache_reason(self) -> str:
@@ -85,6 +92,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.sees_later:
             return "off (a token may attend to a later one, which changes its keys and values)"
+        if self.cache and not self.uses_cache:
+            return "off (an allowed cell may need a key that a cache with a window has dropped)"
         return "on" if self.cache else "off (switched off for this run)"
 
 

@@ -57,6 +57,7 @@ from explorer.ui.look import themed
 from explorer.ui.look.appearance import SYSTEM, Appearance
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus.menus import Actions, fill
+from explorer.ui.panel.scale_dialog import ScaleDialog
 from explorer.ui.panels.attention.panel import AttentionPanel
 from explorer.ui.settings.preferences import Preferences
 from explorer.ui.settings.settings import Settings
@@ -403,6 +404,12 @@ class Window(PresentedWindow):
 
     def sweep_heads(self) -> None:
         self._attention().find_head("effect")
+
+    def draw_mask(self) -> None:
+        self._attention().draw_mask()
+
+    def scale_scores(self) -> None:
+        ScaleDialog(self.session, self).open()
 
     def reset_layout(self) -> None:
         self.presenter.show_settings(True)

@@ -7,6 +7,7 @@ is the last slot.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from explorer.engine.capture.patching import Change, Put, Take
+from explorer.engine.capture.patching import Change, Put, PutMean, Take
 from explorer.engine.errors import BadInput
+from explorer.trace.interventions.cells import ALLOWED, CUT, changes
 from explorer.trace.interventions.kinds import Cells, Scale, Silence
 
-CUT, ALLOWED = -1, 1
+_OnOutput = Silence | Take | Put | PutMean
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,10 @@ class LayerEdit:
     """What is done to one call of one layer's kernel."""
 
     pass_: AttentionEdits
-    heads: tuple[Silence | Take | Put, ...]  # of which the output changes, in this order
+    heads: tuple[_OnOutput, ...]  # of which the output changes, in this order
     cells: tuple[Cells, ...]
     scales: tuple[Scale, ...]
+    place: int = 0  # how many calls of this layer came before: a few have two kernels
     dead: torch.Tensor | None = None
 
     def scores(
@@ -85,7 +88,7 @@ class LayerEdit:
             if isinstance(one, Silence):
                 apart[:, :, one.head] = 0
             else:
-                one.apply(apart[0, :, one.head], self.pass_.slots - apart.shape[1])
+                one.apply(apart[0, :, one.head], self.pass_.slots - apart.shape[1], self.place)
         return apart.view(output.shape)
 
 
@@ -97,11 +100,14 @@ class AttentionEdits:
     slots: int  # that exist after the pass
     modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
     _made: dict[Any, _Made | None] = field(default_factory=dict)
+    _calls: Counter[int] = field(default_factory=Counter)  # by layer
 
     def at(self, layer: int, module: int, query: torch.Tensor) -> LayerEdit | None:
         """The edit of one call; None if nothing of it changes.  BadInput for a head too many."""
         if self.modules is not None and module not in self.modules:
             return None
+        place = self._calls[layer]
+        self._calls[layer] += 1
         here = [one for one in self.asked if one.layer is None or one.layer == layer]
         if not here:
             return None
@@ -112,9 +118,10 @@ class AttentionEdits:
         known = [one for one in here if one.head is None or one.head < heads]
         return LayerEdit(
             self,
-            tuple(one for one in known if isinstance(one, Silence | Take | Put)),
+            tuple(one for one in known if isinstance(one, _OnOutput)),
             tuple(one for one in known if isinstance(one, Cells)),
             tuple(one for one in known if isinstance(one, Scale)),
+            place,
         )
 
     def mask(
@@ -130,25 +137,14 @@ class AttentionEdits:
         shape = query.shape[1], query.shape[2], key.shape[2]
         name = (id(mask), causal, additive, cells, shape)
         if name not in self._made:
-            change = self._changes(cells, *shape)
+            heads, rows, keys = shape
+            change = changes(
+                cells, heads, (self.slots - rows, self.slots), (self.slots - keys, self.slots)
+            )
             self._made[name] = (
-                None if change is None else _changed(change, query, key, mask, causal, additive)
+                _changed(change, query, key, mask, causal, additive) if change.any() else None
             )
         return self._made[name]
-
-    def _changes(
-        self, cells: tuple[Cells, ...], heads: int, rows: int, keys: int
-    ) -> np.ndarray | None:
-        """(1 or H, Q, K) int8: CUT, ALLOWED or 0; None if all are 0."""
-        queries = np.arange(self.slots - rows, self.slots)
-        slots = np.arange(self.slots - keys, self.slots)
-        apart = heads if any(one.head is not None for one in cells) else 1
-        change = np.zeros((apart, rows, keys), np.int8)
-        for one in cells:
-            covered = one.covers(queries, slots)
-            at = slice(None) if one.head is None else slice(one.head, one.head + 1)
-            change[at, covered] = ALLOWED if one.allowed else CUT
-        return change if change.any() else None
 
 
 def _changed(

@@ -1,5 +1,8 @@
 """Activation patching: what a part gives is taken in one run and put into another.
 
+A head that is set to its mean is such a part: what it gives at each token of its prompt is taken in
+a run of the model as it is, and the mean put in its place at every position.
+
 The other run's tokens are read once, in a pass of their own, in which the parts that are asked for
 are taken down (`Take`).  In the run itself each `Put` writes what was taken at its positions, in
 place of what the part gives there.  Both stand where the part gives its output: a head's inside the
@@ -15,11 +18,10 @@ from dataclasses import dataclass, field
 import torch
 
 from explorer.engine.errors import BadInput, EngineError
-from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch
+from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Silence
 
-Taken = dict[
-    int, torch.Tensor
-]  # (S, d) by the place of the module that gave it: an MLP may have two
+# (S, d) by the place of the module or call that gave it: an MLP may have two, a layer two kernels.
+Taken = dict[int, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +66,21 @@ class Put:
             rows[begin - first : end - first] = self.taken[place][begin + shift : end + shift]
 
 
-Change = Intervention | Take | Put
+@dataclass(frozen=True, slots=True, eq=False)
+class PutMean:
+    """Writes the mean of what was taken, everywhere."""
+
+    layer: int
+    head: int
+    taken: Taken
+    part: str = "head"
+
+    def apply(self, rows: torch.Tensor, first: int, place: int = 0) -> None:
+        """Into the (Q, d) output."""
+        rows[:] = self.taken[place].double().mean(0).to(rows.dtype)
+
+
+Change = Intervention | Take | Put | PutMean
 ReadSource = Callable[[OtherRun, Sequence[Take]], None]
 
 
@@ -74,9 +90,15 @@ class Sources:
     def __init__(self) -> None:
         self._taken: dict[Patch, Taken] = {}
 
-    def changes(self, asked: Sequence[Intervention], read: ReadSource) -> list[Change]:
-        """The interventions, each patch with what it writes; `read` runs what is not known yet."""
-        patches = list(dict.fromkeys(one for one in asked if isinstance(one, Patch)))
+    def changes(
+        self, asked: Sequence[Intervention], read: ReadSource, prompt: Callable[[], OtherRun]
+    ) -> list[Change]:
+        """The interventions, each patch with what it writes; `read` runs what is not known yet.
+
+        `prompt` is what means are taken over.
+        """
+        needed = [_needed(one, prompt) for one in asked]
+        patches = list(dict.fromkeys(one for one in needed if one is not None))
         if not patches:
             return list(asked)
         known = {patch: self._taken[patch] for patch in patches if patch in self._taken}
@@ -96,7 +118,21 @@ class Sources:
                         f"'{_short(one)}' is not possible here: nothing was given there."
                     )
         self._taken = known
-        return [Put(one, known[one]) if isinstance(one, Patch) else one for one in asked]
+        return [
+            one if patch is None else _put(one, patch, known[patch])
+            for one, patch in zip(asked, needed, strict=True)
+        ]
+
+
+def _needed(one: Intervention, prompt: Callable[[], OtherRun]) -> Patch | None:
+    """What has to be taken in another run for this."""
+    if isinstance(one, Silence) and one.by == "mean":
+        return Patch(layer=one.layer, head=one.head, source=prompt())
+    return one if isinstance(one, Patch) else None
+
+
+def _put(one: Intervention, patch: Patch, taken: Taken) -> Put | PutMean:
+    return Put(patch, taken) if isinstance(one, Patch) else PutMean(patch.layer, patch.head, taken)
 
 
 def rows_of(output: torch.Tensor, count: int) -> torch.Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 
@@ -42,7 +43,7 @@ def drop_last(
 
 
 def _shifts(runner: Runner, asked: RunRequest, causal: bool, layout: Layout, stop: Stop) -> Shifts:
-    request = RunRequest(causal_mask=causal, cache=False, interventions=asked.interventions)
+    request = msgspec.structs.replace(asked, causal_mask=causal, cache=False)
     whole = _outputs(runner, request, layout, stop)
     short = _outputs(runner, request, layout.first(len(layout.ids) - 1), stop)
     keep = np.array(layout.attention_mask[:-1], bool)

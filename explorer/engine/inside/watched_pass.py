@@ -11,7 +11,7 @@ import numpy as np
 from explorer.engine.callbacks import Stop
 from explorer.engine.errors import EngineError
 from explorer.engine.passes import chunked_prefill
-from explorer.engine.passes.generate import forward
+from explorer.engine.passes.generate import forward, prepare
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
@@ -59,6 +59,7 @@ def watched_passes(
     again in any case.  `kept`: vectors that are kept of each layer at each slot, which bounds how
     many are read together.  EngineError where the logits are no numbers.
     """
+    prepare(runner, request, layout, stop)
     causal = request.causal_mask and runner.capture.causal
     if causal and not layout.padded:
         layout = layout.first(max(slots) + 1)

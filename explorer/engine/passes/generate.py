@@ -283,7 +283,8 @@ def recording(
     """
     slots, rows = len(layout.ids), len(layout.ids) - first
     read = partial(read_source, runner, cancelled)
-    changes = [*runner.sources.changes(request.interventions, read), *takes]
+    prompt = partial(interventions.prompt_of, runner, request, layout)
+    changes = [*runner.sources.changes(request.interventions, read, prompt), *takes]
     recorder = runner.capture.recorder(rows, cache, cancelled, keep_outputs)
     recorder.every = request.capture_every
     recorder.entered = runner.telling(first, rows, of or slots)
@@ -298,6 +299,13 @@ def recording(
         runner.shortcuts.laid(),
     ):
         yield recorder
+
+
+def prepare(runner: Runner, request: RunRequest, layout: Layout, cancelled: Stop = never) -> None:
+    """Read what passes of this request take from other runs, so that they are single ones."""
+    read = partial(read_source, runner, cancelled)
+    prompt = partial(interventions.prompt_of, runner, request, layout)
+    runner.sources.changes(request.interventions, read, prompt)
 
 
 def read_source(runner: Runner, cancelled: Stop, source: OtherRun, takes: Sequence[Take]) -> None:

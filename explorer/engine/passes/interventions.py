@@ -15,11 +15,12 @@ from typing import Any
 import torch
 
 from explorer.engine.capture.attention_edits import AttentionEdits
-from explorer.engine.capture.patching import Change, Put, Take, rows_of
+from explorer.engine.capture.patching import Change, Put, PutMean, Take, rows_of
 from explorer.engine.errors import BadInput, EngineError
+from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.trace.inside.misfit import misfit
-from explorer.trace.interventions.kinds import Cells, Patch, Silence
+from explorer.trace.interventions.kinds import Cells, OtherRun, Patch, Silence
 from explorer.trace.request import RunRequest
 
 Forward = Callable[..., Any]
@@ -61,6 +62,16 @@ def _require_source(runner: Runner, patch: Patch) -> None:
         raise BadInput("A patch is taken from a run without the causal mask, which this model "
                        "needs.")  # fmt: skip
     require_possible(runner, RunRequest(interventions=source.interventions))
+
+
+def prompt_of(runner: Runner, request: RunRequest, layout: Layout) -> OtherRun:
+    """What the means of heads are taken over: the prompt, in a run of the model as it is.
+
+    So they are the same in every pass, with a cache and without.  A text that no prompt stands for
+    is its own.
+    """
+    whole = runner.prompt(request).layout if request.prompt else layout
+    return OtherRun(tokens=tuple(whole.real_ids()), causal_mask=request.causal_mask)
 
 
 def in_attention(
@@ -106,7 +117,7 @@ def on_modules(runner: Runner, changes: Sequence[Change], slots: int, rows: int)
 
 def _on_module(one: Change) -> bool:
     """True for what changes the output of an MLP or a layer, and nothing in attention."""
-    return isinstance(one, Silence | Take | Put) and one.part != "head"
+    return isinstance(one, Silence | Take | Put | PutMean) and one.part != "head"
 
 
 @contextlib.contextmanager

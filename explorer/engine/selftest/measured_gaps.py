@@ -28,7 +28,7 @@ from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
-from explorer.trace.interventions.kinds import cut_cells
+from explorer.trace.interventions.cells import CUT, of_head
 from explorer.trace.request import RunRequest
 from explorer.trace.rounding import largest
 
@@ -123,10 +123,10 @@ def row_sums(done: ForwardPass, layout: Layout) -> tuple[float, float]:
 
 def cut_weight(done: ForwardPass, request: RunRequest) -> float:
     """The largest weight on a cell that the request cuts (whole passes only)."""
-    left = 0.0
+    slots, left = (0, done.slots), 0.0
     for one in drawn(done):
         for head in range(one.record.heads):
-            cut = cut_cells(request.interventions, one.record.layer, head, done.slots)
+            cut = of_head(request.interventions, one.record.layer, head, slots, slots) == CUT
             weights = one.weights(head)
             left = max(left, float(weights[cut[:, -weights.shape[1] :]].max(initial=0.0)))
     return left

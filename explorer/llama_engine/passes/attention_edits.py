@@ -15,6 +15,7 @@ import numpy as np
 from explorer.engine.errors import BadInput, EngineError
 from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.compute import Recompute
+from explorer.trace.interventions.cells import ALLOWED, CUT, changes
 from explorer.trace.interventions.kinds import (
     Cells,
     Intervention,
@@ -121,11 +122,7 @@ class ScoreEdits:
         apart = heads if any(one.head is not None for one in cells) else 1
         name = cells, of.mask, apart
         if name not in self._made:
-            queries, keys = np.arange(of.slots - of.rows, of.slots), np.arange(of.slots)
-            found = np.repeat((mask > HIDDEN)[None], apart, axis=0)
-            for one in cells:
-                covered = one.covers(queries, keys)
-                at = slice(None) if one.head is None else slice(one.head, one.head + 1)
-                found[at, covered] = one.allowed
+            change = changes(cells, heads, (of.slots - of.rows, of.slots), (0, of.slots))
+            found = (mask > HIDDEN)[None] & (change != CUT) | (change == ALLOWED)
             self._made[name] = found
         return self._made[name]

@@ -18,7 +18,8 @@ from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
-from explorer.trace.interventions.kinds import Interventions, cut_cells
+from explorer.trace.interventions.cells import CUT, of_head
+from explorer.trace.interventions.kinds import Interventions
 from explorer.trace.rounding import largest
 
 
@@ -107,11 +108,11 @@ def above_diagonal(done: Done) -> dict[int, float]:
 
 def cut_weight(done: Done, interventions: Interventions) -> float:
     """The largest of llama.cpp's own weights on a cell that is cut (whole passes only)."""
-    left = 0.0
+    slots, left = (0, done.seen.slots), 0.0
     for layer in {layer for one in done.seen.seen for layer in one.calls}:
         own = own_weights(done, layer)
         for head, weights in enumerate(() if own is None else own):
-            cut = cut_cells(interventions, layer, head, done.seen.slots)
+            cut = of_head(interventions, layer, head, slots, slots) == CUT
             left = max(left, float(weights[cut].max(initial=0.0)))
     return left
 

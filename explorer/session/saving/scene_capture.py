@@ -41,7 +41,7 @@ def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> 
         special_as_text=request.special_as_text,
         causal_mask=request.causal_mask,
         cache=request.cache,
-        interventions=tuple(written(request.interventions[:200])),
+        interventions=tuple(written(request.interventions)),
         padding=padding,
         pad=min(request.pad, MOST_PADDING) if padding != "none" else 0,
         sampling=state.sampling,

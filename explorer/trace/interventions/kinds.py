@@ -1,4 +1,4 @@
-"""What a run changes in its model: parts silenced or patched, cells cut, scores scaled."""
+"""What a run changes in its model: parts silenced or patched, cells of attention, scores."""
 
 from __future__ import annotations
 
@@ -6,29 +6,38 @@ from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
 MOST = 2**31 - 1
 MOST_SOURCE = 8192  # tokens of a text that activations are taken from
 Index = Annotated[int, Meta(ge=0, le=MOST)]
 Span = tuple[Index, Index]  # first and last, both included
+Effect = Literal["cut", "allow", "restore"]
 
 
 class Silence(msgspec.Struct, frozen=True, kw_only=True, tag="silence"):
-    """A part whose output is zero; of a whole layer, everything that it writes."""
+    """A part whose output is zero; of a whole layer, everything that it writes.
+
+    A head may give its mean instead: the mean of what it gives at each token of the prompt in the
+    model's own run, without any intervention.
+    """
 
     layer: Index
     part: Literal["head", "mlp", "layer"] = "head"
     head: Index = 0
+    by: Literal["zero", "mean"] = "zero"
 
     def __str__(self) -> str:
         named = {"head": f".{self.head}", "mlp": ".mlp", "layer": ""}
-        return f"silence {self.layer}{named[self.part]}"
+        mean = "=mean" if self.by == "mean" else ""
+        return f"silence {self.layer}{named[self.part]}{mean}"
 
 
 class Cells(msgspec.Struct, frozen=True, kw_only=True, tag="cells"):
-    """Cells of attention that are cut (a score of -inf) or allowed; None = all."""
+    """Cells of attention that are cut (a score of -inf), allowed or restored; None = all.
+
+    Restored cells are as the model has them, whatever an earlier intervention did to them.
+    """
 
     layer: Index | None = None
     head: Index | None = None
@@ -36,6 +45,12 @@ class Cells(msgspec.Struct, frozen=True, kw_only=True, tag="cells"):
     keys: Span | None = None
     back: Span | None = None  # how far the key lies before the query
     allowed: bool = False
+    restored: bool = False  # counts before `allowed`
+
+    @property
+    def effect(self) -> Effect:
+        """What is done to the cells."""
+        return "restore" if self.restored else "allow" if self.allowed else "cut"
 
     def __str__(self) -> str:
         keys = _span(self.keys)
@@ -43,19 +58,12 @@ class Cells(msgspec.Struct, frozen=True, kw_only=True, tag="cells"):
             first, last = self.back
             more = {first: "", MOST: "+"}.get(last, f"-{last}")
             keys = f"q-{first}{more}"
-        kind = "allow" if self.allowed else "cut"
-        return f"{kind} {_place(self.layer, self.head)}:{_span(self.queries)}<-{keys}"
-
-    def covers(self, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """(Q, K) bool of the slots `queries` (Q,) and `keys` (K,)."""
-        found = _within(queries, self.queries)[:, None] & _within(keys, self.keys)[None, :]
-        found &= _within(queries[:, None] - keys[None, :], self.back)
-        return np.asarray(found)
+        return f"{self.effect} {_place(self.layer, self.head)}:{_span(self.queries)}<-{keys}"
 
     @property
     def sees_later(self) -> bool:
         """True if it may let a token attend to a later one."""
-        if not self.allowed or self.back is not None:
+        if self.effect != "allow" or self.back is not None:
             return False
         return self.queries is None or self.keys is None or self.keys[1] > self.queries[0]
 
@@ -68,7 +76,8 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True, tag="scale"):
     factor: float = 1.0  # 0 to 1,000,000
 
     def __str__(self) -> str:
-        return f"scale {_place(self.layer, self.head)}:{self.factor:g}"
+        factor = repr(float(self.factor)).removesuffix(".0")
+        return f"scale {_place(self.layer, self.head)}:{factor}"
 
 
 class OtherRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +142,8 @@ def capability(one: Intervention) -> str:
         return "scale_scores"
     if isinstance(one, Patch):
         return {"head": "patch_heads", "mlp": "patch_mlp", "stream": "patch_stream"}[one.part]
+    if one.by == "mean":  # taken in one run and put into another, as patches are
+        return "patch_heads"
     return {"head": "silence_heads", "mlp": "silence_mlp", "layer": "silence_layers"}[one.part]
 
 
@@ -143,18 +154,6 @@ def changes_attention(one: Intervention, layer: int) -> bool:
     return one.layer is None or one.layer == layer
 
 
-def cut_cells(
-    interventions: Iterable[Intervention], layer: int, head: int, slots: int
-) -> np.ndarray:
-    """(slots, slots) bool: the cells that are cut in one head, and not allowed again later."""
-    cut, every = np.zeros((slots, slots), bool), np.arange(slots)
-    for one in interventions:
-        in_head = isinstance(one, Cells) and one.head in (None, head)
-        if isinstance(one, Cells) and in_head and changes_attention(one, layer):
-            cut[one.covers(every, every)] = not one.allowed
-    return cut
-
-
 def _place(layer: int | None, head: int | None) -> str:
     return ".".join("*" if one is None else str(one) for one in (layer, head))
 
@@ -163,9 +162,3 @@ def _span(span: Span | None) -> str:
     if span is None:
         return "*"
     return str(span[0]) if span[0] == span[1] else f"{span[0]}-{span[1]}"
-
-
-def _within(numbers: np.ndarray, span: Span | None) -> np.ndarray:
-    if span is None:
-        return np.ones(numbers.shape, bool)
-    return np.asarray((numbers >= span[0]) & (numbers <= span[1]))

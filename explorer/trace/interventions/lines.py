@@ -3,8 +3,10 @@
     silence 1.0           head 0 of layer 1 gives nothing
     silence 1.mlp         the MLP of layer 1 writes nothing
     silence 1             layer 1 passes its input on
+    silence 1.0=mean      head 0 of layer 1 gives its mean over the prompt at every token
     cut 1.0:5<-3          position 5 does not attend to position 3 there
     allow *.*:5<-7        position 5 attends to position 7 in every layer and head
+    restore 1.0:5<-3      there position 5 attends to position 3 as the model has it
     scale 1.0:2           scores are twice as large: attention is sharper
     patch 1.0:5<-3 of 12,7,44,9       the head's output at position 5 is what it is at position 3
                                       of the text with these token ids
@@ -27,6 +29,7 @@ from explorer.trace.interventions.kinds import (
     MOST,
     MOST_SOURCE,
     Cells,
+    Effect,
     Intervention,
     OtherRun,
     Patch,
@@ -39,28 +42,24 @@ from explorer.trace.interventions.kinds import (
 def read(line: str) -> Intervention:
     """An intervention from its line of text; ValueError with a sentence if it is none."""
     kind, _, rest = line.strip().partition(" ")
-    if kind in ("cut", "allow"):
-        return read_cells(rest, kind == "allow")
-    if kind == "silence":
-        return read_silence(rest)
-    if kind == "scale":
-        return read_scale(rest)
-    if kind == "patch":
-        return read_patch(rest)
+    if kind in READERS:
+        return READERS[kind](rest)
     raise ValueError(
         f"{line[:80]!r} is no intervention. Write for example 'silence 1.0' or 'cut 1.0:5<-3'."
     )
 
 
 def read_silence(text: str) -> Silence:
-    """`L.H`, `L.mlp` or `L`; ValueError with a sentence for anything else."""
-    found = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}|mlp))?", text.strip())
-    if not found:
+    """`L.H`, `L.H=mean`, `L.mlp` or `L`; ValueError with a sentence for anything else."""
+    found = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}|mlp))?(=mean)?", text.strip())
+    if not found or (found[3] and not (found[2] or "mlp").isdigit()):
         raise ValueError(
             f"{text[:80]!r} names no part of the model. Write layer and head as 1.0, an MLP as "
-            "1.mlp, a whole layer as 1."
+            "1.mlp, a whole layer as 1, a head at its mean as 1.0=mean."
         )
     layer, part = int(found[1]), found[2]
+    if found[3]:
+        return Silence(layer=layer, head=int(part), by="mean")
     if part is None:
         return Silence(layer=layer, part="layer")
     return (
@@ -68,7 +67,7 @@ def read_silence(text: str) -> Silence:
     )
 
 
-def read_cells(text: str, allowed: bool = False) -> Cells:
+def read_cells(text: str, effect: Effect = "cut") -> Cells:
     """`L.H:q<-k`; ValueError with a sentence for anything else."""
     number = r"\d{1,9}"
     span = rf"\*|{number}(?:-{number})?"
@@ -92,7 +91,8 @@ def read_cells(text: str, allowed: bool = False) -> Cells:
         layer=_read_index(layer),
         head=_read_index(head),
         queries=_read_span(queries, text),
-        allowed=allowed,
+        allowed=effect == "allow",
+        restored=effect == "restore",
         **of,
     )
 
@@ -192,7 +192,8 @@ def _read_span(text: str, whole: str) -> Span | None:
 READERS: dict[str, Callable[[str], Intervention]] = {
     "silence": read_silence,
     "cut": read_cells,
-    "allow": partial(read_cells, allowed=True),
+    "allow": partial(read_cells, effect="allow"),
+    "restore": partial(read_cells, effect="restore"),
     "scale": read_scale,
     "patch": read_patch,
 }

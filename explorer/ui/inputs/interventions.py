@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt
@@ -15,7 +16,7 @@ from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit import boxes
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.scrolled import Snug
-from explorer.ui.panel.intervention_words import short, source_words
+from explorer.ui.panel.intervention_words import source_words, together
 
 
 class InterventionsBox(Snug):
@@ -48,17 +49,17 @@ class InterventionsBox(Snug):
         for chip in self.chips:
             self._flow.removeWidget(chip)
             chip.deleteLater()
-        self.chips = [self._chip(one) for one in asked]
+        self.chips = [self._chip(words, some) for words, some in together(asked)]
         self.setVisible(bool(asked))
 
-    def _chip(self, one: Intervention) -> QToolButton:
+    def _chip(self, words: str, some: Sequence[Intervention]) -> QToolButton:
         chip = QToolButton()
-        chip.setText(f"{short(one)} ✕")
-        chip.setAccessibleName(self.tr("Take back: {0}").format(short(one)))
-        source = source_words(one, self._session.state.vocabulary)
+        chip.setText(f"{words} ✕")
+        chip.setAccessibleName(self.tr("Take back: {0}").format(words))
+        source = source_words(some[0], self._session.state.vocabulary)
         chip.setToolTip("\n".join(filter(None, [chip.accessibleName(), source])))
         chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        chip.clicked.connect(partial(self._session.switch_intervention, one))
+        chip.clicked.connect(partial(self._session.drop_interventions, some))
         self._flow.addWidget(chip)
         chip.show()
         return chip

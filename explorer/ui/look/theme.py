@@ -82,6 +82,8 @@ class Theme:
     hatch: str
     cursor: str  # lines drawn over a map of any colour
     cursor_halo: str
+    mark: str  # on cells that are cut or allowed, whatever colour they have
+    mark_halo: str
 
     def origin(self, origin: str) -> Ink:
         """Colours of a token by its origin: prompt, generated, forced or padding."""
@@ -131,6 +133,8 @@ _COLOURS = (
     ("hatch", "#7f899b", "#a39d94", "#b4b4b4"),
     ("cursor", "#ffffff", "#ffffff", "#ffffff"),
     ("cursor_halo", "#d4380d", "#ff7043", "#ff4d00"),
+    ("mark", "#111827", "#0b0e14", "#000000"),
+    ("mark_halo", "#ffffff", "#ffffff", "#ffffff"),
 )
 # The same of inks: fill, edge and text.
 _INKS = (

@@ -1,4 +1,4 @@
-"""The actions that change what the model computes: parts of it silenced, one by one or in turn."""
+"""The actions that change what the model computes: parts silenced, cells drawn, scores scaled."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from explorer.ui.panel.patch_menu import sources
 
 def _head(state: State) -> Silence:
     return Silence(layer=state.selection.layer, head=state.selection.head)
+
+
+def _mean(state: State) -> Silence:
+    return Silence(layer=state.selection.layer, head=state.selection.head, by="mean")
 
 
 def _mlp(state: State) -> Silence:
@@ -27,8 +31,12 @@ def _is_on(state: State, one: Intervention) -> bool:
 
 def _can(state: State, one: Intervention, capability: str) -> bool:
     """True if it can be switched: on, where the model allows it, or off."""
+    return _is_on(state, one) or _offers(state, capability)
+
+
+def _offers(state: State, capability: str) -> bool:
     card = state.next_card
-    return _is_on(state, one) or (card is not None and card.offers(capability))
+    return card is not None and card.offers(capability)
 
 
 def _can_sweep(state: State) -> bool:
@@ -63,6 +71,17 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
         line_before=True,
     ),
     Action(
+        id="mean-head",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Set this head to its mean"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "The selected head gives its mean over the prompt at every token"
+        ),
+        act=lambda w: w.session.switch_intervention(_mean(w.session.state)),
+        enabled=lambda s: _can(s, _mean(s), "patch_heads"),
+        checked=lambda s: _is_on(s, _mean(s)),
+    ),
+    Action(
         id="silence-mlp",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Silence this layer's MLP"),
@@ -90,6 +109,28 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
         ),
         act=lambda w: w.patch(),
         enabled=_can_patch,
+    ),
+    Action(
+        id="draw-mask",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Draw a mask on the map"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Cut or allow cells of attention by drawing; again: stop drawing"
+        ),
+        keys=("D",),
+        icon="pencil",
+        act=lambda w: w.draw_mask(),
+        enabled=lambda s: s.step_index is not None and _offers(s, "cut_cells"),
+    ),
+    Action(
+        id="scale-scores",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Scale attention scores…"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions", "Make attention sharper or flatter in a head, a layer or everywhere"
+        ),
+        act=lambda w: w.scale_scores(),
+        enabled=lambda s: _offers(s, "scale_scores"),
     ),
     Action(
         id="clear-interventions",

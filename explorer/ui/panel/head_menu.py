@@ -1,4 +1,4 @@
-"""The menu of a head and of a cell: what can be silenced, cut or patched there."""
+"""The menu of a head and of a cell: what can be silenced, cut, allowed, patched or scaled."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from explorer.trace.interventions.kinds import Cells, Intervention, Silence
 from explorer.ui.access import mnemonics
 from explorer.ui.panel.patch_menu import add_patches, fill_patches
+from explorer.ui.panel.scale_dialog import ScaleDialog
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -31,6 +32,13 @@ def head_menu(session: Session, parent: QWidget) -> QMenu:
             "silence_heads",
         ),
         (
+            translate("HeadMenu", "Set layer {0}, head {1} to its mean over the prompt").format(
+                layer, head
+            ),
+            Silence(layer=layer, head=head, by="mean"),
+            "patch_heads",
+        ),
+        (
             translate("HeadMenu", "Silence the MLP of layer {0}").format(layer),
             Silence(layer=layer, part="mlp"),
             "silence_mlp",
@@ -43,7 +51,7 @@ def head_menu(session: Session, parent: QWidget) -> QMenu:
     ):
         _add(menu, session, words, one, needs)
     add_patches(menu, session, _add)
-    return _ended(menu, session)
+    return _ended(menu, session, parent)
 
 
 def patch_menu(session: Session, parent: QWidget) -> QMenu:
@@ -54,8 +62,13 @@ def patch_menu(session: Session, parent: QWidget) -> QMenu:
     return menu
 
 
-def cell_menu(session: Session, parent: QWidget, query: int, key: int) -> QMenu:
-    """Of one cell of the selected head's map, its row and its column."""
+def cell_menu(
+    session: Session, parent: QWidget, query: int, key: int, masked: bool = False
+) -> QMenu:
+    """Of one cell of the selected head's map, its row and its column.
+
+    `masked`: the query does not see the key, so that it can be allowed.
+    """
     chosen = session.state.selection
     layer, head = chosen.layer, chosen.head
     menu = _menu(parent)
@@ -79,9 +92,18 @@ def cell_menu(session: Session, parent: QWidget, query: int, key: int) -> QMenu:
         ),
     ):
         _add(menu, session, words, cells, "cut_cells")
+    in_head = Cells(layer=layer, head=head, queries=one, keys=other, allowed=True)
+    in_all = Cells(queries=one, keys=other, allowed=True)
+    now = session.state.request.interventions
+    if masked or in_head in now or in_all in now:
+        menu.addSeparator()
+        words = translate("HeadMenu", "Allow query {0} → key {1} in this head")
+        _add(menu, session, words.format(query, key), in_head, "cut_cells")
+        words = translate("HeadMenu", "Allow query {0} → key {1} in all heads")
+        _add(menu, session, words.format(query, key), in_all, "cut_cells")
     menu.addSeparator()
     add_patches(menu, session, _add)
-    return _ended(menu, session)
+    return _ended(menu, session, parent)
 
 
 def _menu(parent: QWidget) -> QMenu:
@@ -95,16 +117,25 @@ def _add(menu: QMenu, session: Session, words: str, one: Intervention, needs: st
     act = QAction(words, menu)
     act.setCheckable(True)
     on = one in session.state.request.interventions
-    card = session.state.next_card
     act.setChecked(on)
-    act.setEnabled(on or (card is not None and card.offers(needs)))
-    if card is not None and not act.isEnabled():
-        act.setToolTip(translate("HeadMenu", "Not possible here: {0}").format(card.words(needs)))
+    _offer(act, session, needs, on)
     act.triggered.connect(partial(session.switch_intervention, one))
     menu.addAction(act)
 
 
-def _ended(menu: QMenu, session: Session) -> QMenu:
+def _offer(act: QAction, session: Session, needs: str, on: bool = False) -> None:
+    card = session.state.next_card
+    act.setEnabled(on or (card is not None and card.offers(needs)))
+    if card is not None and not act.isEnabled():
+        act.setToolTip(translate("HeadMenu", "Not possible here: {0}").format(card.words(needs)))
+
+
+def _ended(menu: QMenu, session: Session, parent: QWidget) -> QMenu:
+    menu.addSeparator()
+    scale = QAction(translate("HeadMenu", "Scale attention scores…"), menu)
+    scale.triggered.connect(lambda: ScaleDialog(session, parent.window()).open())
+    _offer(scale, session, "scale_scores")
+    menu.addAction(scale)
     menu.addSeparator()
     clear = QAction(translate("HeadMenu", "Clear all interventions"), menu)
     clear.setEnabled(bool(session.state.request.interventions))

@@ -21,11 +21,16 @@ from explorer.trace.vocabulary import Vocabulary
 
 translate = QCoreApplication.translate
 _LETTERS = 80  # of a text
+_MOST_APART = 3  # areas of one kind and place that have a chip each
 
 
 def short(one: Intervention) -> str:
     """What one intervention does and where."""
     if isinstance(one, Silence):
+        if one.by == "mean":
+            return translate("InterventionWords", "L{0} H{1} at its mean").format(
+                one.layer, one.head
+            )
         return {
             "head": translate("InterventionWords", "L{0} H{1} silenced"),
             "mlp": translate("InterventionWords", "MLP of layer {0} silenced"),
@@ -36,9 +41,11 @@ def short(one: Intervention) -> str:
     where = _place(one)
     if isinstance(one, Scale):
         return translate("InterventionWords", "{0}: scores × {1}").format(where, f"{one.factor:g}")
-    words = translate("InterventionWords", "{0}: {1} → {2} cut")
-    if one.allowed:
-        words = translate("InterventionWords", "{0}: {1} → {2} allowed")
+    words = {
+        "cut": translate("InterventionWords", "{0}: {1} → {2} cut"),
+        "allow": translate("InterventionWords", "{0}: {1} → {2} allowed"),
+        "restore": translate("InterventionWords", "{0}: {1} → {2} restored"),
+    }[one.effect]
     return words.format(where, _span(one.queries), _keys(one))
 
 
@@ -65,9 +72,34 @@ def source_words(one: Intervention, vocabulary: Vocabulary | None) -> str:
     return translate("InterventionWords", "From the run of “{0}”").format(text)
 
 
+def together(some: Iterable[Intervention]) -> list[tuple[str, tuple[Intervention, ...]]]:
+    """Each with its words; more than a few areas of one kind and place are one."""
+    groups: dict[object, list[Intervention]] = {}
+    for one in some:
+        areas = (one.effect, one.layer, one.head) if isinstance(one, Cells) else one
+        groups.setdefault(areas, []).append(one)
+    found: list[tuple[str, tuple[Intervention, ...]]] = []
+    for group in groups.values():
+        first = group[0]
+        if isinstance(first, Cells) and len(group) > _MOST_APART:
+            found.append((_counted(first, len(group)), tuple(group)))
+        else:
+            found += [(short(one), (one,)) for one in group]
+    return found
+
+
+def _counted(first: Cells, count: int) -> str:
+    words = {
+        "cut": translate("InterventionWords", "{0}: {1} areas cut"),
+        "allow": translate("InterventionWords", "{0}: {1} areas allowed"),
+        "restore": translate("InterventionWords", "{0}: {1} areas restored"),
+    }[first.effect]
+    return words.format(_place(first), count)
+
+
 def listed(some: Iterable[Intervention]) -> str:
     """All of them in one line."""
-    return " · ".join(short(one) for one in some)
+    return " · ".join(words for words, _ in together(some))
 
 
 def _place(one: Cells | Scale) -> str:

@@ -17,6 +17,7 @@ from tests.engine.experiments.batches import PROMPTS, runner_of
 
 CHANGES = {
     "head": Silence(layer=1, head=2),
+    "mean": Silence(layer=1, head=2, by="mean"),
     "mlp": Silence(layer=1, part="mlp"),
     "layer": Silence(layer=1, part="layer"),
     "cut": Cells(layer=1, head=0, keys=(0, 0)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -42,6 +42,9 @@ EVERY_KIND = (
     ("cut 1.*:6<-*", "cut 1.2:9<-*", "cut *.*:*<-0", "allow *.1:*<-0"),
     ("scale *.*:0.5", "scale 1.0:3"),
     ("silence 0.1", "cut 2.*:*<-q-1", "scale 1.*:2", "silence 2.mlp"),
+    ("silence 1.2=mean", "silence 2.0=mean", "cut 0.*:*<-0"),
+    ("allow 0.*:9-11<-0-1", "allow *.1:8<-0"),  # beyond the windows of those that have some
+    ("cut *.*:5-11<-0-4", "restore 1.*:7<-2-3", "restore 2.1:*<-q-5", "cut 2.2:6-9<-q-1-2"),
 )  # fmt: skip
 
 
@@ -102,8 +105,8 @@ def by_hand(model: Any, manual: Manual) -> Iterator[None]:
 
 
 @torch.inference_mode()
-def logits(model: Any) -> np.ndarray:
-    return model(torch.tensor([IDS]), use_cache=False).logits[0].numpy()
+def logits(model: Any, ids: Sequence[int] = IDS) -> np.ndarray:
+    return model(torch.tensor([ids]), use_cache=False).logits[0].numpy()
 
 
 def projection(layer: Any) -> Any:
@@ -126,6 +129,47 @@ def test_a_silenced_head_gives_the_output_projection_nothing(kind: str) -> None:
     found = ours(kind, "silence 1.2").logits
     np.testing.assert_allclose(found, expected, atol=NEAR)
     assert np.abs(found - logits(model)).max() > 1e-2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_head_at_its_mean_gives_the_output_projection_its_mean_over_the_prompt(kind: str) -> None:
+    """Of a prompt of 8 tokens; the four that follow do not count, and get it all the same."""
+    model = tiny_model(kind)
+    model.set_attn_implementation("eager")
+    own: list[torch.Tensor] = []
+    pick = projection(runner_on(model).layers[1]).register_forward_pre_hook
+
+    def change(module: Any, args: Any) -> Any:
+        heads = args[0].clone().unflatten(-1, (4, -1))
+        heads[..., 2, :] = own[0]
+        return (heads.flatten(-2),)
+
+    def keep(module: Any, args: Any) -> None:
+        own.append(args[0].unflatten(-1, (4, -1))[0, :, 2].mean(0))
+
+    with contextlib.closing(_hook(pick(keep))):
+        plain = logits(model, IDS[:8])
+    with contextlib.closing(_hook(pick(change))):
+        expected = logits(model)
+    request = asked("silence 1.2=mean", prompt=PROMPT)
+    runner = runner_of(kind)
+    found = measured_gaps.every_slot(runner, request, LAYOUT, lambda: False).logits
+    np.testing.assert_allclose(found, expected, atol=NEAR)
+    assert np.abs(found[:8] - plain).max() > 1e-2
+    assert np.abs(found - ours(kind, "silence 1.2").logits).max() > 1e-2
+
+
+def test_means_are_of_the_model_as_it_is_and_of_real_tokens() -> None:
+    runner = runner_of("llama")
+    request = asked("silence 1.2=mean", "silence 0.0", prompt=PROMPT)
+    layout = runner.layout(request, ())
+    alone = forward(runner, request, layout, 0, None).logits
+    later = forward(runner, request, runner.layout(request, (7, 8)), 0, None, at=[7]).logits[0]
+    np.testing.assert_allclose(later, alone, atol=NEAR)  # tokens that follow do not count
+    more = {"padding": "left", "pad": 3}
+    padded = asked("silence 1.2=mean", "silence 0.0", prompt=PROMPT, **more)
+    found = forward(runner, padded, runner.layout(padded, ()), 0, None).logits
+    np.testing.assert_allclose(found, alone, atol=1e-4)
 
 
 class _hook(contextlib.AbstractContextManager[None]):
@@ -203,8 +247,9 @@ def test_cached_equals_uncached(kind: str, lines: tuple[str, ...]) -> None:
     request = asked(*lines, prompt=PROMPT)
     cached = run(runner, request)
     bare = run(runner, msgspec.structs.replace(request, cache=False))
-    later = request.sees_later
-    assert [step.phase for step in cached.steps[1:]] == ["recompute" if later else "decode"] * 4
+    phase = "decode" if request.uses_cache else "recompute"
+    assert [step.phase for step in cached.steps[1:]] == [phase] * 4
+    assert request.uses_cache == (not any(line.startswith("allow") for line in lines))
     for one, other in zip(cached.steps, bare.steps, strict=True):
         np.testing.assert_allclose(one.logits, other.logits, atol=1e-4)
         for layer, record in enumerate(one.layers):
@@ -286,6 +331,7 @@ def test_single_heads_of_very_long_texts_are_refused() -> None:
         ("silence 7.mlp", "layers 0 to 2"),
         ("cut 3.*:5<-3", "layers 0 to 2"),
         ("silence 1.4", "Layer 1 has heads 0 to 3, no head 4"),
+        ("silence 1.4=mean", "Layer 1 has heads 0 to 3, no head 4"),
         ("scale 0.9:2", "Layer 0 has heads 0 to 3, no head 9"),
     ],
 )

@@ -10,17 +10,18 @@ from PySide6.QtWidgets import QApplication, QMenu
 from explorer.session.state import Status
 from explorer.trace.card import Capability
 from explorer.trace.inside.heads import SweepHeads
-from explorer.trace.interventions.kinds import Cells, Scale, Silence
+from explorer.trace.interventions.kinds import Cells, Scale, Silence, written
 from explorer.trace.interventions.lines import read
 from explorer.trace.wire import messages as m
 from explorer.ui.panel.head_menu import cell_menu, head_menu
 from explorer.ui.panel.intervention_words import listed, short
 from explorer.ui.panel.patch_menu import sources
+from explorer.ui.panel.scale_dialog import ScaleDialog
 from tests.session.scripted import card
 from tests.ui.stage import WindowStage
 
 NAMES = (
-    "silence_heads", "silence_mlp", "silence_layers", "cut_cells",
+    "silence_heads", "silence_mlp", "silence_layers", "cut_cells", "scale_scores",
     "patch_heads", "patch_mlp", "patch_stream",
 )  # fmt: skip
 ABLE = tuple(Capability(name=name, offered=True, words="it can") for name in NAMES)
@@ -107,6 +108,71 @@ def test_the_menus_of_a_head_and_of_a_cell(stage: WindowStage) -> None:
     ]  # fmt: skip
     cells.actions()[-1].trigger()
     assert stage.state.request.interventions == ()
+
+
+def test_a_head_is_at_its_mean_or_silent_and_a_masked_cell_can_be_allowed(
+    stage: WindowStage,
+) -> None:
+    session = ready(stage).session
+    session.select(layer=0, head=1)
+    for place, line in ((1, "silence 0.1=mean"), (0, "silence 0.1")):
+        head_menu(session, stage.window).actions()[place].trigger()
+        assert written(stage.state.request.interventions) == [line]
+    session.set_interventions(())
+    plain = cell_menu(session, stage.window, 0, 2).actions()
+    assert not any("Allow" in act.text() for act in plain)
+    allow = [
+        act
+        for act in cell_menu(session, stage.window, 0, 2, masked=True).actions()
+        if "Allow" in act.text()
+    ]
+    assert len(allow) == 2
+    allow[0].trigger()
+    assert written(stage.state.request.interventions) == ["allow 0.1:0<-2"]
+    again = cell_menu(session, stage.window, 0, 2).actions()  # it can be switched off there
+    next(act for act in again if act.isChecked()).trigger()
+    assert stage.state.request.interventions == ()
+
+
+def test_scores_are_scaled_where_and_by_what_is_typed(stage: WindowStage) -> None:
+    session = ready(stage).session
+    session.select(layer=1, head=0)
+
+    def typed(where: int, text: str) -> ScaleDialog:
+        dialog = ScaleDialog(session, stage.window)
+        dialog.open()
+        dialog.where.setCurrentIndex(where)
+        dialog.factor.lineEdit().selectAll()
+        QTest.keyClicks(dialog.factor.lineEdit(), text)
+        dialog.apply.click()
+        return dialog
+
+    typed(0, "0,5")  # a comma is the point, as in every field
+    typed(1, "3")
+    typed(2, "1.5")
+    lines = ["scale 1.0:0.5", "scale 1.*:3", "scale *.*:1.5"]
+    assert written(stage.state.request.interventions) == lines
+    assert [chip.text() for chip in stage.window.interventions.chips] == [
+        "L1 H0: scores × 0.5 ✕", "L1: scores × 3 ✕", "all heads: scores × 1.5 ✕",
+    ]  # fmt: skip
+    dialog = typed(1, "-1")  # is refused, and the dialog stays
+    assert dialog.isVisible()
+    assert dialog.factor.value() == 3
+    dialog.leave.click()
+    typed(1, "1")  # as the model has it
+    assert written(stage.state.request.interventions) == [lines[0], lines[2]]
+
+
+def test_many_areas_of_one_head_have_one_chip(stage: WindowStage) -> None:
+    session = ready(stage).session
+    areas = [read(f"cut 1.0:{query}<-0") for query in range(9)]
+    session.set_interventions([*areas, read("cut 1.1:5<-0"), read("silence 0.0")])
+    chips = stage.window.interventions.chips
+    assert [chip.text() for chip in chips] == [
+        "L1 H0: 9 areas cut ✕", "L1 H1: 5 → 0 cut ✕", "L0 H0 silenced ✕",
+    ]  # fmt: skip
+    chips[0].click()
+    assert written(stage.state.request.interventions) == ["cut 1.1:5<-0", "silence 0.0"]
 
 
 def test_a_right_click_on_a_cell_opens_its_menu(stage: WindowStage) -> None:
@@ -214,11 +280,12 @@ def test_which_head_matters_asks_for_the_chosen_token(stage: WindowStage) -> Non
 
 def test_words_on_chips_are_short() -> None:
     lines = ("silence 1.mlp", "silence 2", "cut 1.0:5<-3", "cut *.*:*<-q-1", "cut 1.*:2-3<-q-4+",
-             "allow 0.0:5<-7", "cut 0.0:*<-q-2-3")  # fmt: skip
+             "allow 0.0:5<-7", "cut 0.0:*<-q-2-3", "restore 0.0:5<-7",
+             "silence 1.3=mean")  # fmt: skip
     assert [short(read(line)) for line in lines] == [
         "MLP of layer 1 silenced", "Layer 2 silenced", "L1 H0: 5 → 3 cut",
         "all heads: any → 1 back cut", "L1: 2–3 → 4 or more back cut", "L0 H0: 5 → 7 allowed",
-        "L0 H0: any → 2 to 3 back cut",
+        "L0 H0: any → 2 to 3 back cut", "L0 H0: 5 → 7 restored", "L1 H3 at its mean",
     ]  # fmt: skip
     assert short(Scale(layer=1, factor=2.0)) == "L1: scores × 2"
     assert short(Cells(head=1)) == "L* H1: any → any cut"

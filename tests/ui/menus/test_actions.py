@@ -33,6 +33,7 @@ from explorer.ui.lessons.lesson_list import LessonList
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus.actions import ACTIONS, MENUS
 from explorer.ui.panel.panel import Panel
+from explorer.ui.panel.scale_dialog import ScaleDialog
 from explorer.ui.settings.preferences import Preferences
 from tests.session.scripted import cut_last
 from tests.ui.lessons.classroom import LESSON
@@ -264,13 +265,17 @@ def try_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert stage.state.request.causal_mask
 
 
-def _silenced(stage: WindowStage, name: str) -> str:
-    """What one act adds to the interventions of a model that can do it, and a second takes back."""
+def _able(stage: WindowStage, capability: str) -> None:
+    """A model that can do this is open."""
     stage.loaded()
     stage.session.open_model("tiny")
-    able = name.replace("head", "heads").replace("layer", "layers").replace("-", "_")
-    stage.answer_load(capabilities=(Capability(name=able, offered=True, words="works"),))
+    stage.answer_load(capabilities=(Capability(name=capability, offered=True, words="works"),))
     stage.session.select(layer=1, head=1)
+
+
+def _silenced(stage: WindowStage, name: str, needs: str) -> str:
+    """What one act adds to the interventions of a model that can do it, and a second takes back."""
+    _able(stage, needs)
     trigger(stage, name)
     (one,) = stage.state.request.interventions
     assert stage.window.actions_table.by_id[name].isChecked()
@@ -280,15 +285,38 @@ def _silenced(stage: WindowStage, name: str) -> str:
 
 
 def try_silence_head(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert _silenced(stage, "silence-head") == "silence 1.1"
+    assert _silenced(stage, "silence-head", "silence_heads") == "silence 1.1"
+
+
+def try_mean_head(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert _silenced(stage, "mean-head", "patch_heads") == "silence 1.1=mean"
+
+
+def try_draw_mask(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _able(stage, "cut_cells")
+    assert not stage.window.actions_table.by_id["draw-mask"].isEnabled()
+    stage.ran(1)
+    panel = stage.window.docks.bring_up("attention")
+    for on in (True, False):
+        trigger(stage, "draw-mask")
+        assert panel.drawing.on is on
+
+
+def try_scale_scores(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _able(stage, "scale_scores")
+    trigger(stage, "scale-scores")
+    (dialog,) = stage.window.findChildren(ScaleDialog)
+    dialog.factor.setValue(2)
+    dialog.apply.click()
+    assert [str(one) for one in stage.state.request.interventions] == ["scale 1.1:2"]
 
 
 def try_silence_mlp(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert _silenced(stage, "silence-mlp") == "silence 1.mlp"
+    assert _silenced(stage, "silence-mlp", "silence_mlp") == "silence 1.mlp"
 
 
 def try_silence_layer(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert _silenced(stage, "silence-layer") == "silence 1"
+    assert _silenced(stage, "silence-layer", "silence_layers") == "silence 1"
 
 
 def try_patch(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

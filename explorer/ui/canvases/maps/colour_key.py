@@ -8,6 +8,7 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QPainter, QPen
 
+from explorer.ui.canvases.maps.drawing.cell_marks import KINDS, mark_brush
 from explorer.ui.canvases.maps.lut_image import (
     FIRST_LEVEL,
     absent_brush,
@@ -20,12 +21,17 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
 
 translate = QCoreApplication.translate
-Styles = frozenset[str]  # of cells without a weight: masked, absent, padding
+Styles = frozenset[str]  # of cells without a weight or changed: masked, absent, padding, cut, …
 
 _WORDS = (
     ("masked", QT_TRANSLATE_NOOP("ColourKey", "masked")),
     ("absent", QT_TRANSLATE_NOOP("ColourKey", "not computed")),
     ("padding", QT_TRANSLATE_NOOP("ColourKey", "padding")),
+    ("cut", QT_TRANSLATE_NOOP("ColourKey", "cut")),
+    ("allowed", QT_TRANSLATE_NOOP("ColourKey", "allowed")),
+    ("cut-next", QT_TRANSLATE_NOOP("ColourKey", "cut, next run")),
+    ("allowed-next", QT_TRANSLATE_NOOP("ColourKey", "allowed, next run")),
+    ("restored-next", QT_TRANSLATE_NOOP("ColourKey", "restored, next run")),
 )
 
 
@@ -41,7 +47,8 @@ class ColourKey:
 
 def key_width(metrics: QFontMetricsF, key: ColourKey) -> float:
     """Room that the key takes, with this font."""
-    beside = (*(translate("ColourKey", text) for _, text in _WORDS), key.low, key.high, "0.0001 %")
+    usual = (translate("ColourKey", text) for kind, text in _WORDS if kind not in KINDS)
+    beside = (*usual, key.low, key.high, "0.0001 %")
     wide = metrics.height() * 1.3 + max(metrics.horizontalAdvance(word) for word in beside)
     return max(wide, metrics.horizontalAdvance(key.name) + 2)
 
@@ -72,7 +79,7 @@ def paint_key(
             y = bar.bottom() - share * bar.height()
             painter.drawText(QPointF(beside, y + line * 0.35), words)
     y = bar.bottom() + line * 0.8
-    for brush, words in swatches(theme, painter.device().devicePixelRatioF(), shown):
+    for brush, words in swatches(theme, painter.device().devicePixelRatioF(), shown, bar.width()):
         if y + line > area.bottom():
             break
         swatch = QRectF(bar.left(), y, bar.width(), line * 0.8)
@@ -81,8 +88,10 @@ def paint_key(
         painter.setPen(QPen(QColor(theme.strong_border), 1))
         painter.drawRect(swatch)
         painter.setPen(QColor(theme.muted))
-        painter.drawText(QPointF(beside, y + line * 0.7), words)
-        y += line * 1.25
+        for part in words.split(", "):  # no wider than the others
+            painter.drawText(QPointF(beside, y + line * 0.7), part)
+            y += line
+        y += line * 0.25
     painter.setBrushOrigin(QPointF())
 
 
@@ -92,9 +101,15 @@ def styles(levels: np.ndarray, padding: bool) -> Styles:
     return frozenset(kind for kind, some in {**there, "padding": padding}.items() if some)
 
 
-def swatches(theme: Theme, ratio: float, shown: Styles) -> list[tuple[QBrush, str]]:
-    """What is no weight, with its word: only those styles that the map has."""
+def swatches(
+    theme: Theme, ratio: float, shown: Styles, size: float = 12.0
+) -> list[tuple[QBrush, str]]:
+    """What is no weight or changed, with its word: only those styles that the map has.
+
+    `size`: pixels of a swatch.
+    """
     brushes = {
+        **{kind: mark_brush(kind, theme, ratio, size) for kind in KINDS if kind in shown},
         "masked": masked_brush(theme, ratio),
         "absent": absent_brush(theme, ratio),
         "padding": padding_brush(theme),

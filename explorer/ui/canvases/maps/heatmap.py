@@ -14,11 +14,13 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPaintEngine, QPainter, QPaintEvent, QPen, QPixmap, QRegion
 from PySide6.QtWidgets import QWidget
 
+from explorer.figures.attention.strokes import DrawnMask
 from explorer.figures.drawing.colormaps import difference
 from explorer.figures.drawing.map_viewport import CellView, Pooled
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.canvas import Terms
 from explorer.ui.canvases.maps.colour_key import ColourKey, Styles, key_width, paint_key, styles
+from explorer.ui.canvases.maps.drawing.cell_marks import paint_marks
 from explorer.ui.canvases.maps.lut_image import (
     colour_table,
     dots,
@@ -79,6 +81,7 @@ class Heatmap(MapWidget):
         self._colour_key = ColourKey()
         self._styles: Styles = frozenset()  # of its cells without a weight
         self._marked: list[_Mark] = []  # as they are on screen
+        self._mask: DrawnMask | None = None  # what is changed in its cells
         self._place()
 
     # -- what is shown
@@ -129,6 +132,17 @@ class Heatmap(MapWidget):
     def styles(self) -> Styles:
         """Which kinds of cells without a weight the map has; its key names these."""
         return self._styles
+
+    def set_mask(self, mask: DrawnMask | None) -> None:
+        """Mark the cells that the run or the next one changes; None = none."""
+        if mask != self._mask:
+            self._mask = mask
+            self.redraw()
+
+    @property
+    def drawn_mask(self) -> DrawnMask | None:
+        """Whose marks are on the cells."""
+        return self._mask
 
     def set_frame(self, frame: Frame | None) -> None:
         """Fixed room around the plot, so that several maps line up; None = as needed."""
@@ -240,6 +254,9 @@ class Heatmap(MapWidget):
         if self.view.scale >= _GRID_FROM:
             self._paint_grid(painter, drawn)
         self._paint_padding(painter, drawn)
+        kinds = self._styles
+        if self._mask is not None:
+            kinds |= paint_marks(painter, drawn, self.view, self._mask, theme, ratio)
         painter.setPen(QPen(QColor(theme.strong_border), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(drawn.adjusted(-0.5, -0.5, 0.5, 0.5))
@@ -252,7 +269,7 @@ class Heatmap(MapWidget):
                 theme,
                 colours,
                 self._colour_key,
-                self._styles,
+                kinds,
             )
 
     def _paint_grid(self, painter: QPainter, drawn: QRectF) -> None:

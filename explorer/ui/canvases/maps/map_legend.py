@@ -66,7 +66,8 @@ class MapLegend(Canvas):
             lambda at: self._scale(painter, metrics, at, plain.low, named, shown, self._colours),
             lambda at: self._scale(painter, metrics, at, change.low, change.high, signed, name),
         ]
-        for brush, words in swatches(self._theme, self.devicePixelRatioF(), self._shown):
+        ratio, size = self.devicePixelRatioF(), metrics.height() * 0.7
+        for brush, words in swatches(self._theme, ratio, self._shown, size):
             pieces.append(partial(self._swatch, painter, metrics, brush, words))
         at = QPointF(2, 0)
         for piece in pieces:
@@ -120,7 +121,9 @@ class MapLegend(Canvas):
         if end > self.width() and at.x() > 2:
             return end
         box = QRectF(round(at.x()), self._middle(at, line), line * 0.9, line * 0.7)
+        painter.setBrushOrigin(box.topLeft())
         painter.fillRect(box, brush)
+        painter.setBrushOrigin(QPointF())
         painter.setPen(QPen(QColor(self._theme.strong_border), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(box)

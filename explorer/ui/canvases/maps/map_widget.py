@@ -16,7 +16,7 @@ from explorer.ui.canvases.maps.map_labels import MapLabels
 from explorer.ui.look.theme import Theme, unit
 
 _ZOOM_STEP = 1.25
-_MOVES = {
+MOVES = {
     Qt.Key.Key_Left: (0, -1),
     Qt.Key.Key_Right: (0, 1),
     Qt.Key.Key_Up: (-1, 0),
@@ -73,10 +73,10 @@ class MapWidget(Canvas):
 
     def summary(self) -> str:
         """What a screen reader says before the cursor has moved: the marked cell."""
-        start = self._start()
+        start = self.start()
         return "" if start is None else self._read(*start)
 
-    def _start(self) -> tuple[int, int] | None:
+    def start(self) -> tuple[int, int] | None:
         """Where the cursor is, or would begin; None without cells."""
         last = (self.view.rows - 1, self.view.columns - 1)
         if min(last) < 0:
@@ -145,8 +145,13 @@ class MapWidget(Canvas):
         self.redraw()
         self.viewMoved.emit()
 
-    def _cell(self, point: QPointF) -> tuple[int, int] | None:
-        return self.view.cell_at(point.x() - self.plot.left(), point.y() - self.plot.top())
+    def cell_at(self, point: QPointF, nearest: bool = False) -> tuple[int, int] | None:
+        """The cell under a point of the widget, or the one in view that is nearest to it."""
+        x, y = point.x() - self.plot.left(), point.y() - self.plot.top()
+        if nearest:
+            x = min(max(x, 0.0), self.view.drawn_width - 0.01)
+            y = min(max(y, 0.0), self.view.drawn_height - 0.01)
+        return self.view.cell_at(x, y)
 
     # -- changes from outside
 
@@ -172,7 +177,7 @@ class MapWidget(Canvas):
                 self._dragged = point
                 self._pan(move.x(), move.y())
             return
-        self.set_cursor(self._cell(point))
+        self.set_cursor(self.cell_at(point))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
@@ -181,7 +186,7 @@ class MapWidget(Canvas):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:
             return
-        cell = self._cell(event.position())
+        cell = self.cell_at(event.position())
         if not self._moved and self._dragged is not None and cell is not None:
             self.picked.emit(*cell)
         self._dragged = None
@@ -201,7 +206,7 @@ class MapWidget(Canvas):
         else:
             event.ignore()  # Ctrl and wheel zoom the whole program
             return
-        self.set_cursor(self._cell(event.position()))
+        self.set_cursor(self.cell_at(event.position()))
         event.accept()
 
     def leaveEvent(self, event: QEvent) -> None:
@@ -210,7 +215,7 @@ class MapWidget(Canvas):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """By the mouse for the cell under it, by the keyboard for that of the cursor."""
         by_mouse = event.reason() == QContextMenuEvent.Reason.Mouse
-        cell = self._cell(QPointF(event.pos())) if by_mouse else self._cursor
+        cell = self.cell_at(QPointF(event.pos())) if by_mouse else self._cursor
         if cell is not None:
             self.menuAsked.emit(*cell, event.globalPos())
 
@@ -218,15 +223,15 @@ class MapWidget(Canvas):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, last = Qt.Key(event.key()), (self.view.rows - 1, self.view.columns - 1)
-        start = self._start()
+        start = self.start()
         if start is None:
             super().keyPressEvent(event)
             return
         row, column = start
         whole = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
-        if key in _MOVES:
+        if key in MOVES:
             if self._cursor is not None or whole:
-                down, across = _MOVES[key]
+                down, across = MOVES[key]
                 row, column = row + down, column + across
         elif key == Qt.Key.Key_Home:
             row, column = (0, 0) if whole else (row, 0)

@@ -15,7 +15,7 @@ from explorer.figures.text import tokens
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
-from explorer.ui.panel.intervention_words import short
+from explorer.ui.panel.intervention_words import together
 
 translate = QCoreApplication.translate
 
@@ -113,7 +113,7 @@ def _run_words(request: RunRequest) -> str:
         if request.uses_cache
         else translate("Report", "KV cache off")
     )
-    words = [mask, cache, *map(short, request.interventions)]
+    words = [mask, cache, *(words for words, _ in together(request.interventions))]
     if request.padding and request.pad:
         side = (
             translate("Report", "{0} padding tokens on the left")

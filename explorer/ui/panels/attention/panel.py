@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.attention.head_scores import HeadScores, Order
+from explorer.figures.attention.map_blocks import MASKED
 from explorer.figures.attention.map_request import Beside, DrawnMaps, MapRequest
 from explorer.figures.attention.strongest_heads import Ranking
 from explorer.figures.text.tokens import Label, extended, find
@@ -30,6 +31,7 @@ from explorer.ui.panel.measured_orders import MeasuredOrders
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales, tables, words
 from explorer.ui.panels.attention.comparing import Comparing
+from explorer.ui.panels.attention.drawing.draw_mask import DrawMask
 from explorer.ui.panels.attention.heads_side import HeadsSide
 from explorer.ui.panels.attention.map_source import AttentionSource
 from explorer.ui.panels.attention.pages import Pages
@@ -91,6 +93,7 @@ class AttentionPanel(Panel):
             self._token_words,
             lambda key: self._cell_words(self._query or 0, key),
         )
+        self.drawing = DrawMask(self.session, self.pages.maps, self)
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.addWidget(self.heads)
         self._split.addWidget(self.pages)
@@ -101,7 +104,7 @@ class AttentionPanel(Panel):
         self.readout = ResultLabel()
         self.readout.setAccessibleDescription(self.tr("What is under the cursor"))
         self.content.setSpacing(4)
-        for part in (self.tools, self.compare_bar, self.caveat):
+        for part in (self.tools, self.drawing.bar, self.compare_bar, self.caveat):
             self.content.addWidget(part)
         self.content.addWidget(self._split, 1)
         self.content.addWidget(self.tray)
@@ -123,6 +126,8 @@ class AttentionPanel(Panel):
         tools.changed.connect(self._on_choice)
         tools.compared.connect(self._on_compared)
         tools.coloured.connect(self._on_coloured)
+        tools.drawing.connect(self._draw)
+        self.drawing.switched.connect(tools.draw.setChecked)
         tools.goTo.connect(self.begin_go_to)
         tools.zoomed.connect(lambda factor: self.pages.walked.zoom(factor))
         self.compare_bar.changed.connect(self._on_choice)
@@ -202,8 +207,17 @@ class AttentionPanel(Panel):
         if self.measured.chosen:
             self._follow_measured(new)
         self.heads.atlas.set_silenced(words.silenced_heads(look.trace.request))
+        self._show_drawing(look)
         if self.empty:
             self.show_content()
+
+    def _show_drawing(self, look: Shown) -> None:
+        """Marks are those of one head, and it alone is drawn on."""
+        of_head = self.tools.chosen_figure in ("head", "sinkless")
+        if self.drawing.on and not (of_head and self.tools.chosen_view == "maps"):
+            self.drawing.switch(False)
+        self.drawing.show_state(look if of_head else None)
+        self.tools.offer_drawing(self.drawing.refusal())
 
     def _set_comparing(self, state: State) -> None:
         self.comparing.follow(state)
@@ -220,6 +234,7 @@ class AttentionPanel(Panel):
 
     def _forget(self) -> None:
         self.source.forget()
+        self.drawing.show_state(None)
         self._drawn = self._over = self._scores = None
         self.measured.forget()
         self.heads.atlas.set_order(None)
@@ -341,7 +356,8 @@ class AttentionPanel(Panel):
         if drawn is None:
             return ""
         said = words.cell_in_row(drawn, self._labels, query, key)
-        return " · ".join(filter(None, [said, scales.reading(drawn, query)]))
+        changed = self.drawing.cell_words(query, key)
+        return " · ".join(filter(None, [changed, said, scales.reading(drawn, query)]))
 
     def _token_words(self, token: int) -> str:
         drawn = self._drawn
@@ -399,7 +415,9 @@ class AttentionPanel(Panel):
 
     def _show_cell_menu(self, query: int, key: int, at: QPoint) -> None:
         """What can be cut at a cell of the map."""
-        self.head_menu = cell_menu(self.session, self, query, key)
+        drawn = None if self._drawn is None else self._drawn.maps[0]
+        masked = drawn is not None and bool(drawn.map.kinds[query, key] == MASKED)
+        self.head_menu = cell_menu(self.session, self, query, key, masked)
         self.head_menu.popup(at)
 
     def _follow_measured(self, state: State) -> None:
@@ -431,6 +449,19 @@ class AttentionPanel(Panel):
             self.measured.ask()
         if self.measured.chosen:
             self._follow_measured(self.session.state)
+
+    def draw_mask(self) -> None:
+        """Begin to draw on the map of one head, or stop."""
+        self._draw(not self.drawing.on)
+
+    def _draw(self, on: bool) -> None:
+        if on and self._look is not None:
+            for box, value in ((self.tools.view, "maps"), (self.tools.figure, "head")):
+                if value == "maps" or self.tools.chosen_figure != "sinkless":
+                    box.setCurrentIndex(box.findData(value))
+            self.pages.take_focus()
+        self.drawing.switch(on and self._look is not None and not self.drawing.refusal())
+        self.tools.draw.setChecked(self.drawing.on)
 
     def begin_go_to(self) -> None:
         """Ask for a token to go to."""

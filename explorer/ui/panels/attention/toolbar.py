@@ -34,6 +34,7 @@ class Toolbar(QWidget):
     changed = Signal()
     compared = Signal(bool)
     coloured = Signal()
+    drawing = Signal(bool)  # draw a mask, or stop
     goTo = Signal()  # ask for a token to go to
     zoomed = Signal(float)  # 0 = the whole map
 
@@ -65,6 +66,11 @@ class Toolbar(QWidget):
         stand_for(self.compare, term="causal-mask")
         self.compare.setToolButtonStyle(_WORDED)
         self.compare.clicked.connect(self.compared)
+        self.draw = QToolButton()
+        self.draw.setAccessibleName(self.tr("Draw a mask"))
+        self.draw.setCheckable(True)
+        self.draw.setToolTip(self.tr("Draw a mask: cut or allow cells on the map"))
+        self.draw.clicked.connect(self.drawing)
         self.more = QToolButton()
         self.more.setProperty("look", "flat")
         self.more.setToolTip(self.tr("Zoom, colours, go to token"))
@@ -76,7 +82,7 @@ class Toolbar(QWidget):
         self._room = (0, 0)  # the width, and what of it the others take
         self._row = Flow(self, first_grows=True)
         self._row.setSpacing(3)
-        self._choices = (self.compare, self.view, self.figure, self.scale, self.more)
+        self._choices = (self.draw, self.compare, self.view, self.figure, self.scale, self.more)
         for part in (self.name, self.finder, *self._choices):
             self._row.addWidget(part)
         self._tint()
@@ -172,6 +178,11 @@ class Toolbar(QWidget):
         """The colour map."""
         return str(self._colours.checkedAction().data())
 
+    def offer_drawing(self, refusal: str) -> None:
+        """Offer to draw a mask, or say why not."""
+        self.draw.setEnabled(not refusal)
+        self.draw.setToolTip(refusal or self.tr("Draw a mask: cut or allow cells on the map"))
+
     def choose(self, *, scale: Scale | None = None, colours: str | None = None) -> None:
         """Choose as the lists and the menu do."""
         if scale is not None:
@@ -199,7 +210,8 @@ class Toolbar(QWidget):
         size = round(16 * unit(self))
         self.more.setIcon(icon("settings", self._theme))
         self.compare.setIcon(icon("mask", self._theme))
-        for button in (self.more, self.compare):
+        self.draw.setIcon(icon("pencil", self._theme))
+        for button in (self.draw, self.more, self.compare):
             button.setIconSize(QSize(size, size))
         for act, name in self._acts:
             act.setIcon(icon(name, self._theme))
