@@ -197,7 +197,7 @@ def test_a_right_click_on_a_cell_opens_its_menu(stage: WindowStage) -> None:
 def test_a_part_is_patched_from_an_earlier_run(stage: WindowStage) -> None:
     session = ready(stage).session
     session.select(layer=1, head=0, query=1)
-    patch_of = lambda: head_menu(session, stage.window).actions()[3]  # noqa: E731
+    patch_of = lambda: head_menu(session, stage.window).actions()[4]  # noqa: E731
     assert not patch_of().isEnabled(), "there is no other run"
     assert "no other run" in patch_of().toolTip()
     first = stage.state.trace
@@ -241,7 +241,7 @@ def test_runs_of_other_length_are_aligned_at_the_position_or_the_end(stage: Wind
     session.select(layer=0, head=1, query=2)
     ((_, source),) = sources(stage.state)
     assert len(source.tokens) == 5
-    menu = head_menu(session, stage.window).actions()[3].menu()
+    menu = head_menu(session, stage.window).actions()[4].menu()
     assert isinstance(menu, QMenu)
     inner = menu.actions()[0].menu()
     assert isinstance(inner, QMenu)
