@@ -20,7 +20,7 @@ AS_IT_IS, CUT_NOW, ALLOWED_NOW, CUT_NEXT, ALLOWED_NEXT, RESTORED_NEXT = range(6)
 
 
 @dataclass(frozen=True, slots=True)
-class Brush:
+class MaskBrush:
     """What a stroke does, which cells it takes, and in which heads."""
 
     effect: Effect = "cut"

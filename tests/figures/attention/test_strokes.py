@@ -12,7 +12,7 @@ from explorer.figures.attention.strokes import (
     CUT_NEXT,
     CUT_NOW,
     RESTORED_NEXT,
-    Brush,
+    MaskBrush,
     DrawnMask,
     between,
     rectangles,
@@ -29,15 +29,19 @@ def lines(*some: str) -> tuple[Intervention, ...]:
 @pytest.mark.parametrize(
     ("brush", "path", "expected"),
     [
-        (Brush(), [(5, 3)], ["cut 1.2:5<-3"]),
-        (Brush(), [(5, 3), (5, 4), (6, 3), (6, 4), (8, 0)], ["cut 1.2:5-6<-3-4", "cut 1.2:8<-0"]),
-        (Brush("allow", "rectangle", "layer"), [(5, 3), (2, 7)], ["allow 1.*:2-5<-3-7"]),
-        (Brush("restore", "rows", "all"), [(5, 3), (6, 1)], ["restore *.*:5-6<-*"]),
-        (Brush("cut", "columns"), [(5, 0), (9, 0)], ["cut 1.2:*<-0"]),
-        (Brush("cut", "diagonals"), [(5, 4), (5, 2)], ["cut 1.2:*<-q-1-3"]),
-        (Brush("cut", "diagonals"), [(5, 5), (5, 9)], ["cut 1.2:*<-q-0"]),
-        (Brush("cut", "diagonals"), [(5, 8), (5, 9)], []),
-        (Brush("cut", "outside"), [(5, 1), (5, 3)], ["cut 1.2:*<-q-2+"]),
+        (MaskBrush(), [(5, 3)], ["cut 1.2:5<-3"]),
+        (
+            MaskBrush(),
+            [(5, 3), (5, 4), (6, 3), (6, 4), (8, 0)],
+            ["cut 1.2:5-6<-3-4", "cut 1.2:8<-0"],
+        ),
+        (MaskBrush("allow", "rectangle", "layer"), [(5, 3), (2, 7)], ["allow 1.*:2-5<-3-7"]),
+        (MaskBrush("restore", "rows", "all"), [(5, 3), (6, 1)], ["restore *.*:5-6<-*"]),
+        (MaskBrush("cut", "columns"), [(5, 0), (9, 0)], ["cut 1.2:*<-0"]),
+        (MaskBrush("cut", "diagonals"), [(5, 4), (5, 2)], ["cut 1.2:*<-q-1-3"]),
+        (MaskBrush("cut", "diagonals"), [(5, 5), (5, 9)], ["cut 1.2:*<-q-0"]),
+        (MaskBrush("cut", "diagonals"), [(5, 8), (5, 9)], []),
+        (MaskBrush("cut", "outside"), [(5, 1), (5, 3)], ["cut 1.2:*<-q-2+"]),
     ],
 )
 def test_a_stroke_is_as_few_areas_as_it_makes_up(brush, path, expected) -> None:
@@ -56,7 +60,7 @@ def test_rectangles_are_the_same_cells() -> None:
         ]
         assert len(found) == len(cells)
         assert set(found) == cells
-        areas = Brush().areas(sorted(cells), 0, 0)
+        areas = MaskBrush().areas(sorted(cells), 0, 0)
         states = of_head(areas, 0, 0, (0, 9), (0, 9))
         assert {(int(q), int(k)) for q, k in np.argwhere(states == CUT)} == cells
 

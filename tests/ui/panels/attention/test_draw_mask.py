@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from explorer.figures.attention.strokes import CUT_NEXT, CUT_NOW, RESTORED_NEXT, Brush, Cell
+from explorer.figures.attention.strokes import CUT_NEXT, CUT_NOW, RESTORED_NEXT, MaskBrush, Cell
 from explorer.trace.card import Capability
 from explorer.trace.interventions.kinds import written
 from explorer.trace.wire import messages as m
@@ -75,13 +75,13 @@ def test_a_stroke_is_marked_while_it_is_drawn_and_is_in_the_next_request(
     drag(drawing, [(1, 0), (2, 1)])
     assert lines(drawing) == ["cut 1.0:1<-0", "cut 1.0:2<-1"]
     assert map_of(drawing).view.fitted  # it was not dragged
-    panel.drawing.bar.choose(Brush("cut", "columns", "all"))
+    panel.drawing.bar.choose(MaskBrush("cut", "columns", "all"))
     drag(drawing, [(2, 0)])
     assert lines(drawing) == ["cut 1.0:2<-1", "cut *.*:*<-0"]
     said = panel.drawing.bar.line
     assert "still to come" in said
     assert "Query 0 has no key left" in said
-    panel.drawing.bar.choose(Brush("allow", "rectangle", "layer"))
+    panel.drawing.bar.choose(MaskBrush("allow", "rectangle", "layer"))
     drag(drawing, [(0, 1), (0, 2)])
     assert lines(drawing)[-1] == "allow 1.*:0<-1-2"
     assert "KV cache is off" in panel.drawing.bar.line
@@ -98,7 +98,7 @@ def test_strokes_are_undone_one_by_one_and_restored_cells_are_gone(drawing: Wind
     drawing.session.undo()
     assert lines(drawing) == ["cut 1.0:2<-0"]
     drawing.session.redo()
-    bar.choose(Brush("restore", "rows", "head"))
+    bar.choose(MaskBrush("restore", "rows", "head"))
     drag(drawing, [(2, 2)])
     assert lines(drawing) == []
     drawing.session.undo()
@@ -155,12 +155,12 @@ def test_what_can_not_be_drawn_is_said(
     drawing: WindowStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bar = panel_of(drawing).drawing.bar
-    bar.choose(Brush("cut", "diagonals", "head"))
+    bar.choose(MaskBrush("cut", "diagonals", "head"))
     drag(drawing, [(0, 1), (0, 2)])
     assert lines(drawing) == []
     assert "No diagonal" in bar.line
     monkeypatch.setattr(draw_mask, "MOST_TOGETHER", 1)
-    bar.choose(Brush())
+    bar.choose(MaskBrush())
     drag(drawing, [(1, 0), (2, 1)])
     assert lines(drawing) == []
     assert "too many" in bar.line

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
-from explorer.figures.attention.strokes import Brush, Reach, Shape
+from explorer.figures.attention.strokes import MaskBrush, Reach, Shape
 from explorer.trace.interventions.kinds import Effect
 from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit import boxes
@@ -44,9 +44,11 @@ class DrawBar(QWidget):
         self.hide()
 
     @property
-    def brush(self) -> Brush:
+    def brush(self) -> MaskBrush:
         """What is chosen."""
-        return Brush(self.effect.currentData(), self.shape.currentData(), self.reach.currentData())
+        return MaskBrush(
+            self.effect.currentData(), self.shape.currentData(), self.reach.currentData()
+        )
 
     @property
     def line(self) -> str:
@@ -57,7 +59,7 @@ class DrawBar(QWidget):
         """What a stroke would do or did; empty: how to draw."""
         self._line.setText(sentence or self._how())
 
-    def choose(self, brush: Brush) -> None:
+    def choose(self, brush: MaskBrush) -> None:
         """Choose as the lists do."""
         for box, value in (
             (self.effect, brush.effect),
