@@ -12,8 +12,8 @@ from explorer.figures.attention.strokes import (
     CUT_NEXT,
     CUT_NOW,
     RESTORED_NEXT,
-    MaskBrush,
     DrawnMask,
+    MaskBrush,
     between,
     rectangles,
 )

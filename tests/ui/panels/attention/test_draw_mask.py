@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from explorer.figures.attention.strokes import CUT_NEXT, CUT_NOW, RESTORED_NEXT, MaskBrush, Cell
+from explorer.figures.attention.strokes import CUT_NEXT, CUT_NOW, RESTORED_NEXT, Cell, MaskBrush
 from explorer.trace.card import Capability
 from explorer.trace.interventions.kinds import written
 from explorer.trace.wire import messages as m
