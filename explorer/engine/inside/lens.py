@@ -94,10 +94,9 @@ def _block(
     streams = [visits[0].entered, *(visit.left for visit in visits[:-1])]
     if any(stream.shape != streams[-1].shape for stream in streams):
         raise BadInput(NO_STREAM)
-    final = torch.from_numpy(span.logits[places.start : places.stop])
-    reference = torch.log_softmax(final.to(at.device), -1)  # (n, V)
-    favourites = final.argmax(-1).to(at.device)  # (n,)
-    most = max(1, replayed_together(final.shape[1]) // len(places))
+    logits = torch.from_numpy(span.logits[places.start : places.stop]).to(at.device)
+    final = _Final.of(logits)
+    most = max(1, replayed_together(logits.shape[1]) // len(places))
     found = []
     for start in range(0, len(streams), most):
         raise_if(cancelled)
@@ -105,26 +104,57 @@ def _block(
             [stream.index_select(axes.tokens, at) for stream in streams[start : start + most]],
             axes.batch,
         )
-        found.append(_figures(tail.logits(some, ids), reference, favourites, top))
-    found.append(_figures(final[None].to(at.device), reference, favourites, top))
-    return LensBlock(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        found.append(_figures(tail.logits(some, ids), final, top))
+    found.append(_figures(logits[None], final, top))
+    block = LensBlock(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    block.kl_bits[-1] = 0  # from itself
+    return block
+
+
+@dataclass(frozen=True, slots=True)
+class _Final:
+    """What the model really says at n tokens."""
+
+    probabilities: torch.Tensor  # (n, V)
+    entropy: torch.Tensor  # (n,) nats
+    favourites: torch.Tensor  # (n,)
+
+    @classmethod
+    def of(cls, logits: torch.Tensor) -> _Final:
+        """Of the model's own logits (n, V)."""
+        below, shares, sums = _softmax(logits)
+        entropy = sums.log() - torch.einsum("nv,nv->n", shares, below) / sums
+        return cls(shares / sums[:, None], entropy, logits.argmax(-1))
+
+
+def _softmax(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Logits below the largest of each row, e to the power of them, and the sums of that."""
+    below = logits - logits.amax(-1, keepdim=True)
+    shares = below.exp()
+    return below, shares, shares.sum(-1)
 
 
 @torch.inference_mode()
-def _figures(
-    logits: torch.Tensor, final: torch.Tensor, favourites: torch.Tensor, top: int
-) -> tuple[np.ndarray, ...]:
-    """The fields of a block of logits (R, n, V); `final` (n, V) are log-probabilities."""
-    log_p = torch.log_softmax(logits, -1)
-    best, ids = log_p.topk(min(top, log_p.shape[-1]), -1)
-    p = log_p.exp()
-    # A probability of 0 has a logarithm of -inf, and takes no part.
-    entropy = -(p * log_p.clamp_min(-1e4)).sum(-1) / math.log(2)
-    gone = final.clamp_min(-1e4) - log_p.clamp_min(-1e4)
-    kl = (final.exp() * gone).sum(-1) / math.log(2)
-    at = favourites.expand(len(logits), -1)[..., None]
-    own = log_p.gather(-1, at)
-    places = torch.arange(log_p.shape[-1], device=log_p.device)
-    rank = ((log_p > own) | ((log_p == own) & (places < at))).sum(-1)
-    found = (ids, best.exp(), entropy.clamp_min(0), kl.clamp_min(0), rank, own[..., 0].exp())
+def _figures(logits: torch.Tensor, final: _Final, top: int) -> tuple[np.ndarray, ...]:
+    """The fields of a block of logits (R, n, V).
+
+    The sums over the vocabulary are products of matrices: few passes over a large array.
+    """
+    below, shares, sums = _softmax(logits)
+    normal = sums.log()
+    best, ids = below.topk(min(top, below.shape[-1]), -1)
+    entropy = normal - torch.einsum("rnv,rnv->rn", shares, below) / sums
+    kl = normal - torch.einsum("rnv,nv->rn", below, final.probabilities) - final.entropy
+    at = final.favourites.expand(len(logits), -1)[..., None]
+    own = below.gather(-1, at)
+    rank = torch.count_nonzero(below > own, -1)
+    equal = below == own
+    if int(torch.count_nonzero(equal)) > own.numel():  # of equal ones the lower id comes first
+        places = torch.arange(below.shape[-1], device=below.device)
+        rank = rank + torch.count_nonzero(equal & (places < at), -1)
+    bits = 1 / math.log(2)
+    found = (
+        ids, (best - normal[..., None]).exp(), entropy.clamp_min(0) * bits, kl.clamp_min(0) * bits,
+        rank, (own[..., 0] - normal).exp(),
+    )  # fmt: skip
     return tuple(one.cpu().numpy() for one in found)
