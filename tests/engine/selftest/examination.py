@@ -366,10 +366,44 @@ def _interventions(this: Examination) -> None:
         if failed:
             this.row.wrong.append(f"{name}: {', '.join(failed)}")
     found = list(offered)
-    if "silence_heads" in offered and _head_by_hand(this, at):
-        found[found.index("silence_heads")] = "silence_heads by hand"
+    for name, by_hand in (
+        ("silence_heads", lambda: _head_by_hand(this, at)),
+        ("cut_cells", lambda: _cell_by_hand(this)),
+    ):
+        if name in offered and by_hand():
+            found[found.index(name)] = f"{name} by hand"
     left = dict.fromkeys(this.words(name) for name in lines if name not in offered)
     this.row.changed = "; ".join([", ".join(found), *left] if found else left)
+
+
+def _cell_by_hand(this: Examination) -> bool:
+    """A cell cut in every head, in the untouched copy by a mask with that score at -inf.
+
+    False where the copy gives other logits under a causal mask of four axes: windows, own masks.
+    """
+    mask = torch.triu(torch.full((len(PROMPT),) * 2, torch.finfo(torch.float32).min), 1)
+    ids = torch.tensor([PROMPT])
+
+    def logits() -> np.ndarray:
+        with torch.inference_mode():
+            found = this.eager(input_ids=ids, attention_mask=mask[None, None], use_cache=False)
+        return np.asarray(found.logits[0].float().numpy())
+
+    query, key = 22, 19
+    try:
+        if largest(logits() - this.logits(PROMPT)) > this.limit / 10:
+            return False
+        mask[query, key] = torch.finfo(torch.float32).min
+        expected = logits()
+    except (RuntimeError, TypeError, ValueError, IndexError):
+        return False
+    request = _request(interventions=(read(f"cut *.*:{query}<-{key}"),))
+    ours = _every_logit(this, request, PROMPT)
+    this.check("a cut cell by hand", largest(ours - expected), this.limit)
+    moved = largest(expected[query] - this.logits(PROMPT)[query])
+    if moved <= this.limit:
+        this.row.wrong.append("a cut cell changes nothing in the copy")
+    return True
 
 
 def _head_by_hand(this: Examination, at: int) -> bool:

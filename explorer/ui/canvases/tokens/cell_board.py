@@ -27,7 +27,7 @@ from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import fill, painter_of
 from explorer.ui.canvases.tokens.token_box import level_ink
-from explorer.ui.look.text_size import small_font
+from explorer.ui.look.text_size import for_back_row, small_font
 from explorer.ui.look.theme import Ink, Theme, unit
 
 _HIGH, _TEXT = 19, 11.5  # pixels of a row and of its text, at a zoom of 1
@@ -70,6 +70,8 @@ class CellBoard(ScrollCanvas):
         self._figure = figure
         if self._current is not None and not self._holds(self._current):
             self._move_to(None)
+        if self._fitted:
+            self._zoom = self._fitting()
         self._lay_out()
         if grown:
             self._reveal(None, self._selected[1])
@@ -127,6 +129,11 @@ class CellBoard(ScrollCanvas):
         """Show everything, or if that is so already, cells of the usual size."""
         self._fitted = not self._fitted
         self._zoom_to(self._fitting() if self._fitted else 1.0)
+
+    def show_all(self) -> None:
+        """Show everything, in cells as small as that takes, until it is zoomed."""
+        self._fitted = True
+        self._zoom_to(self._fitting())
 
     def _zoom_to(self, zoom: float) -> None:
         at = self._current or self._chosen_cell()
@@ -203,8 +210,9 @@ class CellBoard(ScrollCanvas):
         painter.save()
         painter.setClipRect(grid)
         painter.setFont(text)
+        legible = pixels >= (small.pixelSize() if for_back_row() else _LEGIBLE)
         for at in self._in_view(grid):
-            self._paint_cell(painter, at, QFontMetricsF(text) if pixels >= _LEGIBLE else None)
+            self._paint_cell(painter, at, QFontMetricsF(text) if legible else None)
         for at, colour in self._frames():
             self._paint_frame(painter, at, colour)
         painter.restore()

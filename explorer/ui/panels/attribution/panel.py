@@ -79,6 +79,7 @@ class AttributionPanel(BoardPanel):
             (self.tr("Show"), self.view),
         )  # fmt: skip
         self.board.setAccessibleName(self.tr("Attribution: layers by heads"))
+        self.board.show_all()
         self.ranking = RankedBars(theme)
         self.ranking.setAccessibleName(self.tr("Attribution: all parts, the largest first"))
         self.ranking.hovered.connect(self._read_part)

@@ -58,14 +58,8 @@ class LensPanel(LayerBoardPanel):
         self.board.setAccessibleName(self.tr("Logit lens: layers by tokens"))
         self.charts = LensCharts(theme)
         self.charts.picked.connect(lambda row: self.go_to(row, self.slot))
-        note = SentenceLabel(
-            self.tr(
-                "An early layer's row is a reading, not a belief. The last row is the model's "
-                "real prediction; cells that agree with it are underlined."
-            ),
-            look="small",
-        )
-        self.build(((self.tr("Colour"), self.colour), ("", scale)), self.charts, note)
+        self.note = SentenceLabel(look="small")
+        self.build(((self.tr("Colour"), self.colour), ("", scale)), self.charts, self.note)
 
     # -- what it shows
 
@@ -110,6 +104,7 @@ class LensPanel(LayerBoardPanel):
         low, high = words.ends(words.BY[self.colour.currentIndex()], self._vocabulary)
         self._low.setText(low)
         self._high.setText(high)
+        self.note.setText(words.note(self.known.final_gap))
         row = self.row_of(self.layer)
         marked = row if row < len(self.known.rows) else None
         self.charts.show_column(self.known, column, self.headline(), marked)

@@ -41,6 +41,20 @@ def row_words(name: str) -> str:
     return translate("Lens", "After layer {0}").format(name)
 
 
+def note(gap: float) -> str:
+    """What a row is worth, and how near the replayed last one came to the model's own logits."""
+    said = translate(
+        "Lens",
+        "An early layer's row is a reading, not a belief. The last row is the model's real "
+        "prediction; cells that agree with it are underlined.",
+    )
+    if gap == 0:
+        return said
+    return translate(
+        "Lens", "{0} Replayed, the last layer's logits differ from the model's own by {1}."
+    ).format(said, f"{gap:.1g}")
+
+
 def cell_words(
     known: LensColumns, column: LensColumn | None, row: int, slot: int, label: Label
 ) -> str:

@@ -144,10 +144,12 @@ class ModelPanel(Panel):
         self.picture.setVisible(bool(self._parts))
         self._no_picture.setVisible(not self._parts and bool(self._no_picture.text()))
 
-    def _part_words(self, row: int) -> tuple[str, str]:
-        part, card = self._parts[row], self._card
+    def _part_words(self, row: int) -> tuple[str, str, str]:
+        part, card, before = self._parts[row], self._card, self._parts[:row]
         assert card is not None
-        return part_words.name(part, card), part_words.figures(part, card, self._parts[:row])
+        whole = part_words.figures(part, card, before)
+        short = part_words.figures(part, card, before, short=True)
+        return part_words.name(part, card), whole, short
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)

@@ -37,10 +37,10 @@ def name(part: MapPart, card: ModelCard) -> str:
     return words
 
 
-def figures(part: MapPart, card: ModelCard, before: Sequence[MapPart]) -> str:
+def figures(part: MapPart, card: ModelCard, before: Sequence[MapPart], short: bool = False) -> str:
     """Its shape, parameters, time and bytes, and what it reads if that is not plain to see.
 
-    `before`: the parts above it.
+    `before`: the parts above it; `short`: rounded, in fewer words.
     """
     found = []
     if part.kind == "softmax":
@@ -50,21 +50,28 @@ def figures(part: MapPart, card: ModelCard, before: Sequence[MapPart]) -> str:
     if part.source and part.source != before[-1].name:
         found.append(translate("ModelPicture", "reads {0}").format(part.source))
     if part.kind == "attention":
-        found.append(
-            translate("ModelPicture", "{0} heads × {1}, {2} KV heads").format(
-                card.heads, card.head_dim, card.kv_heads
-            )
-        )
+        heads = translate("ModelPicture", "{0} heads × {1}, {2} KV heads")
+        if short:
+            heads = translate("ModelPicture", "{0} × {1}, {2} KV")
+        found.append(heads.format(card.heads, card.head_dim, card.kv_heads))
     elif part.shape:
         found.append(" × ".join(f"{size:,}" for size in part.shape))
     if part.tied:
         found.append(translate("ModelPicture", "the embedding's own table"))
     elif part.parameters:
         count = translate("ModelPicture", "{0} parameters").format(f"{part.parameters:,}")
-        found += [count, short_bytes(part.bytes)]
+        found += [_short_count(part.parameters) if short else count, short_bytes(part.bytes)]
     if part.ms is not None:
         found.append(ms_text(part.ms))
     return " · ".join(found)
+
+
+def _short_count(count: int) -> str:
+    """Three digits of a number: 576, 885 K, 2.65 M, 1.2 B."""
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if count >= 0.9995 * size:
+            return f"{count / size:.3g} {letter}"
+    return str(count)
 
 
 def layer_title(found: ModelStructure, layer: int) -> str:

@@ -44,9 +44,10 @@ class ModelPicture(Canvas):
     layerOpened = Signal(int)  # clicked
 
     def __init__(
-        self, theme: Theme, words: Callable[[int], tuple[str, str]], parent: QWidget | None = None
-    ) -> None:
-        """`words`: what a row is, and its figures."""
+        self, theme: Theme, words: Callable[[int], tuple[str, str, str]],
+        parent: QWidget | None = None,
+    ) -> None:  # fmt: skip
+        """`words`: what a row is, its figures, and the same for where there is little room."""
         super().__init__(parent)
         describe(self, QAccessible.Role.List)
         cover(self)
@@ -172,8 +173,8 @@ class ModelPicture(Canvas):
         painter.fillRect(QRectF(box.left() + 3, box.top() + 3, 3 * u, box.height() - 6), colour)
         self._write(painter, box.adjusted(12 * u, 0, -6 * u, 0), *self._words(index))
 
-    def _write(self, painter: QPainter, area: QRectF, name: str, figures: str) -> None:
-        """The name on the left, figures on the right, cut where there is no room."""
+    def _write(self, painter: QPainter, area: QRectF, name: str, figures: str, short: str) -> None:
+        """The name on the left, figures on the right, cut where there is no room at all."""
         elide = Qt.TextElideMode.ElideRight
         painter.setFont(self.font())
         metrics = QFontMetricsF(self.font())
@@ -185,7 +186,9 @@ class ModelPicture(Canvas):
         painter.setPen(QColor(self._theme.muted))
         rest = area.adjusted(wide + 10 * unit(self), 0, 0, 0)
         if rest.width() > 40:
-            told = QFontMetricsF(small).elidedText(figures, elide, rest.width())
+            written = QFontMetricsF(small)
+            fits = written.horizontalAdvance(figures) <= rest.width()
+            told = figures if fits else written.elidedText(short, elide, rest.width())
             painter.drawText(
                 rest, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, told
             )
@@ -225,7 +228,7 @@ class ModelPicture(Canvas):
         layer, row = self._layer_at(QPointF(point)), self._row_at(QPointF(point))
         if layer is not None:
             return self.tr("Layer {0}").format(layer)
-        return "" if row is None else "\n".join(filter(None, self._words(row)))
+        return "" if row is None else "\n".join(filter(None, self._words(row)[:2]))
 
     def _row_at(self, point: QPointF) -> int | None:
         return next((i for i, box in self._places() if i >= 0 and box.contains(point)), None)
@@ -240,7 +243,8 @@ class ModelPicture(Canvas):
     def _look_at(self, row: int | None, aloud: bool = False) -> None:
         if row != self._current:
             self._current = row
-            say(self, "" if row is None else ". ".join(filter(None, self._words(row))), aloud)
+            words = () if row is None else self._words(row)[:2]
+            say(self, ". ".join(filter(None, words)), aloud)
             self.update()
 
     # -- mouse and keys
