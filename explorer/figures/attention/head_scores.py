@@ -28,7 +28,7 @@ from explorer.figures.attention.head_weights import (
 )
 from explorer.figures.attention.map_blocks import Block
 from explorer.figures.attention.maps import shared_rows
-from explorer.figures.text.tokens import written
+from explorer.figures.text.tokens import in_quotes, written
 from explorer.trace.inside.attribution import Attribution
 from explorer.trace.inside.heads import HeadSweep
 from explorer.trace.step import Step, Token
@@ -50,7 +50,7 @@ class HeadScores:
     passes: tuple[Step, ...]
     complete: bool
     done: float = 1.0  # share of the rows of all layers that was looked at
-    of: tuple[str, ...] = ()  # contribution: the token, and the one that it is compared with
+    of: tuple[str, ...] = ()  # contribution: the token in quotes, and the one it is compared with
 
     @property
     def means(self) -> np.ndarray:
@@ -95,7 +95,7 @@ def of_attribution(found: Attribution, step: int, trace: Trace) -> HeadScores:
     targets = (found.target, found.against) if found.against else (found.target,)
     return HeadScores(
         "contribution", shares, known, heads, trace.read_slots(step), (trace.steps[step],), True,
-        of=tuple(written(Token(one.id, one.raw, "generated")) for one in targets),
+        of=tuple(in_quotes(written(Token(one.id, one.raw, "generated"))) for one in targets),
     )  # fmt: skip
 
 

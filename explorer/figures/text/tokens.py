@@ -36,8 +36,13 @@ class Label:
 
     @property
     def quoted(self) -> str:
-        """For sentences: in quotes, and kept from turning the reading order around."""
-        return f"'\u2068{self.text}\u2069'"
+        """As `in_quotes`."""
+        return in_quotes(self.text)
+
+
+def in_quotes(text: str) -> str:
+    """A token for sentences: in quotes, and kept from turning the reading order around."""
+    return f"'\u2068{text}\u2069'"
 
 
 def labels(tokens: Sequence[Token], first_slot: int = 0) -> tuple[Label, ...]:

@@ -45,7 +45,7 @@ def test_it_asks_when_it_is_seen_and_says_what_matters_most(stage: WindowStage) 
     assert (asked.slot, asked.token, asked.against) == (LAST, 10, None)
     stage.say(m.Facts(run=asked.run, facts=facts(LAST)))
     assert stage.engine.count(Attribute) == 1
-    assert "Logit of ␣a: 4. Most: L0 H1 -4, L1 H0 +3, L0 MLP +2" in words(panel)
+    assert "Logit of '\u2068␣a\u2069': 4. Most: L0 H1 -4, L1 H0 +3, L0 MLP +2" in words(panel)
     assert "The 8 parts add up to 4; the gap to the logit is 0." in words(panel)
 
 
@@ -130,7 +130,7 @@ def test_the_difference_of_two_tokens_is_asked_for(stage: WindowStage) -> None:
     assert not panel.ranking.rows
     panel.against.setCurrentIndex(0)
     stage.paint()
-    assert "Logit of ␣a: 4" in words(panel), "it is known already"
+    assert "Logit of '\u2068␣a\u2069': 4" in words(panel), "it is known already"
     panel.token.setCurrentIndex(1)
     stage.paint()
     assert stage.engine.last(Attribute).token == panel.token.itemData(1)

@@ -51,7 +51,7 @@ def test_the_position_looked_at_is_read_by_itself_and_once(stage: WindowStage) -
     stage.say(m.Facts(run=stage.engine.last(ReadLens).run, facts=facts([LAST])))
     assert stage.engine.count(ReadLens) == 1
     assert known(panel) == [LAST]
-    assert f"Position {LAST} '\u2068p{LAST}\u2069': ␣a 75.0 %" in words(panel)
+    assert f"Position {LAST} '\u2068p{LAST}\u2069': '\u2068␣a\u2069' 75.0 %" in words(panel)
     stage.session.select(query=0)
     stage.paint()
     assert stage.engine.last(ReadLens).slots == (0,)

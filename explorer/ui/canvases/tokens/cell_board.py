@@ -304,10 +304,14 @@ class CellBoard(ScrollCanvas):
         for column in columns:
             if column % every == 0 or column == self._selected[1]:
                 cell = self.cell_rect((0, column))
-                room = QRectF(cell.left(), grid.bottom(), wide * every - 2, self._head)
-                if room.left() >= grid.left() - wide / 2:
+                text, room = self._figure.columns[column], wide * every - 2
+                if column == len(self._figure.columns) - 1:  # what is beside it is free
+                    needed = metrics.horizontalAdvance(text) + 4
+                    room = max(room, min(needed, grid.right() - cell.left()))
+                line = QRectF(cell.left(), grid.bottom(), room, self._head)
+                if line.left() >= grid.left() - wide / 2:
                     chosen = column == self._selected[1]
-                    self._name(painter, metrics, room, self._figure.columns[column], chosen)
+                    self._name(painter, metrics, line, text, chosen)
         painter.setPen(QColor(self._theme.muted))
         corner = QRectF(0, grid.bottom(), self._names - 5, self._head)
         painter.fillRect(corner, QColor(self._theme.card))

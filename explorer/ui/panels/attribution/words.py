@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 
 from explorer.figures.inside.attribution import Column, ranked
-from explorer.figures.text.tokens import written
+from explorer.figures.text.tokens import in_quotes, written
 from explorer.trace.inside.attribution import Attribution, LogitPart, Target
 from explorer.trace.step import Token
 
@@ -54,8 +54,8 @@ def of(part: LogitPart) -> str:
 
 
 def token_words(target: Target) -> str:
-    """A token as it is written on screen."""
-    return written(Token(target.id, target.raw, "generated"))
+    """A token in quotes."""
+    return in_quotes(written(Token(target.id, target.raw, "generated")))
 
 
 def what(found: Attribution) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QCoreApplication
 
 from explorer.figures.inside.lens import By, LensColumn, LensColumns, nats, settled_from
-from explorer.figures.text.tokens import Label, written
+from explorer.figures.text.tokens import Label, in_quotes, written
 from explorer.wording import exact_percent, information
 
 translate = QCoreApplication.translate
@@ -80,7 +80,7 @@ def cell_words(
 def token_words(known: LensColumns, column: LensColumn, slot: int, label: Label) -> str:
     """What the model says at a position, and from which layer on."""
     start = settled_from(column)
-    final = written(known.token(column.final_id))
+    final = in_quotes(written(known.token(column.final_id)))
     share = exact_percent(float(column.final_share[-1]))
     if start >= len(known.rows) - 1:
         return translate(

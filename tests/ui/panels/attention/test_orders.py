@@ -249,10 +249,10 @@ def test_heads_are_sorted_by_what_they_add_to_the_token(board: Board) -> None:
     atlas, caveat = board.panel.heads.atlas, board.panel.caveat
     assert [atlas.head_of(0, at) for at in range(2)] == [(1, 2), (2, 0)]
     assert (board.state.selection.layer, board.state.selection.head) == (1, 2)
-    assert "Adds most: layer 1, head 2. +2.50 to the logit of ␣{x." in caveat.text()
+    assert "Adds most: layer 1, head 2. +2.50 to the logit of '\u2068␣{x\u2069'." in caveat.text()
     lead = _summed(trace, 6, Target(id=4, raw=b" y", logit=1.0))
     board.show(measured={Attribution: lead})
-    assert "+2.50 to the lead of ␣{x over ␣y." in caveat.text()
+    assert "+2.50 to the lead of '\u2068␣{x\u2069' over '\u2068␣y\u2069'." in caveat.text()
     board.show(measured={Attribution: _summed(trace, 2)})  # of another token: not this order
     board.settle()
     assert atlas.head_of(0, 0) == (0, 0)
