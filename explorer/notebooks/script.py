@@ -7,6 +7,7 @@ same.  It reads the whole text at every step: slower than a cache, with the same
 from __future__ import annotations
 
 import pprint
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -18,11 +19,13 @@ from explorer.notebooks import model_place
 from explorer.notebooks import script_parts as parts
 from explorer.notebooks.model_place import ModelPlace
 from explorer.trace.card import ModelCard
+from explorer.trace.interventions.kinds import Cells, Scale, Silence
 from explorer.trace.request import Sampling
 from explorer.trace.trace import Trace
 
 TOP = 20  # tokens named at each step
 _WIDTH = 96  # letters of a line
+_SILENCE = re.compile(r"silence \d+(\.\d+)?")  # a head or a layer
 _KINDS = {"full": "full_attention", "sliding": "sliding_attention"}
 
 
@@ -61,10 +64,6 @@ def cells(trace: Trace, card: ModelCard, seen: OnScreen) -> list[ScriptCell]:
     """
     if not trace.steps:
         raise ScriptError("There is no run yet. Press Step, then try again.")
-    if trace.request.interventions:
-        raise ScriptError(
-            "Plain transformers takes no interventions. Clear them, press Step, then try again."
-        )
     return list(_cells(trace, card, seen))
 
 
@@ -81,6 +80,9 @@ def _chapters(trace: Trace, place: ModelPlace, seen: OnScreen) -> Iterator[tuple
     yield "## What was run\nThe model, the prompt and the settings of the run.", asked
     words = "## The model\nWith eager attention, which returns its maps."
     yield words, _load(trace, place)
+    if trace.request.interventions:
+        words = "## Interventions\nWhat the run changes in the model. Places are counted from 0."
+        yield words, _interventions(trace)
     yield "## Tokens", _tokens(trace)
     words = "## One pass\nThe mask, the positions, and the model called once."
     yield words, f"{_mask(trace)}\n\n{parts.FORWARD}"
@@ -199,6 +201,37 @@ def _load(trace: Trace, place: ModelPlace) -> str:
         f"    MODEL{gguf}, dtype=torch.{trace.request.dtype}, "
         'attn_implementation="eager"\n).eval()\n'
     )
+
+
+def _interventions(trace: Trace) -> str:
+    """As tuples, in their order, and the code that carries them out; ScriptError for others."""
+    silenced, silent, cells, scales = [], [], [], []
+    for one in trace.request.interventions:
+        line = str(one)
+        if isinstance(one, Silence) and _SILENCE.fullmatch(line):
+            if one.part == "head":
+                silenced.append((one.layer, one.head))
+            else:
+                silent.append(one.layer)
+        elif isinstance(one, Cells) and line.startswith(("cut ", "allow ")):
+            allowed = line.startswith("allow ")
+            cells.append((one.layer, one.head, one.queries, one.keys, one.back, allowed))
+        elif isinstance(one, Scale):
+            scales.append((one.layer, one.head, one.factor))
+        else:
+            raise ScriptError(
+                f"Plain transformers can't be given '{line.partition(' of ')[0]}' in a few lines. "
+                "Take it back, press Step, then try again."
+            )
+    told = ""
+    if silenced or cells or scales:
+        told += "# None = all; cells: layer, head, queries, keys, how far back, allowed\n"
+        told += _named("SILENCED", silenced) + _named("CELLS", cells) + _named("SCALES", scales)
+        told += f"\n\n{parts.CHANGED_ATTENTION}"
+    if silent:
+        told += "\n\n" if told else ""
+        told += f"LAYERS, SILENT = {trace.card.layers}, {silent}\n\n\n{parts.SILENT_LAYERS}"
+    return told
 
 
 def _tokens(trace: Trace) -> str:

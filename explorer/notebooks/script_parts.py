@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
 """
 
 TOKENIZE_TEXT = """\
@@ -59,6 +59,53 @@ def mask_of(real):
 
     masks = {kind: mask(window) for kind, window in WINDOWS.items()}
     return masks if len(masks) > 1 else next(iter(masks.values()))
+"""
+CHANGED_ATTENTION = """\
+def within(places, span):
+    return torch.full_like(places, span is None, dtype=torch.bool) if span is None else (
+        (places >= span[0]) & (places <= span[1])
+    )
+
+
+def changed(module, query, key, value, attention_mask, **options):
+    \"\"\"The model's own eager attention; scores scaled, cells cut, heads silenced.\"\"\"
+    places = [vars(sys.modules[base.__module__]) for base in type(module).__mro__]
+    eager = next(names[EAGER] for names in places if EAGER in names)
+    layer, heads, rows, keys = module.layer_idx, query.shape[1], query.shape[2], key.shape[2]
+    query, mask = query.clone(), attention_mask[..., :keys].expand(-1, heads, -1, -1).clone()
+    for at, head, factor in SCALES:
+        if at in (None, layer):
+            query[:, slice(None) if head is None else head] *= factor
+    hidden = mask <= torch.finfo(mask.dtype).min / 2
+    mask[hidden] = 0.0
+    q, k = torch.arange(rows)[:, None], torch.arange(keys)[None, :]
+    for at, head, queries, key_span, back, allowed in CELLS:
+        if at in (None, layer):
+            cells = within(q, queries) & within(k, key_span) & within(q - k, back)
+            hidden[:, slice(None) if head is None else slice(head, head + 1), cells] = not allowed
+    mask[hidden] = -torch.inf
+    mask[hidden.all(-1)] = 0.0  # of a query that attends to nothing: its output is zero, below
+    output, weights = eager(module, query, key, value, attention_mask=mask, **options)
+    nothing = hidden.all(-1)  # (1, H, T)
+    output = output.masked_fill(nothing.transpose(1, 2)[..., None], 0.0)
+    output[:, :, [head for at, head in SILENCED if at == layer]] = 0.0
+    return output, weights.masked_fill(nothing[..., None], 0.0)
+
+
+EAGER = "eager_attention_forward"
+AttentionInterface.register("eager", changed)
+"""
+SILENT_LAYERS = """\
+def pass_on(module, args, kwargs, output):
+    \"\"\"A silenced layer gives its input.\"\"\"
+    stream = args[0] if args else kwargs["hidden_states"]
+    return (stream, *output[1:]) if isinstance(output, tuple) else stream
+
+
+lists = (module for module in model.modules() if isinstance(module, torch.nn.ModuleList))
+layers = next(found for found in lists if len(found) == LAYERS)
+for layer in SILENT:
+    layers[layer].register_forward_hook(pass_on, with_kwargs=True)
 """
 FORWARD = """\
 @torch.inference_mode()

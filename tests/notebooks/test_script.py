@@ -20,7 +20,7 @@ from explorer import sampling as chain
 from explorer.notebooks import script
 from explorer.notebooks.notebook_file import notebook
 from explorer.notebooks.script import OnScreen, ScriptError
-from explorer.trace.interventions.kinds import Silence
+from explorer.trace.interventions.lines import read
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.trace import Trace
 from tests.engine.folders import model, write_folder, write_gguf
@@ -50,6 +50,7 @@ import transformers.modeling_utils
 transformers.modeling_utils.is_accelerate_available = lambda: True
 for file in sys.argv[1:]:
     runpy.run_path(file)
+    transformers.AttentionInterface._global_mapping.pop("eager", None)  # as in a new process
     print("==")
 """
 
@@ -119,6 +120,20 @@ CASES: dict[str, tuple[RunRequest, list[Sampling], dict[int, int]]] = {
     ),
     "greedy with a penalty": (RunRequest(), [Sampling(repetition_penalty=1.4)] * 3, {}),
     "forced": (RunRequest(), [SHARP] * 4, {1: 77}),
+    "changed inside": (
+        RunRequest(
+            interventions=tuple(
+                map(read, ["silence 1.1", "cut 1.*:4<-2", "cut *.0:*<-q-3+", "allow 1.0:6<-1",
+                           "scale 0.*:0.5", "scale 1.2:3", "cut 1.3:5<-*"])
+            )
+        ),
+        GREEDY,
+        {},
+    ),
+    "a layer silenced, padded": (
+        RunRequest(interventions=(read("silence 0"),), padding="left", pad=2), GREEDY, {}
+    ),
+    "a later token allowed": (RunRequest(interventions=(read("allow 1.*:2<-5"),)), GREEDY, {}),
 }  # fmt: skip
 
 
@@ -244,8 +259,9 @@ def test_what_plain_transformers_cannot_do_is_refused(traces: dict[str, Trace]) 
     card = msgspec.structs.replace(trace.card, layer_kinds=("chunked", "full"), windows=(8, 0))
     with pytest.raises(ScriptError, match="Turn the causal mask on"):
         script.cells(replace(trace, card=card), card, OnScreen())
-    silenced = msgspec.structs.replace(trace.request, interventions=(Silence(layer=0),))
-    with pytest.raises(ScriptError, match="takes no interventions"):
-        script.cells(replace(trace, request=silenced), trace.card, OnScreen())
+    for line in ("silence 0.mlp", "patch 1.0:1<-1 of 1,2"):
+        changed = msgspec.structs.replace(trace.request, interventions=(read(line),))
+        with pytest.raises(ScriptError, match=r"can't be given '(silence 0\.mlp|patch 1\.0:1<-1)'"):
+            script.cells(replace(trace, request=changed), trace.card, OnScreen())
     with pytest.raises(ScriptError, match="Press Step"):
         script.cells(trace.truncated(0), card, OnScreen())
