@@ -148,20 +148,16 @@ class InterventionTest:
 
     def patched_stream(self) -> Found:
         """The whole stream after a layer of another text gives that text's logits."""
-        layer = len(self.runner.layers) // 2
-
-        def patches(source: OtherRun) -> list[Patch]:
-            return [Patch(layer=layer, part="stream", source=source)]
-
         other = self._other()
+        asked = [Patch(layer=len(self.runner.layers) // 2, part="stream", source=other)]
         layout = Layout(other.tokens, self.layout.attention_mask, self.layout.position_ids)
         expected = measured_gaps.every_slot(self.runner, RunRequest(), layout, self.stop).logits
-        gap = largest(self._pass(patches(other)).logits - expected)
+        found = self._pass(asked)
+        gap = largest(found.logits - expected)
         if gap > self.limit:
             words = "more than the residual stream passes from layer to layer here"
             return False, words, gap
-        words = "the residual stream can be taken from another run"
-        return self._patched(patches, words)
+        return self._moved(asked, found, "the residual stream can be taken from another run")
 
     def _other(self) -> OtherRun:
         """Another text of the same length."""
@@ -174,7 +170,10 @@ class InterventionTest:
         if gap > self.limit:
             return False, "putting back what a part gave changes the results here", gap
         asked = patches(self._other())
-        moved = largest(self._pass(asked).logits - self.trial.reference.logits)
+        return self._moved(asked, self._pass(asked), words)
+
+    def _moved(self, asked: list[Patch], done: ForwardPass, words: str) -> Found:
+        moved = largest(done.logits - self.trial.reference.logits)
         if not moved > self.limit:
             return False, "it changes nothing here", moved
         # With the cache only a few positions are patched: the rest is to be tried, too.
