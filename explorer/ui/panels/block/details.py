@@ -40,6 +40,7 @@ class StageDetails(QWidget):
         self._grid: StageGrid | None = None
         self._keys: Sequence[str] = ()
         self._terms: ScoreTerms | None = None
+        self._order: list[int] = []  # of its products, the largest first
         self.title = QLabel()
         self.title.setProperty("look", "title")
         self.does = SentenceLabel(look="muted")
@@ -53,7 +54,7 @@ class StageDetails(QWidget):
         self.numbers.toggled.connect(self._turn)
         self.board, self.terms = CellBoard(theme), CellBoard(theme)
         self.board.setAccessibleName(self.tr("Numbers of the stage"))
-        self.terms.setAccessibleName(self.tr("Query times key, entry by entry"))
+        self.terms.setAccessibleName(self.tr("Query times key, the largest product first"))
         self.board.hovered.connect(self._read_board)
         self.board.picked.connect(self._pick)
         self.terms.hovered.connect(self._read_terms)
@@ -106,7 +107,8 @@ class StageDetails(QWidget):
         self.score.setVisible(bool(told))
         self.terms.setVisible(terms is not None)
         if terms is not None:
-            self.terms.show_figure(_terms_figure(terms, self._term_words))
+            self._order = np.argsort(-np.abs(terms.products), kind="stable").tolist()
+            self.terms.show_figure(_terms_figure(terms, self._order, self._term_words))
             self.terms.setMaximumHeight(self.terms.whole_height)
         self.board.set_selected(*self._selected())
         self._read_board(None)
@@ -212,6 +214,8 @@ class StageDetails(QWidget):
             self.line.setText(self.tr("Grey: the pair before. Colour: after."))
         elif self.pages.currentIndex() == 2:
             self.line.setText(self.experts.told)
+        elif self._terms is not None:
+            self.line.setText(self.tr("Below: q times k, the largest product first."))
         else:
             self.line.setText(words.grid_words(self._stage, self._grid))
 
@@ -230,10 +234,10 @@ class StageDetails(QWidget):
     def _term_words(self, row: int, column: int) -> str:
         terms = self._terms
         assert terms is not None
+        at = self._order[column]
         return self.tr("Number {0}: q {1} × k {2} = {3}").format(
-            column, f"{terms.q[column]:.5g}", f"{terms.k[column]:.5g}",
-            f"{terms.products[column]:.5g}",
-        )  # fmt: skip
+            at, f"{terms.q[at]:.5g}", f"{terms.k[at]:.5g}", f"{terms.products[at]:.5g}"
+        )
 
     # -- wishes
 
@@ -248,9 +252,11 @@ class StageDetails(QWidget):
             self.picked.emit(number)
 
 
-def _terms_figure(terms: ScoreTerms, told: Callable[[int, int], str]) -> CellsFigure:
-    """q over k over their products."""
-    rows = (terms.products, terms.k, terms.q)
+def _terms_figure(
+    terms: ScoreTerms, order: Sequence[int], told: Callable[[int, int], str]
+) -> CellsFigure:
+    """q over k over their products, in this order."""
+    rows = [one[list(order)] for one in (terms.products, terms.k, terms.q)]
     tops = [float(np.abs(row).max(initial=0.0)) or 1.0 for row in rows]
 
     def cell(row: int, column: int) -> BoardCell:
@@ -259,7 +265,7 @@ def _terms_figure(terms: ScoreTerms, told: Callable[[int, int], str]) -> CellsFi
 
     return CellsFigure(
         rows=("q · k", "k", "q"),
-        columns=[str(column) for column in range(len(terms.q))],
+        columns=[str(place) for place in order],
         cell=cell,
         words=told,
         signed=True,

@@ -307,6 +307,7 @@ class StageList(ScrollCanvas):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._lay_out()
+        self._reveal(self._chosen)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

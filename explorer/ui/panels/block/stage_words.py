@@ -94,7 +94,7 @@ _KNOWN = {  # by the names that the engine gives
         "key", _ATTENDS),
     "Q after RoPE": StageWords(
         QT_TRANSLATE_NOOP("Block", "Q after RoPE"),
-        QT_TRANSLATE_NOOP("Block", "Pairs of numbers turned by angles that grow with position."),
+        QT_TRANSLATE_NOOP("Block", "Pairs turned by angles that grow with position."),
         "rope", _ATTENDS),
     "K after RoPE": StageWords(
         QT_TRANSLATE_NOOP("Block", "K after RoPE"),
@@ -127,7 +127,7 @@ _KNOWN = {  # by the names that the engine gives
         "attention-sink", _ATTENDS),
     "softmax": StageWords(
         QT_TRANSLATE_NOOP("Block", "Softmax"),
-        QT_TRANSLATE_NOOP("Block", "Makes attention weights of the scores. They add up to 1."),
+        QT_TRANSLATE_NOOP("Block", "Turns scores into weights that add up to 1."),
         "softmax", _ATTENDS),
     "weights · V": StageWords(
         QT_TRANSLATE_NOOP("Block", "Weights × values"),
