@@ -224,6 +224,13 @@ def test_a_decay_that_is_measured_is_the_one_that_the_formula_gives() -> None:
     np.testing.assert_allclose(n["state: recurrent_states"], made, atol=1e-5)
 
 
+def test_a_layer_with_both_shows_its_state_and_its_attention_where_they_belong() -> None:
+    names = [stage.name for stage in walked("falcon_h1", 1).stages]
+    parts = ("mamba.in_proj", "decay: recurrent_states", "mamba.out_proj", "Q", "scores", "W_O")
+    places = [names.index(name) for name in parts]
+    assert places == sorted(places)
+
+
 def test_a_delta_rule_multiplies_each_heads_state_by_a_matrix() -> None:
     found, layer = walked("qwen3_next", 0), ready("qwen3_next").layers[0].linear_attn
     n = numbers(found)

@@ -185,6 +185,12 @@ def test_a_layer_and_a_part_that_are_clicked_are_shown(stage: WindowStage) -> No
 def test_keys_read_the_parts_and_go_along_the_layers(stage: WindowStage) -> None:
     panel = pictured(stage)
     panel.picture.setFocus()
+    told: list[str] = []
+    panel.wanted.connect(told.append)
+    QTest.keyClick(panel.picture, Qt.Key.Key_Return)
+    assert told == ["block"]
+    opened(stage)
+    panel.picture.setFocus()
     for _ in range(3):
         QTest.keyClick(panel.picture, Qt.Key.Key_Down)
     assert line_of(panel.picture).startswith("Attention")

@@ -6,7 +6,7 @@ received and gave.  What a module does inside itself is not guessed: it is named
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -28,6 +28,7 @@ from explorer.engine.inside.watched_pass import watched_passes
 from explorer.engine.passes.layout import chosen_slots
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
+from explorer.trace.inside.stream import WriteKind
 from explorer.trace.inside.walk import MOST_STAGES, LayerStage, LayerWalk, LayerWrite, WalkLayer
 from explorer.trace.request import RunRequest
 
@@ -72,10 +73,10 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
         runner.loaded.card.dtype,
     )
     kernel = list(_kernel(done, asked.layer, place, steps))
-    middle = kernel or list(
-        state_stages(runner, asked.request, asked.layer, layout, slot, cancelled)
-    )
-    stages = list(steps.all(middle))
+    kept: list[LayerStage] = []
+    if not kernel or any(write.kind == "mixer" for write in own.writes):
+        kept += state_stages(runner, asked.request, asked.layer, layout, slot, cancelled)
+    stages = list(steps.all({"attention": kernel, "mixer": kept}))
     gap, kinds = steps.residual_gap(), {write.kind for write in own.writes}
     kind = "attention" if kernel or "attention" in kinds else next(iter(sorted(kinds)), "other")
     return LayerWalk(
@@ -132,24 +133,26 @@ class _Steps:
         rounding = rounding_of(numbers(before), numbers(after), after.dtype).reshape(-1)
         return gap_of(numbers(change - total), numbers(change), rounding)
 
-    def all(self, middle: Sequence[LayerStage]) -> Iterator[LayerStage]:
-        """Every stage in order, those of the attention kernel or of a state where they belong."""
+    def all(self, between: Mapping[WriteKind, Sequence[LayerStage]]) -> Iterator[LayerStage]:
+        """Every stage in order; `between`: those of the kernel and of states, by their kind."""
         entered = as_rows(self._visit.entered).squeeze(0)
         size = f"{entered.shape[-1]:,} numbers"
         yield stage("residual stream", f"what the layer reads: {size}", entered)
-        stream, left = entered.double().reshape(-1), list(middle)
+        stream = entered.double().reshape(-1)
+        left = {kind: stages for kind, stages in between.items() if stages}
         writes = dict(self._writes)
         for call in self.leaves:
             path = call.name.partition("/")[2]
-            if left and self._joins(call, left):
-                yield from left
-                yield from self._joined(call, left[-1])
-                left = []
+            for kind in [kind for kind in left if self._joins(call, kind, left[kind])]:
+                stages = left.pop(kind)
+                yield from stages
+                yield from self._joined(call, stages[-1])
             yield from self._between(call, stream)
             yield self.stage_of(call)
             if path in writes:
                 stream = stream + writes.pop(path)
-        yield from left
+        for stages in left.values():
+            yield from stages
         after = as_rows(self._visit.left).squeeze(0)
         gap = self._out_gap(after)
         words = "stream + everything this layer wrote" if gap is not None else "what it gives on"
@@ -204,12 +207,14 @@ class _Steps:
             return "input norm" if same else "norm"
         return friendly(path)
 
-    def _joins(self, call: ModuleCall, middle: Sequence[LayerStage]) -> bool:
+    def _joins(self, call: ModuleCall, kind: WriteKind, stages: Sequence[LayerStage]) -> bool:
         """True for the module that reads the heads' outputs, or what comes of a state."""
-        path, output = call.name.partition("/")[2], middle[-1].numbers
-        mixing = [one for one in self._route.writes if one.kind in ("attention", "mixer")]
+        path, output = call.name.partition("/")[2], stages[-1].numbers
+        mixing = [one for one in self._route.writes if one.kind == kind]
         if any(path in (one.projection, one.source or one.name) for one in mixing):
             return True
+        if kind == "mixer":
+            return False
         if call.given is None or output is None or call.given.numel() != output.size:
             return False
         return difference(call.given, output) < 1e-6

@@ -7,6 +7,7 @@ left of the change.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import torch
 
 from explorer.engine.callbacks import Stop
 from explorer.engine.errors import Cancelled
+from explorer.engine.faults import INPUT_FAULTS
 from explorer.engine.inside.walk.stages import MOST_NUMBERS, stage
 from explorer.engine.passes.generate import forward, next_pass
 from explorer.engine.passes.layout import Layout
@@ -51,7 +53,8 @@ def state_stages(
             now = after.get((name, place))
             if now is None or now.shape != before.shape:
                 continue
-            yield from _change(name, again, place, before, now)
+            with contextlib.suppress(*INPUT_FAULTS):  # a state that can't be changed from outside
+                yield from list(_change(name, again, place, before, now))
             yield _kept(name, now)
 
 
@@ -60,13 +63,14 @@ def _kept(name: str, state: torch.Tensor) -> LayerStage:
 
 
 def _states(cache: Any, layer: int) -> Iterator[tuple[str, Any, torch.Tensor]]:
-    """(name, key where there are several, (1, …)) of every tensor that a layer's cache holds."""
+    """(name, its place, (1, …)) of every tensor that a layer's cache holds, but keys and values."""
     layers = cache.layers
     kept = vars(layers[layer]) if layer < len(layers) else {}
     for name, value in kept.items():
         several = value.items() if isinstance(value, dict) else ((None, value),)
         for key, one in several:
-            if isinstance(one, torch.Tensor) and one.ndim > 1 and not name.startswith("_"):
+            shown = not name.startswith("_") and name not in ("keys", "values")
+            if shown and isinstance(one, torch.Tensor) and one.ndim > 1:
                 yield name, (name, key), one
 
 

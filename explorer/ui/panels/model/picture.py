@@ -41,7 +41,7 @@ class ModelPicture(Canvas):
 
     picked = Signal(int)  # row
     layerPicked = Signal(int)  # with the arrows
-    layerOpened = Signal(int)  # clicked
+    layerOpened = Signal(int)  # clicked, or Enter where no row is read
 
     def __init__(
         self, theme: Theme, words: Callable[[int], tuple[str, str, str]],
@@ -276,5 +276,7 @@ class ModelPicture(Canvas):
             self.layerPicked.emit(min(max(self._layer + step, 0), len(self._blocks) - 1))
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current is not None:
             self.picked.emit(self._current)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._blocks:
+            self.layerOpened.emit(self._layer)
         else:
             super().keyPressEvent(event)
