@@ -231,6 +231,22 @@ def test_a_layer_with_both_shows_its_state_and_its_attention_where_they_belong()
     assert places == sorted(places)
 
 
+def test_norms_of_whole_queries_and_a_block_without_norms_before_its_parts() -> None:
+    names = [stage.name for stage in walked("olmo2", 1).stages]
+    assert names[1:6] == ["Q", "Q norm", "K", "K norm", "V"]
+    assert {"Q after RoPE", "K after RoPE", "norm after attention", "norm after mlp"} < set(names)
+    assert names.count("residual") == 1
+
+
+def test_a_model_that_gives_its_weights_alone_shows_those() -> None:
+    found = walked("bloom", 1)
+    stage = next(one for one in found.stages if one.name == "softmax")
+    assert stage.formula == "attention weights, as the model itself gave them"
+    assert stage.numbers is not None
+    np.testing.assert_allclose(stage.numbers.sum(-1), 1, rtol=1e-5)
+    assert stage.shape == (4, SLOT + 1)
+
+
 def test_a_delta_rule_multiplies_each_heads_state_by_a_matrix() -> None:
     found, layer = walked("qwen3_next", 0), ready("qwen3_next").layers[0].linear_attn
     n = numbers(found)

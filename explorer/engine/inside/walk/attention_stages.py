@@ -31,16 +31,19 @@ class Place:
 def kernel_stages(
     done: ForwardPass, layer: int, place: Place, before: Sequence[LayerStage]
 ) -> Iterator[LayerStage]:
-    """Queries after RoPE to the heads' outputs, at one row of the pass; nothing without a kernel.
+    """Queries after RoPE to the heads' outputs, at one row of the pass; weights alone without one.
 
     `before`: the stages that led here, to see what RoPE changed.  Scores and weights are computed
     from the recorded queries and keys; that they are the kernel's own is shown by its output.
     """
     done.recorder.calls = [call for call in done.recorder.calls if call.layer == layer]
     found = [one for one in measured_gaps.drawn(done) if one.record.layer == layer]
-    if len(found) != 1 or found[0].call is None:
+    if len(found) != 1:
         return
     call = found[0].call
+    if call is None:  # the model gave its weights, and nothing else
+        yield from _of_keys(found[0], place.row)
+        return
     row, heads, key_heads = place.row, call.query.shape[1], call.key.shape[1]
     own = call.key.shape[2] - call.query.shape[2] + row  # the key of this very token
     value = None if call.value is None else _numbers(call.value[0, :, own])

@@ -139,6 +139,7 @@ class _Steps:
         size = f"{entered.shape[-1]:,} numbers"
         yield stage("residual stream", f"what the layer reads: {size}", entered)
         stream = entered.double().reshape(-1)
+        seen = b""  # the sum into the stream that was shown last
         left = {kind: stages for kind, stages in between.items() if stages}
         writes = dict(self._writes)
         for call in self.leaves:
@@ -147,7 +148,10 @@ class _Steps:
                 stages = left.pop(kind)
                 yield from stages
                 yield from self._joined(call, stages[-1])
-            yield from self._between(call, stream)
+            for one in self._between(call, stream):
+                if one.name != "residual" or one.data != seen:  # two modules may read the same
+                    yield one
+                seen = one.data if one.name == "residual" else seen
             yield self.stage_of(call)
             if path in writes:
                 stream = stream + writes.pop(path)
@@ -199,13 +203,15 @@ class _Steps:
                 return f"{write.kind} output"
         if path.rsplit(".", 1)[-1] == "c_proj" and any(w.name == path for w in self._route.writes):
             return "down"
+        if friendly(path) != path:
+            return friendly(path)
         call = next(one for one in self._calls if one.name.partition("/")[2] == path)
         norm = "norm" in type(self._module.get_submodule(path)).__name__.lower()
         size = self._visit.entered.shape[-1]
         if norm and call.given is not None and call.given.shape == (1, size):
             same = torch.equal(call.given.reshape(-1), self._visit.entered.reshape(-1))
             return "input norm" if same else "norm"
-        return friendly(path)
+        return path
 
     def _joins(self, call: ModuleCall, kind: WriteKind, stages: Sequence[LayerStage]) -> bool:
         """True for the module that reads the heads' outputs, or what comes of a state."""
