@@ -23,8 +23,8 @@ ORDER: tuple[Link, ...] = ("penalty", "temperature", "top_k", "top_p", "min_p")
 def usual_form(file: Path) -> Form:
     """How a .gguf file is opened where nobody says: as it is.
 
-    But SmolLM2, which the lessons are about, in float32: padding and what is inside a layer are
-    shown there only.
+    But SmolLM2, which the lessons are about, in float32: padding, attribution and patches
+    are shown there only.
     """
     return "float32" if file.name == smollm2.GGUF else "as-is"
 

@@ -18,7 +18,7 @@ from explorer.trace.inside.walk import LayerWalk, WalkLayer
 
 
 def run(arguments: argparse.Namespace) -> int:
-    request = run_request(arguments)
+    request = run_request(arguments, by_torch=True)
     with Client(engine_command(arguments.engine)) as client:
         opened = OpenRun.of(client, arguments, request)
         asked = WalkLayer(
