@@ -11,7 +11,7 @@ import numpy as np
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.card import ModelCard, SelfCheck
-from explorer.trace.interventions.kinds import MOST_SOURCE, OtherRun, Patch
+from explorer.trace.interventions.kinds import MOST_SOURCE, OtherRun
 from explorer.trace.joined_keys import joined
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Draw, Step, Token
@@ -115,13 +115,10 @@ def source_of(trace: Trace) -> OtherRun:
         raise ValueError("This run has read nothing yet, so there is nothing to patch from.")
     if any(token.origin == "padding" for token in trace.prompt):
         raise ValueError("This run is padded. Patch from a run without padding.")
-    inner = tuple(one for one in request.interventions if not isinstance(one, Patch))
-    if len(inner) < len(request.interventions):
-        raise ValueError("This run is patched itself. Patch from a run without patches.")
     slots = trace.read_slots(len(trace.steps) - 1)
     if slots > MOST_SOURCE:
         raise ValueError(
             f"This run has {slots:,} tokens. A patch is taken from at most {MOST_SOURCE:,}."
         )
     ids = tuple(token.id for token in trace.tokens[:slots])
-    return OtherRun(tokens=ids, causal_mask=request.causal_mask, interventions=inner)
+    return OtherRun.of(ids, request.causal_mask, request.interventions)

@@ -72,6 +72,7 @@ def test_a_request_of_an_earlier_version_has_none() -> None:
         (read_patch, "1.0:1-2<-3 of 1,2,3,4", "ranges of different length"),
         (read_patch, "1.0:1<-4 of 1,2,3,4", "positions 0 to 3, no position 4"),
         (read_patch, "1:*<-* of 1 with patch 1:*<-* of 2", "patched itself"),
+        (read_patch, "1:*<-* of 1 with silence 1.0=mean", "its mean over the prompt"),
         (read_patch, "1:*<-* of 1 with nonsense", "no intervention"),
     ],
 )

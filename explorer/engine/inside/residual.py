@@ -20,7 +20,7 @@ from explorer.engine.inside.watched_pass import watched_passes
 from explorer.engine.passes.layout import Layout, chosen_slots
 from explorer.engine.passes.runner import Runner
 from explorer.trace.inside.stream import ReadStream, ResidualStream, StreamWrite
-from explorer.trace.interventions.kinds import Silence
+from explorer.trace.interventions.kinds import Patch, Silence
 from explorer.trace.request import RunRequest
 
 # A route found on a dozen tokens has to hold on the run's own, where rounding may be larger.
@@ -58,6 +58,7 @@ def written_passes(
     `names`: modules in layers that are watched besides; `read_out`: logits of every slot are
     wanted.  BadInput where the writes don't add up.
     """
+    require_own_writes(request)
     route = route_of(runner, stop)
     watched = {write.name for layer in route.layers for write in layer.writes} | set(names)
     streams = StreamWatch(runner.layers)
@@ -115,6 +116,20 @@ def factor_of(request: RunRequest, layer: int, write: Write) -> float:
         for one in request.interventions
     )
     return 0.0 if silenced else write.factor
+
+
+def require_own_writes(request: RunRequest, layer: int | None = None) -> None:
+    """BadInput where a patch puts something else into the stream than this run's parts gave.
+
+    A patched head is no such case: W_O writes what it makes of it.
+    """
+    for one in request.interventions:
+        if isinstance(one, Patch) and one.part != "head" and layer in (None, one.layer):
+            what = "MLP" if one.part == "mlp" else "residual stream"
+            raise BadInput(
+                f"The {what} of layer {one.layer} is patched in this run: what comes from another "
+                "run is no sum of what this one's parts wrote. Take the patch back to see the sum."
+            )
 
 
 def numbers(tensor: torch.Tensor) -> np.ndarray:

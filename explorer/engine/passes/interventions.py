@@ -61,6 +61,10 @@ def _require_source(runner: Runner, patch: Patch) -> None:
     if not source.causal_mask and not runner.loaded.card.offers("causal_off"):
         raise BadInput("A patch is taken from a run without the causal mask, which this model "
                        "needs.")  # fmt: skip
+    try:
+        OtherRun.of(source.tokens, source.causal_mask, source.interventions)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
     require_possible(runner, RunRequest(interventions=source.interventions))
 
 

@@ -87,6 +87,22 @@ class OtherRun(msgspec.Struct, frozen=True, kw_only=True):
     causal_mask: bool = True
     interventions: Annotated[tuple[Silence | Cells | Scale, ...], Meta(max_length=4096)] = ()
 
+    @classmethod
+    def of(
+        cls, tokens: tuple[int, ...], causal_mask: bool, changes: Iterable[Intervention]
+    ) -> OtherRun:
+        """ValueError in words for interventions that the tokens alone do not decide."""
+        plain: list[Silence | Cells | Scale] = []
+        for one in changes:
+            if isinstance(one, Patch):
+                raise ValueError("This run is patched itself. Patch from a run without patches.")
+            if isinstance(one, Silence) and one.by == "mean":
+                raise ValueError(
+                    "This run sets a head to its mean over the prompt. Patch from a run without."
+                )
+            plain.append(one)
+        return cls(tokens=tokens, causal_mask=causal_mask, interventions=tuple(plain))
+
 
 class Patch(msgspec.Struct, frozen=True, kw_only=True, tag="patch"):
     """A part whose output is, at some positions, what it was in another run.

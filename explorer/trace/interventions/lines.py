@@ -169,10 +169,7 @@ def _read_source(text: str) -> OtherRun | None:
             f"{len(ids):,}."
         )
     inner = [read(line) for line in (found[3] or "").split(";") if line.strip()]
-    if any(isinstance(one, Patch) for one in inner):
-        raise ValueError("A patch can't be taken from a run that is patched itself.")
-    plain = tuple(one for one in inner if not isinstance(one, Patch))
-    return OtherRun(tokens=ids, causal_mask=not found[2], interventions=plain)
+    return OtherRun.of(ids, not found[2], inner)
 
 
 def _read_index(text: str) -> int | None:

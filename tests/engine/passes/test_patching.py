@@ -31,6 +31,7 @@ from tests.engine.tiny import KINDS, runner_on, tiny_model
 OTHER = tuple(3 + 11 * i % 89 for i in range(12))
 SOURCE = OtherRun(tokens=OTHER)
 NEAR = 1e-5
+MEAN = Silence(layer=0, head=1, by="mean")
 
 
 def ours(kind: str, *patches: Patch, layout: Layout = LAYOUT) -> np.ndarray:
@@ -242,6 +243,7 @@ def test_the_last_of_two_changes_of_one_part_counts() -> None:
         (Patch(layer=1, source=OtherRun(tokens=(5, 96))), "no token 96"),
         (Patch(layer=1, positions=(0, 1), first=11, source=SOURCE), "no position 12"),
         (Patch(layer=1, source=OtherRun(tokens=(5,) * 65)), "at most 64"),
+        (Patch(layer=1, source=OtherRun(tokens=OTHER, interventions=(MEAN,))), "its mean"),
         (
             Patch(layer=1, source=OtherRun(tokens=OTHER, interventions=(Silence(layer=9),))),
             "layers 0 to 2",

@@ -15,7 +15,7 @@ import torch
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput
 from explorer.engine.inside.calls import CallWatch, ModuleCall, together
-from explorer.engine.inside.residual import as_rows, factor_of, numbers
+from explorer.engine.inside.residual import as_rows, factor_of, numbers, require_own_writes
 from explorer.engine.inside.route import LayerRoute, known_route, modules_in, rounding_of
 from explorer.engine.inside.streams import NO_STREAM, StreamWatch, Visit
 from explorer.engine.inside.sums import gap_of
@@ -46,6 +46,7 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
         raise BadInput(
             f"There is no layer {asked.layer}. This model has {len(runner.layers)}, counted from 0."
         )
+    require_own_writes(asked.request, asked.layer)
     layout = runner.layout(asked.request, asked.chosen)
     slot = chosen_slots(layout, () if asked.slot is None else (asked.slot,))[-1]
     progress("Walking through the layer", None)
