@@ -264,9 +264,8 @@ def test_what_plain_transformers_cannot_do_is_refused(traces: dict[str, Trace]) 
         "silence 0.mlp", "silence 0.1=mean", "restore *.*:1<-*", "patch 1.0:1<-1 of 1,2"
     ):  # fmt: skip
         changed = msgspec.structs.replace(trace.request, interventions=(read(line),))
-        with pytest.raises(
-            ScriptError, match=re.escape(f"can't be given '{line.partition(' of ')[0]}'")
-        ):
+        named = re.escape(line.partition(" of ")[0])
+        with pytest.raises(ScriptError, match=f"can't be given '{named}'"):
             script.cells(replace(trace, request=changed), trace.card, OnScreen())
     with pytest.raises(ScriptError, match="Press Step"):
         script.cells(trace.truncated(0), card, OnScreen())

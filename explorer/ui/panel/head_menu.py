@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from explorer.trace.interventions.kinds import Cells, Intervention, Silence
 from explorer.ui.access import mnemonics
-from explorer.ui.panel.patch_menu import add_patches, fill_patches
+from explorer.ui.panel.patch_menu import add_patches, fill_from, fill_patches
 from explorer.ui.panel.scale_dialog import ScaleDialog
 
 if TYPE_CHECKING:
@@ -54,10 +54,13 @@ def head_menu(session: Session, parent: QWidget) -> QMenu:
     return _ended(menu, session, parent)
 
 
-def patch_menu(session: Session, parent: QWidget) -> QMenu:
-    """What can be taken from other runs, alone."""
+def patch_menu(session: Session, parent: QWidget, number: int | None = None) -> QMenu:
+    """What can be taken from other runs, alone; `number`: from this branch only."""
     menu = _menu(parent)
-    fill_patches(menu, session, _add)
+    if number is None:
+        fill_patches(menu, session, _add)
+    else:
+        fill_from(menu, session, number, _add)
     mnemonics.follow(menu)
     return menu
 

@@ -70,23 +70,39 @@ def fill_patches(menu: QMenu, session: Session, add: Add) -> None:
         menu.addMenu(run_menu(session, menu, branch, source, add))
 
 
+def fill_from(menu: QMenu, session: Session, number: int, add: Add) -> None:
+    """What can be taken from one branch; greyed, with the reason, if nothing can."""
+    state = session.state
+    branch = state.branches.get(number)
+    if branch is None or state.shown is None:
+        return
+    try:
+        _fill(menu, session, branch, source_of(branch.trace), add)
+    except ValueError as error:
+        menu.addAction(str(error)).setEnabled(False)
+
+
 def run_menu(
     session: Session, parent: QWidget, branch: Branch, source: OtherRun, add: Add
 ) -> QMenu:
     """What can be taken from one run: parts of the selected layer and head, here or everywhere."""
-    state = session.state
-    name = state.branch_names.get(branch.number, branch.name)
+    name = session.state.branch_names.get(branch.number, branch.name)
     read = branch.trace.tokens[: len(source.tokens)]
     words = elide(tokens.visible(b"".join(token.raw for token in read)), _LETTERS)
     menu = QMenu(translate("PatchMenu", "{0}: {1}").format(name, words), parent)
     menu.setToolTipsVisible(True)
-    for place, (part, needs) in enumerate(_parts(state)):
-        if place:
-            menu.addSeparator()
-        for where, patch in _places(state, part, source, read):
-            add(menu, session, f"{_named(patch)}, {where}", patch, needs)
+    _fill(menu, session, branch, source, add)
     mnemonics.follow(menu)
     return menu
+
+
+def _fill(menu: QMenu, session: Session, branch: Branch, source: OtherRun, add: Add) -> None:
+    read = branch.trace.tokens[: len(source.tokens)]
+    for place, (part, needs) in enumerate(_parts(session.state)):
+        if place:
+            menu.addSeparator()
+        for where, patch in _places(session.state, part, source, read):
+            add(menu, session, f"{_named(patch)}, {where}", patch, needs)
 
 
 def _parts(state: State) -> list[tuple[Patch, str]]:

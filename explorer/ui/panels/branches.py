@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -34,6 +34,7 @@ from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
+from explorer.ui.panel.head_menu import patch_menu
 from explorer.ui.panel.panel import Panel, View
 from explorer.wording import exact_percent, information, short_bytes, unit
 
@@ -120,7 +121,13 @@ class BranchesPanel(Panel):
         header = self._table.horizontalHeader()
         header.setHighlightSections(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        top = boxes.line(None, QLabel(self.tr("Compare with")), (self._other, 1))
+        self.patch = QPushButton(self.tr("Patch from it…"))
+        self.patch.setToolTip(
+            self.tr("Put the output of a head, an MLP or the residual stream of that branch here")
+        )
+        self.patch.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.patch.clicked.connect(self._show_patches)
+        top = boxes.line(None, QLabel(self.tr("Compare with")), (self._other, 1), self.patch, gap=4)
         self._comparison = QWidget()
         boxes.column(
             self._comparison, top, self._summary, (self._table, 1), edges=(0, 2, 0, 0), gap=3
@@ -236,6 +243,11 @@ class BranchesPanel(Panel):
             )
         )  # fmt: skip
         self._fill(pair)
+
+    def _show_patches(self) -> None:
+        """What can be taken from the branch that this one is compared with."""
+        self.patches = patch_menu(self.session, self, self._other.currentData())
+        self.patches.popup(self.patch.mapToGlobal(QPoint(0, self.patch.height())))
 
     def _many(self, count: int) -> str:
         return self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(count)

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
+from explorer.trace.card import Capability
 from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.tokens.branch_tree import TreeNode
 from explorer.ui.panels.branches import BranchesPanel
@@ -137,3 +138,24 @@ def test_what_only_undo_holds_is_shown(stage: WindowStage) -> None:
     shown = forked(stage)
     stage.session._store.set(undo_bytes=3 << 20)
     assert "undo: 3 MiB (limit 256 MiB)" in words(shown)
+
+
+def test_a_part_is_patched_from_the_other_branch(stage: WindowStage) -> None:
+    shown = forked(stage)
+    stage.session.open_model("tiny")
+    able = Capability(name="patch_stream", offered=True, words="it can")
+    stage.answer_load(capabilities=(able,))
+    stage.session.select(layer=1, query=3)
+    shown.patch.click()
+    entries = [act for act in shown.patches.actions() if not act.isSeparator()]
+    offered = [act for act in entries if act.isEnabled()]
+    assert [act.text().replace("&", "").partition(" (")[0] for act in offered] == [
+        "Residual stream after layer 1, position 3",
+        "Residual stream after layer 1, position 3 from position 4",
+    ]
+    offered[0].trigger()
+    shown.patches.close()
+    (patch,) = stage.state.request.interventions
+    first = next(one for one in stage.state.branches.all if one.number == 1)
+    ids = [token.id for token in first.trace.tokens[:5]]
+    assert str(patch) == f"patch 1:3<-3 of {','.join(map(str, ids))}"
