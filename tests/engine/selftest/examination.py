@@ -379,8 +379,11 @@ def _interventions(this: Examination) -> None:
 def _cell_by_hand(this: Examination) -> bool:
     """A cell cut in every head, in the untouched copy by a mask with that score at -inf.
 
-    False where the copy gives other logits under a causal mask of four axes: windows, own masks.
+    False where the copy gives other logits under a causal mask of four axes (windows, own masks),
+    or an indexer reads the mask, too: there the mask changes which keys are looked at.
     """
+    if any("indexer" in type(module).__name__.lower() for module in this.eager.modules()):
+        return False
     mask = torch.triu(torch.full((len(PROMPT),) * 2, torch.finfo(torch.float32).min), 1)
     ids = torch.tensor([PROMPT])
 

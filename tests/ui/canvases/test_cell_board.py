@@ -93,3 +93,19 @@ def test_a_smaller_board_forgets_the_cell_that_was_read(board: CellBoard) -> Non
     board.show_figure(figure(0, 0))
     assert line_of(board) == ""
     settle()
+
+
+def test_a_board_that_shows_all_goes_on_doing_so_until_it_is_zoomed(board: CellBoard) -> None:
+    board.show_all()
+    settle()
+    corner = board.cell_rect((0, 29))
+    assert corner.right() <= board.viewport().width()
+    board.show_figure(figure(12, 5))
+    assert board.zoomed > board.viewport().height() / (49 * 19)
+    top, last = board.cell_rect((11, 0)), board.cell_rect((0, 4))
+    assert top.top() == 0
+    assert last.bottom() <= board.viewport().height()
+    board.zoom(1.25)
+    before = board.zoomed
+    board.show_figure(figure(49, 30))
+    assert board.zoomed == before

@@ -152,6 +152,17 @@ def test_the_atlas_asks_for_the_sum_of_the_chosen_token(stage: WindowStage) -> N
     assert stage.engine.count(Attribute) == 2, "the order follows the steps"
 
 
+def test_what_another_question_took_away_is_asked_for_again(stage: WindowStage) -> None:
+    panel = answered(stage)
+    stage.session.measure(Attribute, quiet=True, slot=LAST, token=99)
+    told = facts(LAST)
+    told["target"]["id"] = 99
+    stage.say(m.Facts(run=stage.engine.last(Attribute).run, facts=told))
+    assert stage.engine.count(Attribute) == 3
+    assert stage.engine.last(Attribute).token == 10
+    assert not panel.ranking.rows, "another token's parts are not shown as this one's"
+
+
 def test_the_reason_stands_in_its_place(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     panel = opened(stage)

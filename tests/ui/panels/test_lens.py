@@ -118,6 +118,17 @@ def test_a_cell_says_its_tokens_and_how_far_it_is_from_the_final_choice(
     assert panel.choices() == {"page": "token", "colour": "kl"}
 
 
+def test_a_last_row_that_is_not_the_models_bit_for_bit_says_how_near_it_is(
+    stage: WindowStage,
+) -> None:
+    stage.loaded().ran(1)
+    panel = opened(stage)
+    told = facts([LAST])
+    told["final_gap"] = 3e-7
+    stage.say(m.Facts(run=stage.engine.last(ReadLens).run, facts=told))
+    assert "differ from the model's own by 3e-07." in words(panel)
+
+
 def test_the_lines_are_those_of_the_token_looked_at(stage: WindowStage) -> None:
     stage.loaded().ran(1)
     panel = opened(stage)

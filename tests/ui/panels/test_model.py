@@ -11,11 +11,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
+from explorer.figures.inside.model_map import MapPart
 from explorer.trace.card import Capability
 from explorer.trace.inside.structure import ReadStructure
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
 from explorer.ui.look.theme import THEMES
+from explorer.ui.panels.model import part_words
 from explorer.ui.panels.model.panel import ModelPanel
 from tests.figures.inside.structures import facts
 from tests.ui.stage import WindowStage
@@ -201,6 +203,15 @@ def test_keys_read_the_parts_and_go_along_the_layers(stage: WindowStage) -> None
     stage.paint()
     QTest.keyClick(panel.picture, Qt.Key.Key_Down)
     assert line_of(panel.picture).startswith("Experts (MoE). reads ln1")
+
+
+def test_where_there_is_little_room_figures_are_rounded(stage: WindowStage) -> None:
+    stage.loaded()
+    card = stage.state.card
+    assert card is not None
+    part = MapPart("mlp", "mlp", 0, shape=(576,), parameters=2_654_208, bytes=10 << 20, ms=1.5)
+    assert part_words.figures(part, card, ()) == "576 · 2,654,208 parameters · 10 MiB · 1.5 ms"
+    assert part_words.figures(part, card, (), short=True) == "576 · 2.65 M · 10 MiB · 1.5 ms"
 
 
 def test_where_the_parts_cannot_be_seen_the_reason_is_told(stage: WindowStage) -> None:
