@@ -19,7 +19,7 @@ from explorer.notebooks import model_place
 from explorer.notebooks import script_parts as parts
 from explorer.notebooks.model_place import ModelPlace
 from explorer.trace.card import ModelCard
-from explorer.trace.interventions.kinds import Cells, Scale, Silence
+from explorer.trace.interventions.kinds import Cells, Scale, Silence, brief
 from explorer.trace.request import Sampling
 from explorer.trace.trace import Trace
 
@@ -220,7 +220,7 @@ def _interventions(trace: Trace) -> str:
             scales.append((one.layer, one.head, one.factor))
         else:
             raise ScriptError(
-                f"Plain transformers can't be given '{line.partition(' of ')[0]}' in a few lines. "
+                f"Plain transformers can't be given '{brief(one)}' in a few lines. "
                 "Take it back, press Step, then try again."
             )
     told = ""

@@ -21,7 +21,7 @@ from explorer.session import capture_budget
 from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
-from explorer.trace.interventions.kinds import Cells, Patch
+from explorer.trace.interventions.kinds import Cells, Patch, brief
 from explorer.trace.request import Form, RunRequest, Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
@@ -87,7 +87,8 @@ def _require_positions(request: RunRequest, slots: int) -> None:
         last = max((span[1] for span in spans if span is not None), default=0)
         if last >= slots:
             raise CommandError(
-                f"'{one}': there is no position {last}. This run reads positions 0 to {slots - 1}."
+                f"'{brief(one)}': there is no position {last}. "
+                f"This run reads positions 0 to {slots - 1}."
             )
 
 

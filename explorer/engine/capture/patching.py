@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import torch
 
 from explorer.engine.errors import BadInput, EngineError
-from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Silence
+from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Silence, brief
 
 # (S, d) by the place of the module or call that gave it: an MLP may have two, a layer two kernels.
 Taken = dict[int, torch.Tensor]
@@ -114,9 +114,7 @@ class Sources:
             for one in of_source:
                 known[one] = parts[one.layer, one.part, one.head].taken
                 if not known[one]:
-                    raise BadInput(
-                        f"'{_short(one)}' is not possible here: nothing was given there."
-                    )
+                    raise BadInput(f"'{brief(one)}' is not possible here: nothing was given there.")
         self._taken = known
         return [
             one if patch is None else _put(one, patch, known[patch])
@@ -142,7 +140,3 @@ def rows_of(output: torch.Tensor, count: int) -> torch.Tensor:
     if output.ndim > 1 and len(output) == count:
         return output
     raise EngineError("This part does not give one row for each token, so it can't be patched.")
-
-
-def _short(patch: Patch) -> str:
-    return str(patch).partition(" of ")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from explorer.trace.card import ModelCard
-from explorer.trace.interventions.kinds import Intervention, Silence, capability
+from explorer.trace.interventions.kinds import Intervention, Silence, brief, capability
 
 _IN_ATTENTION = ("silence_heads", "patch_heads", "cut_cells", "scale_scores")
 
@@ -26,7 +26,7 @@ def misfit(
         if isinstance(one, Silence) and one.by == "mean" and one.part != "head":
             return f"'{one}' is not possible: only a head can be set to its mean."
         if not card.offers(name):
-            return f"'{one}' is not possible here: {card.words(name)}."
+            return f"'{brief(one)}' is not possible here: {card.words(name)}."
         if layer is None:
             continue
         if layer >= layers:

@@ -163,6 +163,11 @@ def capability(one: Intervention) -> str:
     return {"head": "silence_heads", "mlp": "silence_mlp", "layer": "silence_layers"}[one.part]
 
 
+def brief(one: Intervention) -> str:
+    """Its line of text without the tokens of another run, for a sentence."""
+    return str(one).partition(" of ")[0]
+
+
 def changes_attention(one: Intervention, layer: int) -> bool:
     """True if it changes what attention does in this layer, in one head or in all."""
     if isinstance(one, Silence | Patch):
