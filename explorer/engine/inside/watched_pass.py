@@ -66,15 +66,17 @@ def watched_passes(
     last = len(layout.ids) - 1
     alone = tuple(slots) == (last,) and not whole and runner.caches(request)
     if alone and _cached_up_to(runner, layout, last):
+        found = None
         with runner.cache_of(request):
-            held = runner.cache.hold(layout, last)
-            if held == last:
+            if runner.cache.hold(layout, last) == last:
                 with watching(1, [0]):
                     done = forward(runner, request, layout, last, runner.cache.live, stop,
                                    at=[last], keep_outputs=keep_outputs)  # fmt: skip
+                found = _finite(Span((last,), done))
                 runner.cache.grew(layout, last + 1)
-                yield _finite(Span((last,), done))
-                return
+        if found is not None:  # out here: a generator that is not read to its end is closed
+            yield found
+            return
     most = max(1, LOGIT_BYTES // (4 * max(1, runner.loaded.card.vocab_size)))
     most = min(most, chunked_prefill.CHUNK) if read_out else chunked_prefill.CHUNK
     if kept and runner.loaded.card.hidden_size:

@@ -12,10 +12,11 @@ from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput
 from explorer.engine.inside import attribution
 from explorer.engine.loading import loading
+from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
 from explorer.trace.inside.attribution import Attribute, Attribution
-from explorer.trace.request import RunRequest
+from explorer.trace.request import RunRequest, Sampling
 from tests.engine import architectures
 from tests.engine.experiments.batches import PROMPTS, alone, ids_of, runner_of
 from tests.engine.tiny import runner_on, tiny_model
@@ -30,6 +31,14 @@ def parts(runner: Runner, text: str = TEXT, **more: Any) -> Attribution:
 
 def values(found: Attribution, kind: str) -> dict[tuple[Any, Any], float]:
     return {(one.layer, one.head): one.value for one in found.parts if one.kind == kind}
+
+
+def test_the_runs_cache_stays_as_it_was() -> None:
+    runner, request = runner_of("llama"), RunRequest(prompt=TEXT)
+    generate(runner, runner.prompt(request), (), 1, Sampling, lambda *_: None)
+    held = runner.cache.slots
+    parts(runner)
+    assert runner.cache.slots == held > 1
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2", "gemma3_text", "gpt_oss"])

@@ -115,7 +115,10 @@ def test_through_the_cache_it_is_the_same() -> None:
     whole = numbers(walked(runner))
     request = RunRequest(prompt=TEXT)
     generate(runner, runner.prompt(request), (), 1, Sampling, lambda *_: None)
+    held = runner.cache.slots
+    assert held > 1
     cached = numbers(walked(runner))
+    assert runner.cache.slots == held  # the run goes on from where it was
     assert cached.keys() == whole.keys()
     for name, one in cached.items():
         np.testing.assert_allclose(one, whole[name], rtol=1e-3, atol=1e-5)
