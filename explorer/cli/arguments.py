@@ -7,10 +7,11 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from explorer import __version__
 from explorer.cli.errors import CommandError
+from explorer.trace.request import CacheType
 
 PROGRAM = "decoder-explorer"
 
@@ -119,6 +120,16 @@ def _form(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _cache_type(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cache-type-k",
+        choices=get_args(CacheType),
+        default="f16",
+        help="what llama.cpp keeps keys in, for a .gguf file run as it is (default f16; values "
+        "are kept in f16)",
+    )
+
+
 def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
 
@@ -135,6 +146,7 @@ def _machine(parser: argparse.ArgumentParser) -> None:
     add("--dtype", choices=("float32", "bfloat16", "float16"), help="default float32")
     add("--device", metavar="D", help="cpu (the default), cuda, mps, …")
     _form(parser)
+    _cache_type(parser)
     _engine(parser)
 
 
@@ -343,6 +355,7 @@ def _of_model(parser: argparse.ArgumentParser) -> None:
 def _check(parser: argparse.ArgumentParser) -> None:
     _of_model(parser)
     _form(parser)
+    _cache_type(parser)
     _interventions(parser)
 
 

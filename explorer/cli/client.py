@@ -17,7 +17,7 @@ from explorer.figures.text.characters import printable
 from explorer.session.connection.remote import EngineProcess
 from explorer.trace.batch import BatchRequest
 from explorer.trace.card import ModelCard
-from explorer.trace.request import Form, RunRequest, Sampling
+from explorer.trace.request import CacheType, Form, RunRequest, Sampling
 from explorer.trace.wire import messages as m
 from explorer.trace.wire.bounds import require_bounded
 from explorer.wording import progress_percent
@@ -73,6 +73,7 @@ class Client:
         dtype: str = "float32",
         device: str = "cpu",
         form: Form = "",
+        cache_type_k: CacheType = "f16",
         test_again: bool = False,
     ) -> ModelCard:
         """Open a model, and tell what is to be known of it.
@@ -80,13 +81,25 @@ class Client:
         `test_again`: also if what works on it is known from an earlier time.
         """
         request = m.Load(
-            model=model, dtype=dtype, device=device, form=form, test_again=test_again, anew=True
+            model=model,
+            dtype=dtype,
+            device=device,
+            cache_type_k=cache_type_k,
+            form=form,
+            test_again=test_again,
+            anew=True,
         )
         for event in self.answers(request):
             if isinstance(event, m.Loaded):
                 self.warn(warnings.of_card(event.card))
                 return event.card
         raise CommandError("The engine gave no model.", ENGINE_FAILED)
+
+    def load_for(self, request: RunRequest) -> ModelCard:
+        """Open the model of a run as the run asks for it."""
+        return self.load(
+            request.model, request.dtype, request.device, request.form, request.cache_type_k
+        )
 
     def facts(self, request: m.AnyRequest, kind: type | None = None) -> dict[str, Any]:
         """The answer to a question; CommandError if it has not the fields of `kind`."""

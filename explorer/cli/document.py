@@ -44,6 +44,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "stored_dtype": trace.card.stored_dtype,
         "interventions": written(request.interventions),
         **({"form": trace.card.form} if trace.card.form else {}),
+        **({"cache_type_k": trace.card.cache_type_k} if trace.card.cache_type_k else {}),
         "warnings": warnings.of_trace(trace),
     }
 

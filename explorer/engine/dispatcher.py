@@ -24,7 +24,7 @@ from explorer.engine.faults import failure
 from explorer.engine.library import opened_models
 from explorer.engine.machine.peak_memory import give_back
 from explorer.engine.other_form import OtherForm, is_other
-from explorer.engine.relay.relay import Relay, to_be_opened
+from explorer.engine.relay.relay import CACHE_TYPE_OF_LLAMA, Relay, to_be_opened
 from explorer.engine.side_requests import Question, SideRequests
 from explorer.trace.card import ModelCard
 from explorer.trace.engine_request import Request
@@ -188,8 +188,10 @@ class Dispatcher:
         if not request.keep:
             self._other.close()
         if source is None:
+            if request.cache_type_k != "f16":
+                raise BadInput(CACHE_TYPE_OF_LLAMA)
             return self._load_by_torch(request)
-        what = str(source.path), "as-is"
+        what = str(source.path), "as-is", request.cache_type_k
         if request.keep and self._held == what and self._relay.works:
             assert self._relay.card is not None
             return self._relay.card

@@ -50,7 +50,13 @@ class OtherForm:
     ) -> None:
         """Have the pass run by llama.cpp; EngineError if it can't open the file."""
         if not self._relay.works:
-            load = messages.Load(run=request.run, model=path, form="as-is", anew=True)
+            load = messages.Load(
+                run=request.run,
+                model=path,
+                cache_type_k=request.request.cache_type_k,
+                form="as-is",
+                anew=True,
+            )
             self._relay.open(load, catalog.resolve(path), stop)
         self._relay.answer(request, stop, meanwhile)
 

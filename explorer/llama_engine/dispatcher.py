@@ -124,8 +124,9 @@ class LlamaDispatcher:
     def _load(self, request: messages.Load) -> None:
         progress, stop = self._watch(request)
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
-        model = LlamaModel(Path(request.model), progress, stop)
-        runner = LlamaRunner(model, model_card(model), threads)
+        model = LlamaModel(Path(request.model), progress, stop, cache_type_k=request.cache_type_k)
+        card = model_card(model, request.cache_type_k)
+        runner = LlamaRunner(model, card, threads, request.cache_type_k)
         try:
             store.find(runner, stop, request.test_again, progress)
         except BaseException:

@@ -185,6 +185,7 @@ class Driver:
                 model=request.model,
                 dtype=request.dtype,
                 device=request.device,
+                cache_type_k=request.cache_type_k,
                 form=request.form,
                 keep=keep,
                 **how,

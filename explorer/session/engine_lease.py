@@ -119,7 +119,6 @@ def keys_of(request: RunRequest, card: ModelCard, trace: Trace | None) -> tuple[
 
 def with_key(request: RunRequest, key: ModelKey) -> RunRequest:
     """The request for the model of this key."""
-    named = msgspec.structs.replace(
-        request, **dict(zip(("model", "dtype", "device", "form"), key, strict=True))
-    )
+    fields = ("model", "dtype", "device", "cache_type_k", "form")
+    named = msgspec.structs.replace(request, **dict(zip(fields, key, strict=True)))
     return without_strange(named, request)

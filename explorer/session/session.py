@@ -89,6 +89,7 @@ class Session:
         name: str,
         dtype: str | None = None,
         device: str | None = None,
+        cache_type_k: str | None = None,
         form: str | None = None,
         **how: bool,
     ) -> None:
@@ -100,7 +101,7 @@ class Session:
 
         `how` are fields of `messages.Load` for this one time.
         """
-        opened = transitions.opened(self.state.request, name, dtype, device, form)
+        opened = transitions.opened(self.state.request, name, dtype, device, cache_type_k, form)
         self._store.set(plan=None, code_question=None, unopened="", error="")
         self._driver.open(opened, **how)
 

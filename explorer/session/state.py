@@ -29,7 +29,7 @@ from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
 
 Reading = tuple[str, str, bool, bool]  # what decides a prompt's tokens: see `reading`
-ModelKey = tuple[str, ...]  # model, dtype, device and form: see `model_key`
+ModelKey = tuple[str, ...]  # model, dtype, device, type of cached keys, form: see `model_key`
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
 
@@ -200,7 +200,7 @@ def reading(request: RunRequest) -> Reading:
 
 def model_key(request: RunRequest) -> ModelKey:
     """What must be loaded for this request."""
-    return (request.model, request.dtype, request.device, request.form)
+    return (request.model, request.dtype, request.device, request.cache_type_k, request.form)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,12 +76,20 @@ def known_token(token_id: int, state: State) -> Token | None:
 
 
 def opened(
-    before: RunRequest, name: str, dtype: str | None, device: str | None, form: str | None
+    before: RunRequest,
+    name: str,
+    dtype: str | None,
+    device: str | None,
+    cache_type_k: str | None,
+    form: str | None,
 ) -> RunRequest:
     """The request with another model; None = as before, the form of another in its usual way."""
     if form is None and name != before.model:
         form = ""
-    given = {"dtype": dtype, "device": device, "form": form}
+        cache_type_k = cache_type_k or "f16"
+    if form == "float32":
+        cache_type_k = "f16"  # a choice of llama.cpp's alone
+    given = {"dtype": dtype, "device": device, "cache_type_k": cache_type_k, "form": form}
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     return without_strange(msgspec.structs.replace(before, model=name, **changes), before)
 
@@ -93,6 +101,7 @@ def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
         model=current.model,
         dtype=current.dtype,
         device=current.device,
+        cache_type_k=current.cache_type_k,
         form=current.form,
     )
     return without_strange(fitting, request)

@@ -13,6 +13,8 @@ from explorer.trace.interventions.kinds import Cells, Interventions
 Side = Literal["left", "right"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Form = Literal["", "as-is", "float32"]
+CacheType = Literal["f16", "f32", "bf16", "q8_0", "q5_0", "q4_0"]
+"""What llama.cpp keeps keys in; values stay float16."""
 """How a .gguf file is opened: "as-is" by llama.cpp, "float32" converted; "" = the usual one."""
 Link = Literal["penalty", "temperature", "top_k", "top_p", "min_p"]
 
@@ -60,6 +62,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     pad: int = 0  # padding slots on that side
     dtype: Dtype = "float32"  # of no effect on a file that is opened as it is; the device neither
     device: str = "cpu"
+    cache_type_k: CacheType = "f16"  # of a file that is opened as it is
     form: Form = ""
     max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
     capture_every: int = 1  # record the attention of layers 0, n, 2n, … only; 1 = of all

@@ -19,11 +19,15 @@ from explorer.trace.trace import Trace
 THREADS = 1
 
 
-def opened(path: Path) -> LlamaRunner:
+def opened(path: Path, cache_type_k: str = "f16") -> LlamaRunner:
     """Ready to run; to be closed."""
-    model = LlamaModel(path)
-    runner = LlamaRunner(model, model_card(model), THREADS)
-    selftest.run(runner)
+    model = LlamaModel(path, cache_type_k=cache_type_k)
+    runner = LlamaRunner(model, model_card(model, cache_type_k), THREADS, cache_type_k)
+    try:
+        selftest.run(runner)
+    except BaseException:
+        runner.close()
+        raise
     return runner
 
 

@@ -17,13 +17,16 @@ import numpy as np
 from explorer.llama_engine.binding.library import library
 from explorer.llama_engine.binding.structs import EVAL, FLASH_OFF, TensorStruct
 
+F16 = 1  # ggml_type
 _NAME = re.compile(rb"kq_soft_max-(\d+)$")
 
 
 class Direct:
     """One context without flash attention, whose softmax of every layer is kept."""
 
-    def __init__(self, model: int, vocabulary: int, slots: int, causal: bool) -> None:
+    def __init__(
+        self, model: int, vocabulary: int, slots: int, causal: bool, keys: int = F16
+    ) -> None:
         self._library: Any = library()
         self._vocabulary = vocabulary
         self.maps: dict[int, np.ndarray] = {}  # (H, T, K) of the last call, by layer
@@ -31,6 +34,7 @@ class Direct:
         params = self._library.llama_context_default_params()
         params.n_ctx = params.n_batch = params.n_ubatch = slots
         params.n_threads = params.n_threads_batch = 1
+        params.type_k = keys
         params.flash_attn_type, params.cb_eval = FLASH_OFF, self._seen
         self._context = self._library.llama_init_from_model(model, params)
         assert self._context
@@ -69,13 +73,13 @@ class Direct:
 
 
 @contextmanager
-def direct(path: Path, causal: bool = True, slots: int = 512) -> Iterator[Direct]:
-    """llama.cpp on a file, in a context of its own."""
+def direct(path: Path, causal: bool = True, slots: int = 512, keys: int = F16) -> Iterator[Direct]:
+    """llama.cpp on a file, in a context of its own; `keys`: the ggml_type they are kept in."""
     known: Any = library()
     model = known.llama_model_load_from_file(str(path).encode(), known.new_model_params())
     assert model
     vocabulary = known.llama_vocab_n_tokens(known.llama_model_get_vocab(model))
-    made = Direct(model, vocabulary, slots, causal)
+    made = Direct(model, vocabulary, slots, causal, keys)
     yield made
     made.close()
     known.llama_model_free(model)

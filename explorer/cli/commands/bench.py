@@ -14,7 +14,7 @@ from typing import Any
 from explorer import disk
 from explorer.cli.client import Client
 from explorer.cli.commands.engine import engine_command
-from explorer.cli.commands.trace import writable
+from explorer.cli.commands.trace import form_of, writable
 from explorer.cli.document import print_json, print_table
 from explorer.cli.errors import DONE, CommandError
 from explorer.figures.text import warnings
@@ -56,7 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
     with Client(engine_command(arguments.engine)) as client:
-        card = client.load(arguments.model, form=arguments.form)
+        card = client.load(
+            arguments.model, form=form_of(arguments), cache_type_k=arguments.cache_type_k
+        )
         return {**client.facts(m.Bench()), "warnings": warnings.of_card(card)}
 
 

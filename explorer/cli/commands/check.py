@@ -23,11 +23,17 @@ def run(arguments: argparse.Namespace) -> int:
     request = RunRequest(
         model=arguments.model,
         prompt=PROMPT,
+        cache_type_k=arguments.cache_type_k,
         form=form_of(arguments, by_torch=bool(arguments.interventions)),
         interventions=tuple(arguments.interventions),
     )
     with Client(engine_command(arguments.engine)) as client:
-        card = client.load(request.model, form=request.form, test_again=True)
+        card = client.load(
+            request.model,
+            form=request.form,
+            cache_type_k=request.cache_type_k,
+            test_again=True,
+        )
         require_same_model(request, card)
         chosen: tuple[int, ...] = ()
         if not card.not_finite:  # else there is nothing to choose by, and the check says so

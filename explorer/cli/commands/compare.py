@@ -78,7 +78,7 @@ def _run(arguments: argparse.Namespace, side: str) -> Trace:
     )
     request = run_request(asked)
     with Client(engine_command(arguments.engine)) as client:
-        card = client.load(request.model, request.dtype, request.device, request.form)
+        card = client.load_for(request)
         return run_loaded(client, card, request, arguments.steps or 1, Sampling())
 
 

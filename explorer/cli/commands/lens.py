@@ -38,7 +38,7 @@ class OpenRun:
     @classmethod
     def of(cls, client: Client, arguments: argparse.Namespace, request: RunRequest) -> OpenRun:
         """Open the model and continue the prompt by --steps tokens; CommandError if that fails."""
-        card = client.load(request.model, request.dtype, request.device, request.form)
+        card = client.load_for(request)
         if arguments.steps:
             trace = run_loaded(client, card, request, arguments.steps, Sampling())
             return cls(client, card, request, trace.tokens, trace.chosen_ids)

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     command = engine_command(arguments.engine)
     out = None if arguments.out is None else writable(arguments.out)
     with Client(command) as client:
-        card = client.load(request.model, request.dtype, request.device, request.form)
+        card = client.load_for(request)
         require_same_model(request, card)
         sampling = _sampling(given, card if arguments.model_defaults else None)
         trace = run_loaded(client, card, request, arguments.steps, sampling)
@@ -143,6 +143,7 @@ def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: A
         chat=arguments.chat,
         dtype=arguments.dtype or "float32",
         device=arguments.device or "cpu",
+        cache_type_k=getattr(arguments, "cache_type_k", "f16"),
         form=form_of(arguments, by_torch or bool(more.get("padding"))),
         **more,
     )
@@ -152,6 +153,14 @@ def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: A
 
 def form_of(arguments: argparse.Namespace, by_torch: bool = False) -> Form:
     """How a .gguf file is opened; a dtype or a device is that of a converted one."""
+    if getattr(arguments, "cache_type_k", "f16") != "f16":
+        by_hand = getattr(arguments, "dtype", "") or getattr(arguments, "device", "")
+        if by_hand or arguments.form == "float32":
+            raise CommandError(
+                "--cache-type-k is for a .gguf file run as it is. Leave it out, or leave out "
+                "--as float32, --dtype and --device."
+            )
+        return "as-is"
     if not (getattr(arguments, "dtype", "") or getattr(arguments, "device", "")):
         return cast(Form, arguments.form or ("float32" if by_torch else ""))
     if arguments.form == "as-is":

@@ -6,6 +6,7 @@ Tokens of the two sides are decoded in turns: a pair is over in a few hundredths
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from explorer.engine.bench.rounds import DECODE_TOKENS, Rounds
@@ -13,7 +14,7 @@ from explorer.engine.callbacks import Report, Stop
 from explorer.engine.passes.layout import Layout
 from explorer.llama_engine.bench import traffic
 from explorer.llama_engine.binding.structs import FLASH_OFF, FLASH_ON
-from explorer.llama_engine.passes.context import Context, ContextShape, room_for
+from explorer.llama_engine.passes.context import Context, room_for
 from explorer.llama_engine.passes.generate import one_step
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
@@ -83,7 +84,7 @@ class LlamaBench(Rounds):
             if held is not None:
                 held.close()
             room = room_for(slots, self.card.context)
-            shape = ContextShape(room, self.runner.chunk, flash=flash, watched=False)
+            shape = replace(self.runner.shape(room, self.runner.chunk), flash=flash, watched=False)
             held = Context(self.runner.model, self.threads, shape)
         held.clear()
         self._contexts[flash] = held

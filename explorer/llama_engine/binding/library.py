@@ -22,9 +22,11 @@ from explorer.llama_engine.binding.structs import (
     MMAP,
     Batch,
     ContextParams,
+    CpuTypeTraits,
     InitParams,
     ModelParams,
     TensorStruct,
+    TypeTraits,
 )
 
 PACKAGE, VERSION = "xllamacpp", "2026.10.11549"
@@ -43,6 +45,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {  # name: (result, arguments…)
     "ggml_free": (None, _pointer),
     "ggml_get_data": (_pointer, _pointer),
     "ggml_get_name": (_pointer, _pointer),
+    "ggml_get_type_traits": (c.POINTER(TypeTraits), _int),
+    "ggml_get_type_traits_cpu": (c.POINTER(CpuTypeTraits), _int),
     "ggml_graph_add_node": (None, _pointer, _pointer),
     "ggml_graph_clear": (None, _pointer),
     "ggml_graph_overhead_custom": (c.c_size_t, c.c_size_t, _bool),
@@ -89,6 +93,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {  # name: (result, arguments…)
     "llama_sampler_sample": (_int, _pointer, _pointer, _int),
     "llama_set_abort_callback": (None, _pointer, _pointer, _pointer),
     "llama_set_causal_attn": (None, _pointer, _bool),
+    "llama_supports_gpu_offload": (_bool,),
     "llama_state_seq_get_data": (c.c_size_t, _pointer, _pointer, c.c_size_t, _int),
     "llama_state_seq_get_size": (c.c_size_t, _pointer, _int),
     "llama_state_seq_set_data": (c.c_size_t, _pointer, _pointer, c.c_size_t, _int),

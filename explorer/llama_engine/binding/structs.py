@@ -130,3 +130,28 @@ class TensorStruct(c.Structure):
         ("extra", c.c_void_p),
         ("padding", c.c_char * 8),
     )
+
+
+class TypeTraits(c.Structure):
+    """ggml_type_traits: one of the types that numbers are stored in."""
+
+    _fields_ = (
+        ("type_name", c.c_char_p),
+        ("blck_size", c.c_int64),
+        ("blck_size_interleave", c.c_int64),
+        ("type_size", c.c_size_t),
+        ("is_quantized", c.c_bool),
+        ("to_float", c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_int64)),
+        ("from_float_ref", c.c_void_p),
+    )
+
+
+class CpuTypeTraits(c.Structure):
+    """ggml_type_traits_cpu: how the processor multiplies by such numbers."""
+
+    _fields_ = (
+        ("from_float", c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_int64)),
+        ("vec_dot", c.c_void_p),
+        ("vec_dot_type", c.c_int32),
+        ("nrows", c.c_int64),
+    )

@@ -10,6 +10,7 @@ from explorer.llama_engine.binding.structs import TensorStruct
 
 TYPES = {0: np.float32, 1: np.float16, 30: np.uint16}  # ggml_type; 30: bfloat16, kept as its bits
 NAMES = {0: "float32", 1: "float16", 30: "bfloat16"}
+BLOCK_VALUES = {2: 32, 6: 32, 8: 32}  # q4_0, q5_0, q8_0: numbers in blocks
 OP_OFFSET, NAME_OFFSET = TensorStruct.op.offset, TensorStruct.name.offset
 
 
@@ -44,5 +45,6 @@ def numbers(tensor: TensorStruct, begin: int = 0, end: int | None = None) -> np.
 
 def span(tensor: TensorStruct) -> tuple[int, int]:
     """First address of a tensor's data and the one behind its last, as far as it is laid out."""
-    extent = sum((tensor.ne[i] - 1) * tensor.nb[i] for i in range(4)) + tensor.nb[0]
+    columns = tensor.ne[0] // BLOCK_VALUES.get(tensor.type, 1)
+    extent = sum((tensor.ne[i] - 1) * tensor.nb[i] for i in range(1, 4)) + columns * tensor.nb[0]
     return tensor.data or 0, (tensor.data or 0) + extent

@@ -23,7 +23,7 @@ _SAMPLING = {
 }
 
 
-def model_card(model: LlamaModel) -> ModelCard:
+def model_card(model: LlamaModel, cache_type_k: str = "f16") -> ModelCard:
     """Everything but what the self-test finds out: capabilities, layer kinds, cache bytes."""
     header, library, handle = model.header, model.library, model.handle
     heads = _most(header, "attention.head_count") or int(library.llama_model_n_head(handle))
@@ -45,6 +45,7 @@ def model_card(model: LlamaModel) -> ModelCard:
         parameters=int(library.llama_model_n_params(handle)),
         dtype=weight_type(header),
         device="cpu",
+        cache_type_k=cache_type_k,
         eos_ids=_end_tokens(model),
         pad_id=model.tokenizer.pad_token_id,
         pad_note="The model's own padding token." if model.tokenizer.pad_token_id else "",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from explorer.engine.errors import BadInput
 from explorer.engine.gguf.header import Header, damaged
 
 _MOST_LAYERS = _MOST_EXPERTS = 512  # of the pinned build
+_BLOCK = 32  # numbers that a quantised type keeps together
 _SIZES = (
     "context_length", "embedding_length", "attention.head_count", "attention.head_count_kv",
     "attention.key_length", "attention.value_length", "attention.sliding_window",
@@ -69,3 +71,29 @@ def _rotary(header: Header) -> str:
         return ""
     wrong = rotated <= 0 or rotated % 2 or (head is not None and rotated > head)
     return f"{rotated} of {head} numbers of a head are rotated" if wrong else ""
+
+
+def refuse_keys(header: Header, cache_type_k: str) -> None:
+    """BadInput if llama.cpp would abort on keeping keys in this type: a head is whole blocks."""
+    if not cache_type_k.startswith("q"):
+        return
+    architecture = header.architecture
+    if _number(header, "attention.kv_lora_rank"):
+        raise BadInput(
+            f"{header.path.name} caches one latent for keys and values, so its keys can't be kept "
+            f"in {cache_type_k}. Choose f16, bf16 or f32."
+        )
+    stated = [
+        value
+        for key, value in header.metadata.items()
+        if key.startswith(f"{architecture}.attention.key_length")
+    ]
+    widths = [w for one in stated for w in (one if isinstance(one, list) else [one])]
+    width, heads = _number(header, "embedding_length"), _number(header, "attention.head_count")
+    if not widths and width and isinstance(heads, int) and heads:
+        widths = [width // heads]
+    if not widths or any(not isinstance(w, int) or w % _BLOCK for w in widths):
+        raise BadInput(
+            f"The keys of {header.path.name} can't be kept in {cache_type_k}, because the width of "
+            f"its heads is no multiple of {_BLOCK}. Choose f16, bf16 or f32."
+        )

@@ -22,7 +22,12 @@ class LlamaModel:
     """One open file; `close` gives its memory back."""
 
     def __init__(
-        self, path: Path, progress: Report = nobody, cancelled: Stop = never, room_bytes: int = 0
+        self,
+        path: Path,
+        progress: Report = nobody,
+        cancelled: Stop = never,
+        room_bytes: int = 0,
+        cache_type_k: str = "f16",
     ) -> None:
         """BadInput if the file is no model that llama.cpp can run, or memory is short.
 
@@ -31,6 +36,7 @@ class LlamaModel:
         self.path = path
         self.header: Header = read_header(path)
         fatal_numbers.refuse(self.header)
+        fatal_numbers.refuse_keys(self.header, cache_type_k)
         self.library: LlamaLibrary = library()
         _check_fits(path, room_bytes)
         self.watched = Watched.of([path])

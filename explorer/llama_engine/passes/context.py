@@ -13,6 +13,7 @@ import numpy as np
 from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.llama_engine.binding.library import LlamaLibrary
+from explorer.llama_engine.binding.quantised import CACHE_TYPES
 from explorer.llama_engine.binding.structs import FLASH_OFF
 from explorer.llama_engine.model.model import LlamaModel
 from explorer.llama_engine.passes.inside import Located
@@ -37,6 +38,7 @@ class ContextShape:
     outputs: int = MOST_OUTPUTS
     flash: int = FLASH_OFF  # off: its own attention weights are there to compare with
     watched: bool = True
+    cache_type_k: str = "f16"
 
     def holds(self, slots: int, chunk: int, outputs: int) -> bool:
         """True if so much fits into it."""
@@ -58,16 +60,18 @@ class Context:
         params.n_outputs_max = min(shape.outputs, params.n_batch)
         params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = shape.flash
+        params.type_k = CACHE_TYPES[shape.cache_type_k]
         params.op_offload = params.offload_kqv = False
         if shape.watched:
             params.cb_eval = self.watch.callback
         self._library.said.clear()
         self._handle = self._library.llama_init_from_model(model.handle, params)
         if not self._handle:
+            words = self._library.last_words
             raise NoMemory(
                 "There is not enough memory for a run of this model. Close other programs, or "
                 "shorten the prompt.",
-                self._library.last_words,
+                words,
             )
         self._memory = self._library.llama_get_memory(self._handle)
         if shape.watched:

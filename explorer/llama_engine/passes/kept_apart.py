@@ -84,8 +84,10 @@ class KeptApart:
         for node, place in self._expected.items():
             tensor.at(node).data = place
         self._watched = [c.c_uint64.from_address(node + _DATA) for node in self._expected]
-        self._queries = _stacks({k: _view(one.query_node) for k, one in sound.items()})
-        self._keys = _stacks({k: _view(one.key_node) for k, one in sound.items()})
+        plain = {layer: one for layer, one in sound.items() if not one.block_type}
+        self._queries = _stacks({k: _view(one.query_node) for k, one in plain.items()})
+        self._keys = _stacks({k: _view(one.key_node) for k, one in plain.items()})
+        self._in_blocks = {k: _view(sound[k].query_node) for k in sound.keys() - plain.keys()}
 
     @property
     def holds(self) -> bool:
@@ -119,6 +121,12 @@ class KeptApart:
             for layer, part in zip(stack.layers, keys, strict=True):
                 if layer in found:
                     found[layer].keys = part
+        for layer, queries in self._in_blocks.items():
+            if layer in found:
+                call = found[layer]
+                both = self._sources[layer].copied(queries, slots - 1, slots)
+                call.queries, call.keys = both
+                sound = sound and all(all_finite(one, call.key_dtype) for one in both)
         return found, sound
 
     def try_on(self, slots: int, stopped: Mapping[int, AttentionCall]) -> bool:

@@ -41,8 +41,11 @@ class KeptBytes:
 class LlamaRunner:
     """One model, and the caches of its runs.  Every call names the whole context."""
 
-    def __init__(self, model: LlamaModel, card: ModelCard, threads: int) -> None:
+    def __init__(
+        self, model: LlamaModel, card: ModelCard, threads: int, cache_type_k: str = "f16"
+    ) -> None:
         self.model, self.card, self.threads = model, card, threads
+        self.cache_type_k = cache_type_k
         self.report: Report = nobody
         # What the self-test finds out:
         self.proven: Exactness | None = None
@@ -141,7 +144,7 @@ class LlamaRunner:
         if held is not None and held.shape.holds(slots, chunk, outputs):
             return held
         room = room_for(slots, self.card.context)
-        found = Context(self.model, self.threads, ContextShape(room, chunk, outputs))
+        found = Context(self.model, self.threads, self.shape(room, chunk, outputs))
         if held is not None and held.slots and name != "spare":
             found.take_over(held)
         self._drop(name)
@@ -158,6 +161,10 @@ class LlamaRunner:
         if run is not None and known and run.slots <= context.shape.slots and ids:
             context.take_over(run)
             context.cut_to(len(ids))
+
+    def shape(self, slots: int, chunk: int, outputs: int = MOST_OUTPUTS) -> ContextShape:
+        """Of a context with this runner's type of keys."""
+        return ContextShape(slots, chunk, outputs, cache_type_k=self.cache_type_k)
 
     def free_spare(self) -> None:
         """Give back the memory of the spare context; it is made again when it is needed."""
@@ -212,7 +219,7 @@ class LlamaRunner:
     def located(self, several: bool) -> Located:
         """How the stream runs through graphs over several slots, or over one."""
         if several not in self._located:
-            context = Context(self.model, self.threads, ContextShape(_LOOKED_AT, 2, 1))
+            context = Context(self.model, self.threads, self.shape(_LOOKED_AT, 2, 1))
             try:
                 self._located[several] = context.look(1 + several)
             finally:

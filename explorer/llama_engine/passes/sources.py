@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from explorer.llama_engine.binding import tensor
+from explorer.llama_engine.binding import quantised, tensor
 from explorer.llama_engine.binding.library import library
 from explorer.llama_engine.binding.structs import TensorStruct
 from explorer.llama_engine.passes.attention_edits import HIDDEN
@@ -57,9 +57,10 @@ class ScoreSource:
     mask: int  # address; 0 = none
     query_node: int = 0  # address, with `queries`
     key_node: int = 0
+    block_type: int = 0  # ggml_type of keys that are kept in blocks; 0 = they are plain numbers
     nodes: list[tuple[memoryview, bytes]] = field(default_factory=list)  # as they are, and were
     queries: np.ndarray | None = None  # (n, H, d_h) float32, over llama.cpp's memory
-    keys: np.ndarray | None = None  # (cells, H_kv, d_h), likewise
+    keys: np.ndarray | None = None  # (cells, H_kv, d_h), likewise; None for blocks
     chain: tuple[int, ...] = ()  # nodes from the product of queries and keys to before softmax
 
     @property
@@ -74,6 +75,17 @@ class ScoreSource:
             of.layer, None, None, of.key_dtype, of.scaling, of.softcap, of.max_bias, None, None,
             None, of.sinks, None, of.flaw,
         )  # fmt: skip
+
+    def copied(self, queries: np.ndarray, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Queries as the kernel reads them, and the keys of slots `begin` to `end`.
+
+        Of keys in blocks and what is multiplied by them, the float32 that they stand for.
+        """
+        if self.block_type:
+            keys = quantised.rows(tensor.at(self.key_node), begin, end)
+            return quantised.as_multiplied(queries, self.block_type), keys
+        assert self.keys is not None
+        return stored(queries, self.call.key_dtype), self.keys[begin:end].copy()
 
     def take_mask(
         self,
@@ -116,7 +128,8 @@ def source(ops: dict[str, int], layer: int, address: int) -> ScoreSource:
         keys, queries = tensor.at(product.src[0]), tensor.at(product.src[1])
         begin, end = tensor.span(queries)
         spans = [tensor.span(tensor.at(one)) for one in between]
-        call.key_dtype = tensor.NAMES.get(keys.type, "")
+        in_blocks = quantised.is_read(keys.type)
+        call.key_dtype = "float32" if in_blocks else tensor.NAMES.get(keys.type, "")
         if any(first < end and begin < last for first, last in spans):
             call.flaw = "its queries are overwritten before they can be copied"
         elif not call.key_dtype:
@@ -125,7 +138,10 @@ def source(ops: dict[str, int], layer: int, address: int) -> ScoreSource:
             found.chain = tuple(reversed(between[1:]))
             found.key_node, found.query_node = product.src[:2]
             found.queries = tensor.numbers(queries).transpose(1, 0, 2)
-            found.keys = tensor.numbers(keys).transpose(1, 0, 2)
+            if in_blocks:
+                found.block_type = keys.type
+            else:
+                found.keys = tensor.numbers(keys).transpose(1, 0, 2)
     for one in looked_at:
         now = memoryview((c.c_char * _NODE_BYTES).from_address(one)).cast("B")
         found.nodes.append((now, bytes(now)))

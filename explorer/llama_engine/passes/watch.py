@@ -37,7 +37,6 @@ from explorer.llama_engine.passes.sources import (
     Masks,
     ScoreSource,
     source,
-    stored,
 )
 
 _LAYER = re.compile(rb"-(\d+)(?: |$)")
@@ -366,11 +365,12 @@ class Watch:
         of.take_mask(call, wanted.rows, wanted.slots, wanted.masks, allowed)
         if wanted.weights:
             call.weights = tensor.numbers(tensor.at(address))[..., : wanted.slots].copy()
-        if of.queries is None or of.keys is None:
+        if of.queries is None:
             return call
-        if len(of.keys) < wanted.slots or len(of.queries) != wanted.rows:
+        cells = tensor.at(of.key_node).ne[1]
+        if cells < wanted.slots or len(of.queries) != wanted.rows:
             call.flaw = "its queries and keys are not those of the tokens read"
             return call
-        call.queries = stored(of.queries, call.key_dtype)
-        call.keys = of.keys[wanted.slots - wanted.rows : wanted.slots].copy()
+        first = wanted.slots - wanted.rows
+        call.queries, call.keys = of.copied(of.queries, first, wanted.slots)
         return call

@@ -67,6 +67,7 @@ def identity(runner: LlamaRunner) -> str:
             "versions": {**runner.card.versions, "python": platform.python_version()},
             "machine": (platform.system(), platform.machine(), processor()),
             "threads": runner.threads,
+            "keys": runner.cache_type_k,
         }
     )
 

@@ -18,7 +18,7 @@ from explorer.trace.cost.run_cost import Plan
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import AnyExperiment
 from explorer.trace.inside.questions import AnyInside
-from explorer.trace.request import Form, RunRequest, Sampling, Stops
+from explorer.trace.request import CacheType, Form, RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 
@@ -32,6 +32,7 @@ class Load(Request, frozen=True, kw_only=True):
     model: str
     dtype: str = "float32"
     device: str = "cpu"
+    cache_type_k: CacheType = "f16"  # of a .gguf file that is opened as it is
     form: Form = ""  # of a .gguf file
     threads: int = 0  # 0 = max(1, cores - 1)
     allow_code: bool = False  # the user said yes to the model's own program code, this once

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
@@ -25,7 +26,7 @@ from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
-from explorer.trace.request import Form, usual_form
+from explorer.trace.request import CacheType, Form, usual_form
 from explorer.ui.dialogs import loading_words
 from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
 from explorer.ui.inputs.smollm2_download import Smollm2Download
@@ -40,7 +41,7 @@ from explorer.wording import short_bytes
 class ModelPicker(Dialog):
     """Stays open beside the window; what it shows is the session's library."""
 
-    chosen = Signal(str, str, str)  # what to open, dtype, form
+    chosen = Signal(str, str, str, str)  # what to open, dtype, form, type of the cached keys
     download = Signal()
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -67,6 +68,16 @@ class ModelPicker(Dialog):
         self.dtype.addItems(list(loading_words.DTYPES))
         self.dtype.setAccessibleName(self.tr("Open as dtype"))
         self.dtype.currentIndexChanged.connect(self._weigh)
+        self.keys_label = QLabel(self.tr("Keys in"))
+        self.cache_type_k = ComboBox()  # of a .gguf file that is opened as it is
+        self.cache_type_k.addItems(list(get_args(CacheType)))
+        self.cache_type_k.setAccessibleName(self.tr("Keep keys in"))
+        self.cache_type_k.setToolTip(
+            self.tr(
+                "How llama.cpp keeps the keys of a file opened as it is. Smaller types take less "
+                "memory and change the model's numbers. Values stay in f16."
+            )
+        )
         self._conversions = self._label("small")
         self._build_buttons()
         self._lay_out()
@@ -128,6 +139,8 @@ class ModelPicker(Dialog):
         middle.addWidget(self.needs, 1)
         middle.addWidget(QLabel(self.tr("Open as")))
         middle.addWidget(self.dtype)
+        middle.addWidget(self.keys_label)
+        middle.addWidget(self.cache_type_k)
         bottom.addWidget(self._conversions)
         bottom.addWidget(self.clear)
         bottom.addStretch(1)
@@ -146,6 +159,7 @@ class ModelPicker(Dialog):
             self._unsubscribe = self._session.subscribe(self._follow)
             state = self._session.state
             self.dtype.setCurrentText(state.request.dtype)
+            self.cache_type_k.setCurrentText(state.request.cache_type_k)
             self._show(state)
             self.smollm2.show_state(None, state)
             self._session.models.find()
@@ -244,7 +258,8 @@ class ModelPicker(Dialog):
         usual, other = _forms(found)
         self.open_button.setText(words[usual] if usual else self.tr("Open"))
         self.other_button.setText(words.get(other, ""))
-        self.other_button.setVisible(both)
+        for widget in (self.other_button, self.keys_label, self.cache_type_k):
+            widget.setVisible(both)
 
     # -- requests
 
@@ -254,11 +269,12 @@ class ModelPicker(Dialog):
     def _open_in(self, form: str) -> None:
         found = self.current()
         if found is not None and not found.incomplete:
-            self.chosen.emit(loading_words.target(found), self.dtype.currentText(), form)
+            keys = self.cache_type_k.currentText() if form == "as-is" else "f16"
+            self.chosen.emit(loading_words.target(found), self.dtype.currentText(), form, keys)
             self.close()
 
     def _open_smollm2(self, name: str) -> None:
-        self.chosen.emit(name, self.dtype.currentText(), "")
+        self.chosen.emit(name, self.dtype.currentText(), "", "f16")
         self.close()
 
     def _ask_folder(self) -> None:

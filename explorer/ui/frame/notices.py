@@ -299,6 +299,12 @@ class Notices(QWidget):
                 "in {1} and continue."
             )
             return text.format(trace.card.name, request.dtype)
+        if card.form == "as-is" and request.cache_type_k != card.cache_type_k:
+            text = self.tr(
+                "This run kept the keys of {0} in {1}, but it is open with keys in {2}. Press Step "
+                "to reopen it and continue."
+            )
+            return text.format(trace.card.name, request.cache_type_k, card.cache_type_k)
         text = self.tr(
             "This run used {0} on {1}, but {2} is open in {3} on {4}. Press Step to reopen it "
             "and continue."

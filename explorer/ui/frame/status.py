@@ -333,7 +333,10 @@ def _source(card: ModelCard) -> list[str]:
 def _dtype_words(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
     """The dtype that runs, and the one of the files where it is another."""
     if card.form == "as-is":
-        return [tr("run as it is by llama.cpp ({0})").format(card.stored_dtype or card.dtype)]
+        words = [tr("run as it is by llama.cpp ({0})").format(card.stored_dtype or card.dtype)]
+        if card.cache_type_k not in ("", "f16"):
+            words.append(tr("keys in {0}").format(card.cache_type_k))
+        return words
     if card.stored_dtype in ("", card.dtype):
         return [card.dtype]
     named = card.stored_dtype in card.source  # "from Q4_1 (dequantised)"

@@ -218,6 +218,7 @@ class ModelPanel(Panel):
                 card.architecture,
                 card.stored_dtype or card.dtype,
                 run,
+                self.tr("keys in {0}").format(card.cache_type_k) if card.cache_type_k else "",
                 card.device,
                 card.path,
             ]
@@ -232,6 +233,7 @@ class ModelPanel(Panel):
         yield "architecture", card.architecture
         yield "source", card.source
         yield "form", card.form
+        yield "cache_type_k", card.cache_type_k
         for line in card.warnings:
             yield "warning", line
         if recipe is not None:
