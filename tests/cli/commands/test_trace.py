@@ -275,8 +275,10 @@ def test_no_models_is_said_in_words(command: Command, monkeypatch: pytest.Monkey
 def test_interventions_change_the_run_and_are_named(trace: Trace, command: Command) -> None:
     plain = trace()
     assert plain["interventions"] == []
-    changed = trace("--silence", "1.0", "--silence", "0.mlp", "--cut", "*.2:*<-q-1", "--silence", 2)
-    lines = ["silence 1.0", "silence 0.mlp", "cut *.2:*<-q-1", "silence 2"]
+    lines = ["silence 1.0", "silence 0.mlp", "cut *.2:*<-q-1", "silence 2", "silence 0.1=mean",
+             "restore 1.2:3-4<-*", "scale 0.*:0.5"]  # fmt: skip
+    options = [part for line in lines for part in f"--{line}".split()]
+    changed = trace(*options)
     assert changed["interventions"] == lines
     assert column(changed, "phase") == ["prefill", "decode", "decode"]
     assert column(changed, "raw_probability") != column(plain, "raw_probability")

@@ -292,6 +292,11 @@ def row(drawn: DrawnMaps, labels: Sequence[Label], query: int, count: int = 4) -
         for place in range(len(sides))
     ]  # fmt: skip
     if len(sides) == 1:
+        read = row_of(drawn, 0, query)
+        if read is not None and not read.top_keys(1):  # every key was cut
+            return translate("AttentionWords", "{0} attends to nothing").format(
+                token(query, labels)
+            )
         return f"{who} {said[0]}"
     return f"{who} {_both(drawn, '{0} · {1}').format(*said)}"
 

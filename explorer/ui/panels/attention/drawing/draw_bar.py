@@ -71,7 +71,7 @@ class DrawBar(QWidget):
     def _how(self) -> str:
         return self.tr(
             "Drag over the map. By keys: arrows move, Shift+arrows draw, Enter ends a stroke. "
-            "✕ cut, ○ allowed; in a box: from the next run on."
+            "✕\u00a0cut, ○\u00a0allowed; in a box: from the next run on."
         )
 
     def _chooser(self, name: str, items: Sequence[tuple[str, str, str]]) -> QComboBox:

@@ -36,6 +36,7 @@ class DrawMask(QObject):
         self._preview: tuple[Cells, ...] = ()
         self.bar = DrawBar()
         self.pencil = Pencil(maps.maps, self)
+        maps.counted.connect(self._show_marks)
         self.bar.changed.connect(lambda: self.bar.say(""))
         self.bar.left.connect(lambda: self.switch(False))
         self.pencil.left.connect(lambda: self.switch(False))
