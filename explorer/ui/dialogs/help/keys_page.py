@@ -85,10 +85,7 @@ class KeysPage(Dialog):
             (self.tr("Select the item under the cursor"), self.tr("Enter")),
             (self.tr("Zoom in, zoom out, whole map"), "+, −, 0"),
             (self.tr("Zoom, move, whole map"), self.tr("Mouse wheel, drag, double-click")),
-            (
-                self.tr("While you draw a mask: draw, end the stroke, drop it"),
-                self.tr("Shift+arrow keys, Enter, Esc"),
-            ),
+            (self.tr("Draw a mask, end, drop a stroke"), self.tr("Shift+arrow keys, Enter, Esc")),
             (self.tr("Copy picture and table"), keys_of(("Ctrl+C",))),
         ]
 

@@ -97,6 +97,9 @@ class Pencil(QObject):
         key = Qt.Key(event.key())
         if key in MOVES:
             return self._by_arrow(one, key, bool(event.modifiers() & _SHIFT))
+        if key in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            self._drop()
+            return False
         if key in _ENTER:
             start = one.start()
             if not self._path and start is not None:
