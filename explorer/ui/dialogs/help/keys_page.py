@@ -18,7 +18,7 @@ from explorer.ui.menus.menus import Actions
 
 translate = QCoreApplication.translate
 
-_SIZE = (1200, 600)
+_SIZE = (1250, 620)
 _MOST_LISTS, _LIST = 3, 370  # and how wide one is at least, in pixels at a zoom of 1
 
 
