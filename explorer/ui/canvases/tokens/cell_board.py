@@ -160,16 +160,18 @@ class CellBoard(ScrollCanvas):
         corner = metrics.horizontalAdvance(self._figure.corner)
         self._names = min(max(widest, corner) + _PADDING * u, 0.4 * self.viewport().width())
         self._head = max(_HEAD * u, metrics.height() + 2)
-        self._size = (
-            self._figure.wide * u * self._zoom * min(line, 1.6),
-            _HIGH * u * self._zoom * line,
-        )
+        usual = self._figure.wide * u * min(line, 1.6)
+        wide = usual * self._zoom
+        if self._fitted and self._figure.columns:  # low cells are as wide as there is room for
+            room = (self.viewport().width() - self._names) / len(self._figure.columns)
+            wide = max(wide, min(usual, room))
+        self._size = wide, _HIGH * u * self._zoom * line
         self._cut = {}
-        wide = len(self._figure.columns) * self._size[0]
+        whole_width = len(self._figure.columns) * self._size[0]
         high = len(self._figure.rows) * self._size[1]
         view = self.viewport().size()
         for bar, whole, part, step in (
-            (self.horizontalScrollBar(), wide + self._names, view.width(), self._size[0]),
+            (self.horizontalScrollBar(), whole_width + self._names, view.width(), self._size[0]),
             (self.verticalScrollBar(), high + self._head, view.height(), self._size[1]),
         ):
             bar.setRange(0, max(0, round(whole - part)))
