@@ -19,6 +19,7 @@ from explorer.engine.errors import BadInput, Cancelled, FilesChanged
 from explorer.engine.faults import failure
 from explorer.llama_engine.bench.bench import LlamaBench
 from explorer.llama_engine.bench.traffic import traffic
+from explorer.llama_engine.experiments import names
 from explorer.llama_engine.experiments.workers import WORKERS
 from explorer.llama_engine.model.card import model_card
 from explorer.llama_engine.model.model import LlamaModel
@@ -201,7 +202,7 @@ class LlamaDispatcher:
     def _experiment(self, request: Experiment) -> None:
         worker = WORKERS.get(type(request))
         if worker is None:
-            raise BadInput(f"This experiment is {NOT_OFFERED}.")
+            raise BadInput(f"{names.of(request)} is {NOT_OFFERED}.")
 
         def part(result: Result) -> None:
             self._say(messages.PartFacts(run=request.run, facts=msgspec.structs.asdict(result)))
