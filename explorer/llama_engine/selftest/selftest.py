@@ -33,8 +33,6 @@ _SHORT = 256  # slots
 CHUNK_ENDS = (5, 9)
 _CACHE = re.compile(r"cache_(k|v|r|s|\w+)_l(\d+)$")
 NO_PADDING = "not offered: no padding tokens are needed, because texts of any length can be run"
-    "not offered: no padding tokens are needed in llama.cpp, which runs texts of any length"
-)
 PATCHES = ("patch_heads", "patch_mlp", "patch_stream")
 NO_PATCHES = "not offered with llama.cpp: open the file converted to float32 for it"
 

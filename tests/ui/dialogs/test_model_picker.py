@@ -225,6 +225,21 @@ def test_a_gguf_file_opens_as_it_is_or_converted_in_one_click(stage: WindowStage
     assert stage.engine.last(m.Load).form == ""
 
 
+def test_keys_are_kept_as_chosen_in_a_file_that_opens_as_it_is(stage: WindowStage) -> None:
+    picker = opened(stage, {**FOUND, "models": [gguf_row(), row("big", GIB)]})
+    button = {one.text(): one for one in (picker.open_button, picker.other_button)}
+    picker.cache_type_k.setCurrentText("q8_0")
+    button["Open as it is"].click()
+    assert stage.engine.last(m.Load).cache_type_k == "q8_0"
+    stage.window.choose_model()
+    picker.cache_type_k.setCurrentText("q8_0")
+    button["Open as float32"].click()
+    assert stage.engine.last(m.Load).cache_type_k == "f16"
+    stage.window.choose_model()
+    QTest.keyClick(picker.filter, Qt.Key.Key_Down)
+    assert not picker.cache_type_k.isVisible(), "a folder is not run by llama.cpp"
+
+
 def test_a_file_too_large_for_float32_is_offered_as_it_is(stage: WindowStage) -> None:
     models = [{**gguf_row(), "fits": False}]
     picker = opened(stage, {**FOUND, "models": models, "available_bytes": int(2.5 * GIB)})
