@@ -42,6 +42,7 @@ MENUS = {
     "file": QT_TRANSLATE_NOOP("actions", "&File"),
     "edit": QT_TRANSLATE_NOOP("actions", "&Edit"),
     "run": QT_TRANSLATE_NOOP("actions", "&Run"),
+    "interventions": QT_TRANSLATE_NOOP("actions", "&Interventions"),
     "view": QT_TRANSLATE_NOOP("actions", "&View"),
     "lesson": QT_TRANSLATE_NOOP("actions", "&Lesson"),
     "help": QT_TRANSLATE_NOOP("actions", "&Help"),

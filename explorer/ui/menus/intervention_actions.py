@@ -61,18 +61,17 @@ def _can_compare(state: State) -> bool:
 INTERVENTION_ACTIONS: tuple[Action, ...] = (
     Action(
         id="silence-head",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Silence this head"),
         tip=QT_TRANSLATE_NOOP("actions", "Set the output of the selected head to zero"),
         keys=("H",),
         act=lambda w: w.session.switch_intervention(_head(w.session.state)),
         enabled=lambda s: _can(s, _head(s), "silence_heads"),
         checked=lambda s: _is_on(s, _head(s)),
-        line_before=True,
     ),
     Action(
         id="mean-head",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Set this head to its mean"),
         tip=QT_TRANSLATE_NOOP(
             "actions", "The selected head gives its mean over the prompt at every token"
@@ -83,7 +82,7 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="silence-mlp",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Silence this layer's MLP"),
         tip=QT_TRANSLATE_NOOP("actions", "The MLP of the selected layer writes nothing"),
         act=lambda w: w.session.switch_intervention(_mlp(w.session.state)),
@@ -92,7 +91,7 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="silence-layer",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Silence this layer"),
         tip=QT_TRANSLATE_NOOP("actions", "The selected layer passes its input on unchanged"),
         act=lambda w: w.session.switch_intervention(_layer(w.session.state)),
@@ -101,7 +100,7 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="patch",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Patch from another run…"),
         tip=QT_TRANSLATE_NOOP(
             "actions",
@@ -112,7 +111,7 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="draw-mask",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Draw a mask on the map"),
         tip=QT_TRANSLATE_NOOP(
             "actions", "Cut or allow cells of attention by drawing; again: stop drawing"
@@ -124,7 +123,7 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="scale-scores",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Scale attention scores…"),
         tip=QT_TRANSLATE_NOOP(
             "actions", "Make attention sharper or flatter in a head, a layer or everywhere"
@@ -134,7 +133,7 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="clear-interventions",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Clear all interventions"),
         tip=QT_TRANSLATE_NOOP("actions", "Run the model as it is again"),
         act=lambda w: w.session.set_interventions(()),
@@ -142,19 +141,18 @@ INTERVENTION_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="compare-interventions",
-        menu="run",
-        text=QT_TRANSLATE_NOOP("actions", "Compare with and without interventions"),
+        menu="interventions",
+        text=QT_TRANSLATE_NOOP("actions", "Compare without interventions"),
         tip=QT_TRANSLATE_NOOP(
             "actions", "Run the same tokens without interventions, and show both and the difference"
         ),
-        keys=("Shift+C",),
         act=lambda w: w.compare_interventions(),
         enabled=_can_compare,
         checked=lambda s: s.comparing and s.compare_of == "interventions",
     ),
     Action(
         id="sweep-heads",
-        menu="run",
+        menu="interventions",
         text=QT_TRANSLATE_NOOP("actions", "Which head matters here?"),
         tip=QT_TRANSLATE_NOOP(
             "actions",

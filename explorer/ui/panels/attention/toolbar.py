@@ -28,6 +28,24 @@ _WORDS_ONLY = Qt.ToolButtonStyle.ToolButtonTextOnly
 _ICON_ONLY = Qt.ToolButtonStyle.ToolButtonIconOnly
 
 
+class _Fitted(ComboBox):
+    """A list as wide as its choice: beside the others there is no room for its longest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.currentIndexChanged.connect(self.updateGeometry)
+
+    def sizeHint(self) -> QSize:
+        hint = super().sizeHint()
+        self.view().setMinimumWidth(hint.width())  # the open list has room for all
+        width = self.fontMetrics().horizontalAdvance
+        longest = max((width(self.itemText(i)) for i in range(self.count())), default=0)
+        return QSize(hint.width() - longest + width(self.currentText()), hint.height())
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+
 class Toolbar(QWidget):
     """Reports every choice; `changed` covers all that decides what is worked out."""
 
@@ -81,7 +99,7 @@ class Toolbar(QWidget):
         self.finder.hide()
         self._room = (0, 0)  # the width, and what of it the others take
         self._row = Flow(self, first_grows=True)
-        self._row.setSpacing(3)
+        self._row.setSpacing(2)
         self._choices = (self.draw, self.compare, self.view, self.figure, self.scale, self.more)
         for part in (self.name, self.finder, *self._choices):
             self._row.addWidget(part)
@@ -107,7 +125,7 @@ class Toolbar(QWidget):
         ]
 
     def _chooser(self, name: str, items: list[tuple[str, str, str]]) -> QComboBox:
-        box = ComboBox()
+        box = _Fitted()
         box.setAccessibleName(name)
         box.setToolTip(name)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
