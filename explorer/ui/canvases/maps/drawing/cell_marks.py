@@ -151,23 +151,26 @@ def _patterned(
 
 @lru_cache(maxsize=32)
 def _tile(state: int, theme: Theme, ratio: float) -> np.ndarray:
-    """(n, n) uint32 of one pattern: the mark itself, small."""
-    side = round(_TILE * ratio)
+    """(n, n) uint32 of one pattern: the mark itself, small.
+
+    What the run has lets its colours through, most where there is something to see.
+    """
+    side = round(_TILE * ratio * (2 if state == ALLOWED_NOW else 1))
     image = QImage(side, side, QImage.Format.Format_ARGB32_Premultiplied)
-    image.fill(QColor(theme.mark_halo))
+    image.fill(QColor(theme.mark_halo) if state in _BOXED else Qt.GlobalColor.transparent)
     painter = painter_of(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(QColor(theme.mark), max(1.0, ratio)))
-    end = side - 1.0
-    if state in (CUT_NOW, CUT_NEXT):
-        painter.drawLine(QLineF(0, 0, end, end))
-        painter.drawLine(QLineF(0, end, end, 0))
-    elif state in (ALLOWED_NOW, ALLOWED_NEXT):
-        painter.drawEllipse(QRectF(side * 0.2, side * 0.2, side * 0.6, side * 0.6))
-    else:
-        painter.drawLine(QLineF(side * 0.2, side / 2, side * 0.8, side / 2))
+    thin, end, ring = max(1.0, ratio), side - 1.0, 2.1 * ratio
+    for colour, width in ((theme.mark_halo, 3 * thin), (theme.mark, thin)):
+        painter.setPen(QPen(QColor(colour), width))
+        if state in (CUT_NOW, CUT_NEXT):
+            painter.drawLine(QLineF(0, 0, end, end))
+            painter.drawLine(QLineF(0, end, end, 0))
+        elif state in (ALLOWED_NOW, ALLOWED_NEXT):
+            painter.drawEllipse(QPointF(side / 2, side / 2), ring, ring)
+        else:
+            painter.drawLine(QLineF(side * 0.2, side / 2, side * 0.8, side / 2))
     if state in _BOXED:
-        painter.setPen(QPen(QColor(theme.mark), max(1.0, ratio)))
         painter.drawLine(QLineF(0, 0, end, 0))
     painter.end()
     return np.frombuffer(image.constBits(), np.uint32).reshape(side, -1)[:, :side].copy()
