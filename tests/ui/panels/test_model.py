@@ -184,14 +184,17 @@ def test_a_layer_and_a_part_that_are_clicked_are_shown(stage: WindowStage) -> No
     assert told == ["block", "attention"]
 
 
-def test_keys_read_the_parts_and_go_along_the_layers(stage: WindowStage) -> None:
+def test_enter_opens_the_lit_layer(stage: WindowStage) -> None:
     panel = pictured(stage)
-    panel.picture.setFocus()
     told: list[str] = []
     panel.wanted.connect(told.append)
+    panel.picture.setFocus()
     QTest.keyClick(panel.picture, Qt.Key.Key_Return)
     assert told == ["block"]
-    opened(stage)
+
+
+def test_keys_read_the_parts_and_go_along_the_layers(stage: WindowStage) -> None:
+    panel = pictured(stage)
     panel.picture.setFocus()
     for _ in range(3):
         QTest.keyClick(panel.picture, Qt.Key.Key_Down)
