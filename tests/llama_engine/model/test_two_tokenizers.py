@@ -23,8 +23,8 @@ Both = tuple[ModelTokenizer, ModelTokenizer]  # of the torch engine, of llama.cp
 
 TEXTS = (
     "The capital of France is", "\n\n tabs\t\tend ", "é 日本語 😀👩\u200d👩\u200d👧",
-    "don't WE'LL x's", "1234567 3.14 12", hostile.ACTING, "a\u0301\u00a0b\u200bc", "\ufffd\x00x", "", "\r\n\r\nA",
-    "(x)=>{return x**2;}//", "Привет мир العربية", "\ufb01 ½ Ⅷ",
+    "don't WE'LL x's", "1234567 3.14 12", hostile.ACTING, "a\u0301\u00a0b\u200bc", "\ufffd\x00x",
+    "", "\r\n\r\nA", "(x)=>{return x**2;}//", "Привет мир العربية", "\ufb01 ½ Ⅷ",
 )  # fmt: skip
 SPACED = ("  two  spaces ", " ")
 CONTROL = ("<|im_start|>user\nhi<|im_end|>", "<s>a</s>", hostile.TEXT)
