@@ -137,6 +137,7 @@ def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: A
 
     A .gguf file is converted for what llama.cpp does not do, unless it is to be run as it is.
     """
+    patched = any(isinstance(one, Patch) for one in more.get("interventions", ()))
     request = RunRequest(
         model=arguments.model,
         prompt=_prompt(arguments),
@@ -144,7 +145,7 @@ def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: A
         dtype=arguments.dtype or "float32",
         device=arguments.device or "cpu",
         cache_type_k=getattr(arguments, "cache_type_k", "f16"),
-        form=form_of(arguments, by_torch or bool(more.get("padding"))),
+        form=form_of(arguments, by_torch or patched or bool(more.get("padding"))),
         **more,
     )
     require_possible(request)
