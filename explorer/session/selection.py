@@ -44,10 +44,9 @@ class Shown(HeadInStep):
 
         None where that has not run.
         """
-        if self.other is None:
-            return self.last_pass, None
-        sides = self.last_pass, self.other.step
-        return sides if is_first(self.trace.request, self.other.of) else sides[::-1]
+        sides = self.last_pass, None if self.other is None else self.other.step
+        first = is_first(self.trace.request, "mask" if self.other is None else self.other.of)
+        return sides if first else sides[::-1]
 
 
 def resolve(trace: Trace, step: int, selection: Selection, other: Comparison | None) -> Shown:

@@ -59,7 +59,8 @@ def _of(info: inspect.Type, field: tuple[type, str]) -> Values:
     if isinstance(info, inspect.LiteralType):
         return st.sampled_from(info.values)
     if isinstance(info, inspect.VarTupleType):
-        return st.lists(_of(info.item_type, field), max_size=3).map(tuple)
+        items = _of(info.item_type, field)
+        return st.lists(items, min_size=info.min_length or 0, max_size=3).map(tuple)
     if isinstance(info, inspect.TupleType):
         return st.tuples(*[_of(one, field) for one in info.item_types])
     if isinstance(info, inspect.DictType):
