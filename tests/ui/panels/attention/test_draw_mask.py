@@ -120,6 +120,7 @@ def test_marks_tell_what_the_run_has_from_what_the_next_one_will(drawing: Window
     mask = map_of(drawing).drawn_mask
     assert mask is not None
     assert mask.state(2, 0) == RESTORED_NEXT
+    drawing.until_settled()  # a map that comes later has a line of its own
     map_of(drawing).go_to(2, 0)
     assert panel.readout.text().startswith("restored from the next run on")
     drawing.session.select(layer=0)
