@@ -9,7 +9,7 @@ from setup_messages import SetupError, say
 SCREEN = "-screen 0 1600x1000x24"
 SPEED = ("tests/ui/window/test_speed.py", "tests/ui/window/test_attention_speed.py")
 # Go with the tests of the window, so that both lanes take about as long.
-WITH_THE_WINDOW = ("lessons", "llama_engine", "notebooks", "test_app.py")
+WITH_THE_WINDOW = ("lessons", "llama_engine")
 # A window manager gives windows their focus, as on a real screen.
 WITH_WINDOW_MANAGER = 'openbox & manager=$!; "$@"; code=$?; kill $manager; exit $code'
 
@@ -72,8 +72,8 @@ def lanes(python, screen, arguments):
     first, second = shares()
     but_speed = [f"--ignore={path}" for path in SPEED]
     return [
-        [*checks, ("tests of the engine, the session and the commands", [*run, *first])],
-        [("tests of the window and all else", [*run, *second, *but_speed])],
+        [*checks, ("tests of the other rooms", [*run, *first])],
+        [("tests of the window, the lessons and llama.cpp", [*run, *second, *but_speed])],
     ]
 
 
