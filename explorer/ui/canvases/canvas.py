@@ -10,11 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QHelpEvent
-from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from explorer.ui.access import tips
+from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.glossary.labels import explaining
 
 Terms = Sequence[tuple[str, QRectF]]  # of the glossary, and where they are painted
@@ -36,7 +37,18 @@ class Canvas(QWidget):
 
 
 class ScrollCanvas(QAbstractScrollArea):
-    """One that shows a part of what there is; points are those of its viewport."""
+    """One that shows a part of what there is; points are those of its viewport.
+
+    It is read with the mouse and the arrow keys.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty(KEEPS_ARROWS, True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setAutoFillBackground(False)
+        self.viewport().setMouseTracking(True)
 
     def painted_terms(self) -> Terms:
         """The terms of the glossary that the canvas paints, and where their words are."""
@@ -48,6 +60,26 @@ class ScrollCanvas(QAbstractScrollArea):
 
     def pointer_left(self) -> None:
         """The mouse has left it."""
+
+    def restyled(self) -> None:
+        """Its font or style is another one: places have to be worked out anew."""
+
+    def set_extent(self, height: float, step: float) -> None:
+        """Let the vertical bar reach all of what is this high; `step` is the height of a row."""
+        bar, view = self.verticalScrollBar(), self.viewport().height()
+        bar.setRange(0, max(0, round(height - view)))
+        bar.setPageStep(view)
+        bar.setSingleStep(round(step))
+
+    def scroll_to(self, rect: QRectF) -> None:
+        """Move what is shown up or down until this place is in view."""
+        bar, view = self.verticalScrollBar(), self.viewport().height()
+        bar.setValue(bar.value() + round(min(0.0, rect.top()) + max(0.0, rect.bottom() - view)))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self.restyled()
 
     def event(self, event: QEvent) -> bool:
         return _caught(lambda: super(ScrollCanvas, self).event(event))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QColor,
@@ -17,11 +17,10 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.drawing.colormaps import difference, lut
 from explorer.ui.access.accessible import describe, say
-from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import fill, painter_of
 from explorer.ui.look.text_size import small_font
@@ -56,12 +55,7 @@ class RankedBars(ScrollCanvas):
         self._theme = theme
         self._rows: Sequence[RankedRow] = ()
         self._over: int | None = None
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.viewport().setAutoFillBackground(False)
-        self.viewport().setMouseTracking(True)
 
     def show_rows(self, rows: Sequence[RankedRow]) -> None:
         """Draw other rows, from the top; the place that is scrolled to stays."""
@@ -116,10 +110,7 @@ class RankedBars(ScrollCanvas):
         return left, max(left + 1, width - figures - 2 * pad)
 
     def _lay_out(self) -> None:
-        bar, view = self.verticalScrollBar(), self.viewport().height()
-        bar.setRange(0, max(0, round(len(self._rows) * self._high - view)))
-        bar.setPageStep(view)
-        bar.setSingleStep(round(self._high))
+        self.set_extent(len(self._rows) * self._high, self._high)
         self.viewport().update()
 
     def sizeHint(self) -> QSize:
@@ -214,17 +205,12 @@ class RankedBars(ScrollCanvas):
         if last >= 0 and key in moves:
             start = -1 if self._over is None else self._over
             row = min(max(start + moves[key], 0), last)
-            self._reveal(row)
+            self.scroll_to(self.row_rect(row))
             self._move_to(row, aloud=True)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._over is not None:
             self.picked.emit(self._over)
         else:
             super().keyPressEvent(event)
-
-    def _reveal(self, row: int) -> None:
-        rect, bar = self.row_rect(row), self.verticalScrollBar()
-        below = max(0.0, rect.bottom() - self.viewport().height())
-        bar.setValue(bar.value() + round(min(0.0, rect.top()) + below))
 
     # -- changes from outside
 
@@ -232,10 +218,5 @@ class RankedBars(ScrollCanvas):
         super().resizeEvent(event)
         self._lay_out()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._lay_out()
-
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        self.viewport().update()
+    def restyled(self) -> None:
+        self._lay_out()

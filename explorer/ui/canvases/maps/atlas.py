@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -24,13 +24,12 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.attention.atlas import Atlas
 from explorer.figures.drawing.colormaps import difference
 from explorer.figures.drawing.colour_scale import Scale
 from explorer.ui.access.accessible import describe, say
-from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas, Terms
 from explorer.ui.canvases.maps.atlas_labels import AtlasLabels
 from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
@@ -73,11 +72,6 @@ class AtlasView(ScrollCanvas):
         super().__init__(parent)
         describe(self)
         self.setAccessibleName(self.tr("All heads of all layers"))
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.viewport().setMouseTracking(True)
-        self.viewport().setAutoFillBackground(False)
         cover(self.viewport())
         self._theme = theme
         self._read = read or (lambda layer, head: f"{layer} {head}")
@@ -449,14 +443,9 @@ class AtlasView(ScrollCanvas):
 
     # -- changes from outside
 
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        self.viewport().update()
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._lay_out()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._lay_out()
-            self.updateGeometry()
+    def restyled(self) -> None:
+        self._lay_out()
+        self.updateGeometry()

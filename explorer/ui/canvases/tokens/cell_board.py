@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QColor,
@@ -18,12 +18,11 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.drawing.board import NO_CELLS, CellsFigure
 from explorer.figures.drawing.colormaps import difference
 from explorer.ui.access.accessible import describe, say
-from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import fill, painter_of
 from explorer.ui.canvases.tokens.token_box import level_ink
@@ -57,12 +56,7 @@ class CellBoard(ScrollCanvas):
         self._size = (1.0, 1.0)  # of a cell, in pixels
         self._names = self._head = 0.0  # room of the names of rows and columns
         self._cut: dict[tuple[str, int, str], str] = {}
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setCornerWidget(QWidget())
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.viewport().setAutoFillBackground(False)
-        self.viewport().setMouseTracking(True)
 
     def show_figure(self, figure: CellsFigure) -> None:
         """Draw another one; the place that is scrolled to stays."""
@@ -426,13 +420,8 @@ class CellBoard(ScrollCanvas):
             self._zoom = self._fitting()
         self._lay_out()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._lay_out()
-
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        self.viewport().update()
+    def restyled(self) -> None:
+        self._lay_out()
 
 
 def _ink(level: float, least: float, colours: str) -> Ink:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QFontMetricsF,
@@ -18,11 +18,10 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.batch.token_grid import Cell, GridBlock, GridLine
 from explorer.ui.access.accessible import describe, say
-from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import painter_of
 from explorer.ui.canvases.tokens.token_grid_paint import SMALL, Brush
@@ -62,12 +61,7 @@ class TokenGrid(ScrollCanvas):
         self._names = 0.0  # width of the column of line names
         self._current: At | None = None
         self._selected: int | None = None
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setCornerWidget(QWidget())
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.viewport().setAutoFillBackground(False)
-        self.viewport().setMouseTracking(True)
 
     def set_blocks(self, blocks: Sequence[GridBlock]) -> None:
         """Draw these; the place that is scrolled to stays."""
@@ -312,10 +306,8 @@ class TokenGrid(ScrollCanvas):
         super().resizeEvent(event)
         self._set_bars(self._places[-1].bottom if self._places else 0)
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._lay_out()
+    def restyled(self) -> None:
+        self._lay_out()
 
 
 def _line_height(line: GridLine) -> int:

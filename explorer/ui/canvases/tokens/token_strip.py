@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QColor,
@@ -25,7 +25,7 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.text import tokens as figures
 from explorer.figures.text.characters import elide
@@ -70,12 +70,7 @@ class TokenStrip(ScrollCanvas):
         self._marked: int | None = None
         self._over: int | None = None
         self._rows = RowPictures()
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setMouseTracking(True)
-        self.viewport().setAutoFillBackground(False)
         cover(self.viewport())
 
     # -- what is shown
@@ -215,12 +210,9 @@ class TokenStrip(ScrollCanvas):
         rows = row + 1 if boxes else 0
         if for_back_row():
             self.updateGeometry()
-        bar = self.verticalScrollBar()
-        bar.setRange(0, max(0, self._height_of(rows) - self.viewport().height()))
-        bar.setPageStep(self.viewport().height())
-        bar.setSingleStep(round(self._row_height()))
+        self.set_extent(self._height_of(rows), self._row_height())
         if follow:
-            bar.setValue(bar.maximum())
+            self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
 
     def _space_after(self, slot: int, gap: float) -> float:
         return 0.0 if slot < self._labels[slot].last else gap
@@ -419,17 +411,12 @@ class TokenStrip(ScrollCanvas):
             by = below + self._gap() if below > 0 else rect.top() - self._gap()
             bar.setValue(round(bar.value() + by))
 
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        self.viewport().update()
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._lay_out()
         self._redraw(0)
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._measure(0)
-            self._lay_out()
-            self._redraw(0)
-            self.updateGeometry()
+    def restyled(self) -> None:
+        self._measure(0)
+        self._lay_out()
+        self._redraw(0)
+        self.updateGeometry()

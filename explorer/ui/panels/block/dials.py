@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import atan2, cos, degrees, hypot, pi, sin
 
-from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QColor,
@@ -16,11 +16,10 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.inside.block import TurnedPair
 from explorer.ui.access.accessible import describe, say
-from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import fill, painter_of
 from explorer.ui.look.text_size import small_font
@@ -42,12 +41,7 @@ class Dials(ScrollCanvas):
         self._pairs: Sequence[TurnedPair] = ()
         self._position = 0
         self._current: int | None = None
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setAutoFillBackground(False)
-        self.viewport().setMouseTracking(True)
 
     def show_pairs(self, pairs: Sequence[TurnedPair], position: int) -> None:
         """Draw the pairs of another head, turned for this position."""
@@ -88,11 +82,8 @@ class Dials(ScrollCanvas):
         return QRectF(column * wide, top, wide, self._high)
 
     def _lay_out(self) -> None:
-        bar, view = self.verticalScrollBar(), self.viewport().height()
         rows = -(-len(self._pairs) // self._across)
-        bar.setRange(0, max(0, round(rows * self._high - view)))
-        bar.setPageStep(view)
-        bar.setSingleStep(round(self._high / 2))
+        self.set_extent(rows * self._high, self._high / 2)
         self.viewport().update()
 
     def sizeHint(self) -> QSize:
@@ -198,9 +189,7 @@ class Dials(ScrollCanvas):
         number = 0
         if self._current is not None:
             number = min(max(self._current + moves[key], 0), len(self._pairs) - 1)
-        rect, bar = self.rect_of(number), self.verticalScrollBar()
-        by = min(0.0, rect.top()) + max(0.0, rect.bottom() - self.viewport().height())
-        bar.setValue(bar.value() + round(by))
+        self.scroll_to(self.rect_of(number))
         self._move_to(number, aloud=True)
 
     # -- changes from outside
@@ -209,13 +198,8 @@ class Dials(ScrollCanvas):
         super().resizeEvent(event)
         self._lay_out()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._lay_out()
-
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        self.viewport().update()
+    def restyled(self) -> None:
+        self._lay_out()
 
 
 def angle_words(angle: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QColor,
@@ -19,11 +19,10 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QWidget
 
 from explorer.figures.drawing.colormaps import difference, lut
 from explorer.ui.access.accessible import describe, say
-from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
 from explorer.ui.canvases.canvas import ScrollCanvas, Terms
 from explorer.ui.canvases.opaque import fill, painter_of
 from explorer.ui.look.text_size import small_font
@@ -65,12 +64,7 @@ class StageList(ScrollCanvas):
         self._chosen = 0
         self._over: int | None = None
         self._strips: dict[tuple[int, str], QImage] = {}
-        self.setProperty(KEEPS_ARROWS, True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setAutoFillBackground(False)
-        self.viewport().setMouseTracking(True)
 
     def show_rows(self, rows: Sequence[StageRow], chosen: int) -> None:
         """Draw other stages, one of them chosen."""
@@ -80,7 +74,7 @@ class StageList(ScrollCanvas):
         if self._over is not None and self._over >= len(rows):
             self._over = None
         self._lay_out()
-        self._reveal(chosen)
+        self.scroll_to(self.rect_of(chosen))
 
     @property
     def rows(self) -> Sequence[StageRow]:
@@ -131,16 +125,8 @@ class StageList(ScrollCanvas):
         )
 
     def _lay_out(self) -> None:
-        bar, view = self.verticalScrollBar(), self.viewport().height()
-        bar.setRange(0, max(0, round(len(self._rows) * self._high - view)))
-        bar.setPageStep(view)
-        bar.setSingleStep(round(self._high))
+        self.set_extent(len(self._rows) * self._high, self._high)
         self.viewport().update()
-
-    def _reveal(self, row: int) -> None:
-        rect, bar = self.rect_of(row), self.verticalScrollBar()
-        by = min(0.0, rect.top()) + max(0.0, rect.bottom() - self.viewport().height())
-        bar.setValue(bar.value() + round(by))
 
     def sizeHint(self) -> QSize:
         return QSize(self._needed, round(160 * unit(self)))
@@ -307,15 +293,10 @@ class StageList(ScrollCanvas):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._lay_out()
-        self._reveal(self._chosen)
+        self.scroll_to(self.rect_of(self._chosen))
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._lay_out()
-
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        self.viewport().update()
+    def restyled(self) -> None:
+        self._lay_out()
 
 
 def strip_image(row: StageRow, theme: Theme) -> QImage:
