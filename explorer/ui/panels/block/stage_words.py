@@ -197,29 +197,29 @@ _KNOWN = {  # by the names that the engine gives
         QT_TRANSLATE_NOOP("Block", "What the next layer reads."), "residual-stream", _STREAM),
 }  # fmt: skip
 
+_OF_STATE = {  # by the kind before the colon of a stage's name: title, and what it does
+    "state": (
+        QT_TRANSLATE_NOOP("Block", "State ({0})"),
+        QT_TRANSLATE_NOOP("Block", "What the layer keeps of all tokens so far, in a fixed size."),
+    ),
+    "decay": (
+        QT_TRANSLATE_NOOP("Block", "Decay ({0})"),
+        QT_TRANSLATE_NOOP("Block", "How much of the state before this token is kept."),
+    ),
+    "write": (
+        QT_TRANSLATE_NOOP("Block", "Written ({0})"),
+        QT_TRANSLATE_NOOP("Block", "What this token adds to the state."),
+    ),
+}
+
 
 def stage_words(stage: LayerStage) -> StageWords:
     """What a stage is; its own name where the field has no word for it."""
     kind, _, name = stage.name.partition(": ")
     name = name.replace("_", " ")
-    if kind == "state":
-        return StageWords(
-            translate("Block", "State ({0})").format(name),
-            translate("Block", "What the layer keeps of all tokens so far, in a fixed size."),
-            "recurrent-state", "attention",
-        )  # fmt: skip
-    if kind == "decay":
-        return StageWords(
-            translate("Block", "Decay ({0})").format(name),
-            translate("Block", "How much of the state before this token is kept."),
-            "recurrent-state", "attention",
-        )  # fmt: skip
-    if kind == "write":
-        return StageWords(
-            translate("Block", "Written ({0})").format(name),
-            translate("Block", "What this token adds to the state."),
-            "recurrent-state", "attention",
-        )  # fmt: skip
+    if kind in _OF_STATE:
+        title, does = (translate("Block", words) for words in _OF_STATE[kind])
+        return StageWords(title.format(name), does, "recurrent-state", "attention")
     found = _KNOWN.get(stage.name)
     if found is None:
         return StageWords(stage.name, translate("Block", "A module of this model."))
