@@ -282,6 +282,7 @@ def _heads(parser: argparse.ArgumentParser) -> None:
     by.add_argument(
         "--by",
         choices=("induction", "previous", "first", "entropy"),
+        default="induction",
         help="order by the mean weight on the token after an earlier copy, on the token before, on "
         "the first token, or by the spread of the rows (default induction)",
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from explorer import disk
 from explorer.cli import png
-from explorer.cli.commands.saved.show import opened
+from explorer.cli.commands.saved.show import opened, require_step
 from explorer.cli.commands.trace import writable
 from explorer.cli.errors import DONE, CommandError
 from explorer.figures.attention import map_blocks, maps
@@ -37,10 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _head_map(trace: Trace, step: int, layer: int, head: int) -> maps.Map:
     """The map of one pass; CommandError naming the range, or why there is no map."""
-    steps = len(trace.steps)
-    if step >= steps:
-        there = f"steps 0 to {steps - 1}" if steps else "no steps"
-        raise CommandError(f"This run has {there}. There is no step {step}.")
+    require_step(trace, step)
     layers = len(trace.steps[step].layers)
     if layer >= layers:
         raise CommandError(f"This model has layers 0 to {layers - 1}. There is no layer {layer}.")

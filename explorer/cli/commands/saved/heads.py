@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
-from explorer.cli.commands.saved.show import opened
+from explorer.cli.commands.saved.show import opened, require_step
 from explorer.cli.document import print_json, print_table
 from explorer.cli.errors import DONE, CommandError
 from explorer.figures.attention import head_scores, strongest_heads
@@ -29,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     trace = opened(arguments.file)
     step = _step(trace, arguments.step)
     if arguments.query is None:
-        kind = arguments.by or "induction"
+        kind = arguments.by
         rows, words = _by_kind(trace, step, kind), _MEANS[kind]
     else:
         kind = "weight"
@@ -54,15 +53,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _step(trace: Trace, asked: int | None) -> int:
-    steps = len(trace.steps)
-    if not steps:
+    if not trace.steps:
         raise CommandError("This run has no steps, so no head has read anything.")
-    if asked is not None and asked >= steps:
-        raise CommandError(f"This run has steps 0 to {steps - 1}. There is no step {asked}.")
-    return steps - 1 if asked is None else asked
+    if asked is None:
+        return len(trace.steps) - 1
+    require_step(trace, asked)
+    return asked
 
 
-def _by_kind(trace: Trace, step: int, kind: Any) -> list[_Row]:
+def _by_kind(trace: Trace, step: int, kind: head_scores.Kind) -> list[_Row]:
     found = list(head_scores.scores(trace, step, kind))[-1]
     means = found.means
     if not any(found.heads):

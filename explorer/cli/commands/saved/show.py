@@ -34,6 +34,14 @@ def opened(name: str) -> Trace:
     return _opened(name)[0]
 
 
+def require_step(trace: Trace, step: int) -> None:
+    """CommandError naming the steps that there are, if this is none of them."""
+    steps = len(trace.steps)
+    if step >= steps:
+        there = f"steps 0 to {steps - 1}" if steps else "no steps"
+        raise CommandError(f"This run has {there}. There is no step {step}.")
+
+
 def _opened(name: str) -> tuple[Trace, SavedExtras]:
     try:
         return dxt.load_whole(name)
