@@ -26,7 +26,7 @@ import torch
 from explorer.engine.callbacks import Stop, never
 from explorer.engine.capture import probe
 from explorer.engine.capture.capture import set_attention
-from explorer.engine.capture.patching import Take
+from explorer.engine.capture.patching import Change, Take
 from explorer.engine.capture.probe import Recorder
 from explorer.engine.faults import explained
 from explorer.engine.passes import chunked_prefill, interventions, masks
@@ -282,9 +282,7 @@ def recording(
     `implementation` of attention: the runner's own.
     """
     slots, rows = len(layout.ids), len(layout.ids) - first
-    read = partial(read_source, runner, cancelled)
-    prompt = partial(interventions.prompt_of, runner, request, layout)
-    changes = [*runner.sources.changes(request.interventions, read, prompt), *takes]
+    changes = [*prepare(runner, request, layout, cancelled), *takes]
     recorder = runner.capture.recorder(rows, cache, cancelled, keep_outputs)
     recorder.every = request.capture_every
     recorder.entered = runner.telling(first, rows, of or slots)
@@ -301,11 +299,13 @@ def recording(
         yield recorder
 
 
-def prepare(runner: Runner, request: RunRequest, layout: Layout, cancelled: Stop = never) -> None:
-    """Read what passes of this request take from other runs, so that they are single ones."""
+def prepare(
+    runner: Runner, request: RunRequest, layout: Layout, cancelled: Stop = never
+) -> list[Change]:
+    """The interventions of a run, with what they take from other runs: read once, and kept."""
     read = partial(read_source, runner, cancelled)
     prompt = partial(interventions.prompt_of, runner, request, layout)
-    runner.sources.changes(request.interventions, read, prompt)
+    return runner.sources.changes(request.interventions, read, prompt)
 
 
 def read_source(runner: Runner, cancelled: Stop, source: OtherRun, takes: Sequence[Take]) -> None:
