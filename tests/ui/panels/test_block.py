@@ -19,7 +19,7 @@ from tests.figures.inside.walks import STAGES, facts, walk
 from tests.session.scripted import PROMPT
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
-from tests.ui.window.test_real_model import Program, idle, steps
+from tests.ui.window.test_real_model import Program
 
 LAST = len(PROMPT) - 1
 LEFT = Qt.MouseButton.LeftButton
@@ -240,14 +240,8 @@ def test_numbers_too_many_to_send_are_not_made_up(stage: WindowStage) -> None:
 def test_the_teaching_model_is_walked_through(qapp: QApplication, tmp_path: Path) -> None:
     program = Program(qapp, tmp_path)
     try:
-        session = program.session
-        session.start_engine()
-        session.open_model("copycat")
-        session.set_prompt("one two three one two")
-        program.until(lambda s: s.card is not None and bool(s.prompt_tokens))
-        session.step()
-        program.until(lambda s: steps(s) == 1 and idle(s))
-        session.select(layer=1)
+        program.read("copycat", "one two three one two")
+        program.session.select(layer=1)
         panel = program.window.docks.bring_up("block")
         assert isinstance(panel, BlockPanel)
         wait_until(lambda: not panel.empty)

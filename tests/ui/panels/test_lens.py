@@ -16,7 +16,7 @@ from tests.figures.inside.boards import facts
 from tests.session.scripted import PROMPT
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
-from tests.ui.window.test_real_model import Program, idle, steps
+from tests.ui.window.test_real_model import Program
 
 LAST = len(PROMPT) - 1
 
@@ -174,13 +174,7 @@ def test_a_step_takes_the_engine_from_it(stage: WindowStage) -> None:
 def test_the_teaching_model_shows_its_whole_board(qapp: QApplication, tmp_path: Path) -> None:
     program = Program(qapp, tmp_path)
     try:
-        session = program.session
-        session.start_engine()
-        session.open_model("copycat")
-        session.set_prompt("one two three one two")
-        program.until(lambda s: s.card is not None and bool(s.prompt_tokens))
-        session.step()
-        program.until(lambda s: steps(s) == 1 and idle(s))
+        program.read("copycat", "one two three one two")
         panel = program.window.docks.bring_up("lens")
         assert isinstance(panel, LensPanel)
         wait_until(lambda: bool(panel.board.figure.rows))

@@ -51,6 +51,15 @@ class Program:
         assert reached(self.session.state), self.session.state.status
         return self.session.state
 
+    def read(self, model: str, prompt: str) -> None:
+        """Open a model and make the first step of this prompt."""
+        self.session.start_engine()
+        self.session.open_model(model)
+        self.session.set_prompt(prompt)
+        self.until(lambda s: s.card is not None and bool(s.prompt_tokens))
+        self.session.step()
+        self.until(lambda s: steps(s) == 1 and idle(s))
+
     def close(self) -> None:
         self.window.close()
         self.session.close()

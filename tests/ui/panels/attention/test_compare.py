@@ -462,7 +462,8 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> State:
         owner.session.close()
 
 
-def test_a_run_with_interventions_beside_the_model_as_it_is(board: Board, changed: State) -> None:
+def shown_beside(board: Board, changed: State) -> tuple[Trace, Comparison]:
+    """The run with interventions, and the one without that the board shows beside it."""
     trace, other = changed.trace, changed.comparison
     assert trace is not None
     assert other is not None
@@ -470,6 +471,11 @@ def test_a_run_with_interventions_beside_the_model_as_it_is(board: Board, change
         trace=trace, card=changed.card, request=trace.request, comparing=True,
         compare_of="interventions", comparison=other,
     )  # fmt: skip
+    return trace, other
+
+
+def test_a_run_with_interventions_beside_the_model_as_it_is(board: Board, changed: State) -> None:
+    trace, other = shown_beside(board, changed)
     board.select(layer=1, head=0)
     board.settle()
     assert board.panel.compare_bar.beside == "interventions", "the list follows the state"
@@ -493,13 +499,7 @@ def test_a_run_with_interventions_beside_the_model_as_it_is(board: Board, change
 
 
 def test_what_becomes_of_a_token_follows_the_mouse(board: Board, changed: State) -> None:
-    trace, other = changed.trace, changed.comparison
-    assert trace is not None
-    assert other is not None
-    board.show(
-        trace=trace, card=changed.card, request=trace.request, comparing=True,
-        compare_of="interventions", comparison=other,
-    )  # fmt: skip
+    trace, other = shown_beside(board, changed)
     board.panel.tray.details.setChecked(True)
     board.settle()
     box = board.panel.tray.next
