@@ -32,8 +32,16 @@ class Canvas(QWidget):
         """What the place under the mouse says; "" = nothing."""
         return ""
 
+    def pointer_left(self) -> None:
+        """The mouse has left it, or it is no longer on screen: no place in it is looked at."""
+
     def event(self, event: QEvent) -> bool:
-        return _caught(lambda: _tip(self, event) or super(Canvas, self).event(event))
+        def act() -> bool:
+            if event.type() == QEvent.Type.Leave or _hidden(event):
+                self.pointer_left()
+            return _tip(self, event) or super(Canvas, self).event(event)
+
+        return _caught(act)
 
 
 class ScrollCanvas(QAbstractScrollArea):
@@ -59,7 +67,7 @@ class ScrollCanvas(QAbstractScrollArea):
         return ""
 
     def pointer_left(self) -> None:
-        """The mouse has left it."""
+        """The mouse has left it, or it is no longer on screen: no place in it is looked at."""
 
     def restyled(self) -> None:
         """Its font or style is another one: places have to be worked out anew."""
@@ -82,7 +90,12 @@ class ScrollCanvas(QAbstractScrollArea):
             self.restyled()
 
     def event(self, event: QEvent) -> bool:
-        return _caught(lambda: super(ScrollCanvas, self).event(event))
+        def act() -> bool:
+            if _hidden(event):
+                self.pointer_left()
+            return super(ScrollCanvas, self).event(event)
+
+        return _caught(act)
 
     def viewportEvent(self, event: QEvent) -> bool:
         def act() -> bool:
@@ -91,6 +104,11 @@ class ScrollCanvas(QAbstractScrollArea):
             return _tip(self, event) or super(ScrollCanvas, self).viewportEvent(event)
 
         return _caught(act)
+
+
+def _hidden(event: QEvent) -> bool:
+    """True if the program hides the canvas; Qt sends no Leave where the real mouse is elsewhere."""
+    return event.type() == QEvent.Type.Hide and not event.spontaneous()
 
 
 def _tip(canvas: Canvas | ScrollCanvas, event: QEvent) -> bool:

@@ -10,7 +10,7 @@ import sys
 import pytest
 from PySide6.QtCore import QEvent, QPoint
 from PySide6.QtGui import QHelpEvent, QPaintEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QStackedWidget, QWidget
 
 from explorer.ui import canvases
 from explorer.ui.canvases.canvas import Canvas, ScrollCanvas
@@ -101,3 +101,30 @@ def test_every_canvas_has_the_common_base() -> None:
     assert len(found) > 8
     # pyqtgraph's own view, which lies in a chart, and Qt's own view of text
     assert apart == {"Plot", "PlainTokens"}
+
+
+class LeftCanvas(Canvas):
+    left = 0
+
+    def pointer_left(self) -> None:
+        self.left += 1
+
+
+class LeftScrollCanvas(ScrollCanvas):
+    left = 0
+    pointer_left = LeftCanvas.pointer_left  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", [LeftCanvas, LeftScrollCanvas])
+def test_a_canvas_that_is_hidden_is_left_wherever_the_mouse_is(
+    qapp: QApplication, kind: type[LeftCanvas | LeftScrollCanvas]
+) -> None:
+    pages = QStackedWidget()
+    canvas = kind()
+    pages.addWidget(canvas)
+    pages.addWidget(QWidget())
+    show(pages)
+    canvas.left = 0
+    pages.setCurrentIndex(1)
+    assert canvas.left
+    pages.close()

@@ -381,7 +381,7 @@ class Chart(Canvas):
         self._set_over(self._place_at(event.position()))
         event.accept()
 
-    def leaveEvent(self, event: QEvent) -> None:
+    def pointer_left(self) -> None:
         self._set_over(None)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

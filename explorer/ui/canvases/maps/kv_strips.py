@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QMouseEvent, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -93,7 +93,7 @@ class StripsView(Canvas):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._read(self._words_at(event.position().x(), event.position().y()))
 
-    def leaveEvent(self, event: QEvent) -> None:
+    def pointer_left(self) -> None:
         self._read("")
 
     def _read(self, words: str) -> None:

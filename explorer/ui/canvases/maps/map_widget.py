@@ -209,7 +209,7 @@ class MapWidget(Canvas):
         self.set_cursor(self.cell_at(event.position()))
         event.accept()
 
-    def leaveEvent(self, event: QEvent) -> None:
+    def pointer_left(self) -> None:
         self.set_cursor(None)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QKeyEvent,
@@ -241,7 +241,7 @@ class BranchTree(Canvas):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._move(self._place(event.position()))
 
-    def leaveEvent(self, event: QEvent) -> None:
+    def pointer_left(self) -> None:
         self._move(None)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:

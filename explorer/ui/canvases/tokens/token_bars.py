@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -306,7 +306,7 @@ class TokenBars(Canvas):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self._set_over(self._index_at(event.position().toPoint()))
 
-    def leaveEvent(self, event: QEvent) -> None:
+    def pointer_left(self) -> None:
         self._set_over(None)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:

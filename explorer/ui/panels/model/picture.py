@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QColor,
@@ -262,7 +262,7 @@ class ModelPicture(Canvas):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         event.accept()  # the release says it all
 
-    def leaveEvent(self, event: QEvent) -> None:
+    def pointer_left(self) -> None:
         self._look_at(None)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

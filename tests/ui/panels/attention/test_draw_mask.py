@@ -114,13 +114,13 @@ def test_marks_tell_what_the_run_has_from_what_the_next_one_will(drawing: Window
     panel = panel_of(drawing)
     mask = map_of(drawing).drawn_mask
     assert panel.drawing.on  # a new run does not end it
+    assert map_of(drawing).current is None  # while there was none, its map was not to be seen
     assert mask is not None
     assert mask.state(2, 0) == CUT_NOW
     drawing.window.interventions.chips[0].click()
     mask = map_of(drawing).drawn_mask
     assert mask is not None
     assert mask.state(2, 0) == RESTORED_NEXT
-    drawing.until_settled()  # a map that comes later has a line of its own
     map_of(drawing).go_to(2, 0)
     assert panel.readout.text().startswith("restored from the next run on")
     drawing.session.select(layer=0)
