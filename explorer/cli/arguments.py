@@ -134,11 +134,29 @@ def _json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
 
 
-def _prompt(parser: argparse.ArgumentParser) -> None:
+def _prompt(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    """The prompt's options; what is returned takes others in their place."""
     prompt = parser.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", metavar="TEXT", help="the prompt, as raw text")
     prompt.add_argument("--prompt-file", metavar="F", help="a UTF-8 file that is the prompt")
     parser.add_argument("--chat", action="store_true", help="send the prompt in the chat template")
+    return prompt
+
+
+def _prompts_of_trace(parser: argparse.ArgumentParser) -> None:
+    prompt = _prompt(parser)
+    prompt.add_argument(
+        "--messages",
+        metavar="FILE.json",
+        help="a conversation, [{role, content}], for the chat template; if the assistant has the "
+        "last word, the model goes on with it",
+    )
+    parser.add_argument(
+        "--template-args",
+        metavar="JSON",
+        help="what else to tell the chat template, such as "
+        "'{\"enable_thinking\": false}' or tools; with --messages or --chat",
+    )
 
 
 def _machine(parser: argparse.ArgumentParser) -> None:
@@ -176,7 +194,7 @@ _REAL = _number(float, float("-inf"), "a number")
 def _trace(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _model(parser)
-    _prompt(parser)
+    _prompts_of_trace(parser)
     add(
         "--steps",
         type=_COUNT,

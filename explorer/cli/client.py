@@ -113,13 +113,6 @@ class Client:
                 return event.facts
         raise CommandError("The engine gave no answer.", ENGINE_FAILED)
 
-    def prompt_problem(self, text: str, chat: bool) -> str:
-        """What the model's vocabulary can't spell of a prompt, as one sentence; empty if all."""
-        for event in self.answers(m.Tokenize(text=text, chat=chat)):
-            if isinstance(event, m.Tokens):
-                return event.problem
-        return ""
-
     def warn(self, sentences: Iterable[str]) -> None:
         """Sentences on stderr about what is going to be shown."""
         for sentence in sentences:

@@ -13,6 +13,7 @@ from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.figures.text.sentences import name
 from explorer.trace.card import SelfCheck
+from explorer.trace.chat import ChatTurn
 from explorer.trace.interventions.kinds import written
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
@@ -36,6 +37,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "sampling": msgspec.to_builtins(sampling),
         "stop_reason": trace.stop_reason,
         "tokens": [token_document(token) for token in trace.tokens],
+        "turns": _turns(trace),
         "steps": [
             _step(step, token) for step, token in zip(trace.steps, trace.chosen, strict=True)
         ],
@@ -47,6 +49,18 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         **({"cache_type_k": trace.card.cache_type_k} if trace.card.cache_type_k else {}),
         "warnings": warnings.of_trace(trace),
     }
+
+
+def _turns(trace: Trace) -> list[dict[str, Any]]:
+    """The turns of a conversation; what was generated belongs to the assistant's last one."""
+    turns, count = list(trace.turns), len(trace.prompt)
+    if turns and trace.chosen:
+        end = count + len(trace.chosen) - 1
+        if turns[-1].role == "assistant" and turns[-1].last_slot == count - 1:
+            turns[-1] = msgspec.structs.replace(turns[-1], last_slot=end)
+        else:
+            turns.append(ChatTurn(role="assistant", first_slot=count, last_slot=end))
+    return [_fields(turn, "role first_slot last_slot added message") for turn in turns]
 
 
 def self_check_document(self_check: SelfCheck) -> dict[str, Any]:
@@ -114,7 +128,13 @@ def print_trace(trace: Trace) -> None:
         print(f"{request.pad} padding slots on the {request.padding}")
     if request.interventions:
         print(f"interventions: {', '.join(written(request.interventions))}")
-    print(f"prompt: {' '.join(labels.written(token) for token in trace.prompt)}\n")
+    for turn in trace.turns:
+        added = " (added by the template)" if turn.added else ""
+        said = trace.prompt[turn.first_slot : turn.last_slot + 1]
+        print(f"{name(turn.role, CELL)}{added}: {' '.join(map(labels.written, said))}")
+    if not trace.turns:
+        print(f"prompt: {' '.join(map(labels.written, trace.prompt))}")
+    print()
     rows = [
         (
             str(step.index),

@@ -273,7 +273,7 @@ class Dispatcher:
         prompt = runner.prompt(asked)  # laid out here, and handed down
         if not request.chosen and self._planned(runner, prompt, request) and request.ask_first:
             return "plan"
-        self._say(messages.Prompted(run=request.run, tokens=prompt.tokens))
+        self._say(prompt.event(request.run))
 
         def sampling() -> Sampling:
             with self._lock:

@@ -159,7 +159,7 @@ class LlamaDispatcher:
                 self._say(messages.Planned(run=run, plan=found))
                 if request.ask_first:
                     return "plan"
-        self._say(messages.Prompted(run=run, tokens=prompt.tokens))
+        self._say(prompt.event(run))
 
         def sampling() -> Sampling:
             with self._lock:

@@ -239,11 +239,11 @@ def _tokens(trace: Trace) -> str:
     how = parts.TOKENIZE_LETTERS if request.special_as_text else parts.TOKENIZE_TEXT
     padding = {"left": parts.PAD_LEFT, "right": parts.PAD_RIGHT}
     padded = any(token.origin == "padding" for token in trace.prompt)
-    return (
-        (parts.TOKENIZE_CHAT if request.chat else how)
-        + parts.COMPARE_TOKENS
-        + (padding[request.padding] if padded and request.padding else "")
-    )
+    if request.typed:
+        how = (parts.TOKENIZE_CHAT if request.chat else how) + parts.COMPARE_TOKENS
+    else:
+        how = parts.GIVEN_TOKENS
+    return how + (padding[request.padding] if padded and request.padding else "")
 
 
 def _mask(trace: Trace) -> str:

@@ -32,6 +32,10 @@ if list(found) != PROMPT_IDS:
           file=sys.stderr)
 ids, real = list(PROMPT_IDS), [1] * len(PROMPT_IDS)  # real: 1 = a token, 0 = padding
 """
+GIVEN_TOKENS = """\
+# The run was not given one text: its tokens are taken as they are.
+ids, real = list(PROMPT_IDS), [1] * len(PROMPT_IDS)  # real: 1 = a token, 0 = padding
+"""
 PAD_LEFT = """\
 ids, real = [PAD_ID] * PAD + ids, [0] * PAD + real
 """

@@ -527,7 +527,9 @@ class Driver:
         job.begun = job.act or self._history.push(_act(job), state, "trace")
         text = f"Reading the prompt: {len(event.tokens):,} tokens…"
         self._lease.store.set(
-            trace=Trace(request=job.request, card=state.card, prompt=event.tokens),
+            trace=Trace(
+                request=job.request, card=state.card, prompt=event.tokens, turns=event.turns
+            ),
             status=Status(activity="running", text=text),
             **self._history.shown,
         )

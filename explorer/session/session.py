@@ -29,7 +29,7 @@ from explorer.trace.experiments import Experiment
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.interventions.cells import added, switched
 from explorer.trace.interventions.kinds import Intervention
-from explorer.trace.request import RunRequest, Sampling, Stops
+from explorer.trace.request import TYPED, RunRequest, Sampling, Stops
 
 
 class Session:
@@ -126,11 +126,15 @@ class Session:
     # -- what changes the forward pass
 
     def set_prompt(self, text: str) -> None:
-        if self._change_request("prompt", merge=True, prompt=text):
+        if text == self.state.request.prompt:
+            return  # of a conversation the last message is shown
+        if self._change_request("prompt", merge=True, prompt=text, **TYPED):
             self._driver.prompt.refresh()
 
     def set_chat(self, on: bool) -> None:
-        if self._change_request("chat", chat=on):
+        if on == self.state.request.chat:
+            return
+        if self._change_request("chat", chat=on, **TYPED):
             self._driver.prompt.refresh()
 
     def set_special_as_text(self, on: bool) -> None:
@@ -238,7 +242,7 @@ class Session:
         self.drop_plan()
         state = self.state
         request = msgspec.structs.replace(
-            state.request, prompt=prompt, chat=chat, padding=side, pad=pad
+            state.request, prompt=prompt, chat=chat, padding=side, pad=pad, **TYPED
         )
         if state.trace is not None and state.trace.steps and state.trace.request == request:
             return  # it is the run on screen

@@ -1,4 +1,4 @@
-"""Where the parts of a chat prompt lie: the template's own tokens, the message, the answer."""
+"""Conversations, and where their parts lie among the tokens that a chat template makes of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,36 @@ from typing import Literal
 import msgspec
 
 Part = Literal["template", "message", "opening"]
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a conversation, as the chat template is given it."""
+
+    role: str
+    content: str
+
+
+class ChatTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """The slots of a prompt that hold one turn, its role marks included; both ends belong to it.
+
+    `message`: which of the messages it is, counted from 0; None for what the template adds by
+    itself: a system message, a start token (role "template"), the opening of the answer.
+    """
+
+    role: str
+    first_slot: int
+    last_slot: int
+    message: int | None = None
+
+    @property
+    def added(self) -> bool:
+        """True for what the template adds by itself."""
+        return self.message is None
+
+    def moved(self, slots: int) -> ChatTurn:
+        """The same turn so many slots further on."""
+        first, last = self.first_slot + slots, self.last_slot + slots
+        return msgspec.structs.replace(self, first_slot=first, last_slot=last)
 
 
 class ChatParts(msgspec.Struct, frozen=True, kw_only=True):

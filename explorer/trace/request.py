@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from explorer import smollm2
+from explorer.trace.chat import Message
 from explorer.trace.interventions.kinds import Cells, Interventions
 
 Side = Literal["left", "right"]
@@ -29,6 +30,10 @@ def usual_form(file: Path) -> Form:
     are shown there only.
     """
     return "float32" if file.name == smollm2.GGUF else "as-is"
+
+
+TYPED: dict[str, Any] = {"messages": (), "template_args": ""}
+"""The fields of a RunRequest whose prompt is what the user types."""
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +61,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str = ""
     chat: bool = False  # the prompt is one user message, put through the chat template
     special_as_text: bool = False  # "<|im_end|>" in the prompt stays letters, no control token
+    # A conversation in place of `prompt`, which then holds the last message, to be shown.
+    messages: tuple[Message, ...] = ()
+    template_args: str = ""  # more names for the chat template: a JSON object
     causal_mask: bool = True
     cache: bool = True
     padding: Side | None = None
@@ -67,6 +75,16 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
     capture_every: int = 1  # record the attention of layers 0, n, 2n, … only; 1 = of all
     interventions: Interventions = ()  # in the order in which they were made; the last one counts
+
+    @property
+    def typed(self) -> bool:
+        """True if `prompt` is what is read."""
+        return not self.messages
+
+    @property
+    def has_prompt(self) -> bool:
+        """True if there is anything to read."""
+        return bool(self.prompt or self.messages)
 
     @property
     def sees_later(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from explorer.trace import attention
 from explorer.trace.attention import LayerRecord
 from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.chat import ChatTurn
 from explorer.trace.interventions.kinds import MOST_SOURCE, OtherRun
 from explorer.trace.joined_keys import joined
 from explorer.trace.request import RunRequest
@@ -27,6 +28,7 @@ class Trace:
     steps: tuple[Step, ...] = ()
     chosen: tuple[Token, ...] = ()  # chosen[i] was picked from steps[i]
     stop_reason: str = ""
+    turns: tuple[ChatTurn, ...] = ()  # of the prompt, where it is a conversation
     self_check: SelfCheck = field(default_factory=SelfCheck)
 
     @property

@@ -15,10 +15,10 @@ from explorer.cli.commands.engine import engine_command
 from explorer.cli.document import print_json, print_trace, trace_document
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
 from explorer.cli.patch_sources import require_same_model
+from explorer.cli.prompts import prompt_fields
 from explorer.figures.cost import run_cost as plan_words
 from explorer.figures.text import warnings
 from explorer.session import capture_budget
-from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
 from explorer.trace.interventions.kinds import Cells, Patch, brief
@@ -57,7 +57,6 @@ def run_loaded(
 ) -> Trace:
     """A whole run of the model that the engine holds: prefill, decode."""
     client.note(warnings.settings_left_out(card, sampling))
-    problem = client.prompt_problem(request.prompt, request.chat)
     trace: Trace | None = None
     for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):
         match event:
@@ -65,8 +64,8 @@ def run_loaded(
                 client.note(plan_words.sentence(event.plan))
             case m.Prompted():
                 _require_positions(request, len(event.tokens) + steps - 1)
-                trace = Trace(request=request, card=card, prompt=event.tokens)
-                client.note(problem)
+                trace = Trace(request=request, card=card, prompt=event.tokens, turns=event.turns)
+                client.note(event.note)
                 client.progress("prefill")
             case m.Stepped() if trace is not None:
                 trace = trace.appended(event.step, event.token)
@@ -140,8 +139,7 @@ def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: A
     patched = any(isinstance(one, Patch) for one in more.get("interventions", ()))
     request = RunRequest(
         model=arguments.model,
-        prompt=_prompt(arguments),
-        chat=arguments.chat,
+        **prompt_fields(arguments),
         dtype=arguments.dtype or "float32",
         device=arguments.device or "cpu",
         cache_type_k=getattr(arguments, "cache_type_k", "f16"),
@@ -169,26 +167,6 @@ def form_of(arguments: argparse.Namespace, by_torch: bool = False) -> Form:
             "--as as-is can't be combined with --dtype or --device: the file decides these."
         )
     return "float32"
-
-
-def _prompt(arguments: argparse.Namespace) -> str:
-    """The prompt as text; CommandError if it is empty or no text.  A message may be empty."""
-    text = _text(arguments)
-    if not text and not arguments.chat:
-        raise CommandError("The prompt is empty: give at least one character.")
-    return text
-
-
-def _text(arguments: argparse.Namespace) -> str:
-    if arguments.prompt is not None:
-        problem = encoding_problem(arguments.prompt)
-        if problem:
-            raise CommandError(problem)
-        return str(arguments.prompt)
-    try:
-        return disk.read_text(arguments.prompt_file)
-    except disk.TextError as error:
-        raise CommandError(str(error)) from error
 
 
 def _given(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def prompt_of(runner: Runner, request: RunRequest, layout: Layout) -> OtherRun:
     So they are the same in every pass, with a cache and without.  A text that no prompt stands for
     is its own.
     """
-    whole = runner.prompt(request).layout if request.prompt else layout
+    whole = runner.prompt(request).layout if request.has_prompt else layout
     return OtherRun(tokens=tuple(whole.real_ids()), causal_mask=request.causal_mask)
 
 

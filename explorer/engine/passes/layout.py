@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from explorer.engine.errors import BadInput
+from explorer.engine.text.encoding import Encoded
+from explorer.trace.chat import ChatTurn
 from explorer.trace.request import RunRequest, Side
 from explorer.trace.step import Origin, Token
 from explorer.trace.wire.bounds import MOST_PADDING
+from explorer.trace.wire.messages import Prompted
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,12 @@ class Prompt:
     request: RunRequest
     tokens: tuple[Token, ...]  # padding included, in slot order
     layout: Layout
+    turns: tuple[ChatTurn, ...] = ()  # of a conversation
+    note: str = ""  # what is worth knowing of its tokens
+
+    def event(self, run: int) -> Prompted:
+        """What is said of it before the first pass of that run."""
+        return Prompted(run=run, tokens=self.tokens, turns=self.turns, note=self.note)
 
     def asked_as(self, request: RunRequest) -> Prompt:
         """The same text and padding in a request that differs in something else."""
@@ -73,20 +82,22 @@ class Prompt:
 
 
 def lay_out_prompt(
-    tokens: Sequence[Token],
+    encoded: Encoded,
     request: RunRequest,
     pad_id: int | None,
     token: Callable[[int, Origin], Token],
 ) -> Prompt:
-    """The prompt's `tokens` with the padding asked for; `token` spells the padding's id.
+    """The prompt's tokens with the padding asked for; `token` spells the padding's id.
 
     BadInput as of `lay_out`.
     """
-    layout = lay_out([one.id for one in tokens], (), request, pad_id)
-    real = iter(tokens)
+    layout = lay_out([one.id for one in encoded.tokens], (), request, pad_id)
+    real = iter(encoded.tokens)
     slots = zip(layout.ids, layout.attention_mask, strict=True)
     fed = tuple(next(real) if valid else token(i, "padding") for i, valid in slots)
-    return Prompt(request, fed, layout)
+    moved = layout.attention_mask.index(1)
+    turns = tuple(turn.moved(moved) for turn in encoded.turns)
+    return Prompt(request, fed, layout, turns, encoded.problem)
 
 
 def lay_out(

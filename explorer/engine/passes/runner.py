@@ -20,6 +20,7 @@ from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.passes.cache import PrefixCache
 from explorer.engine.passes.fast_calls import FastCalls
 from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
+from explorer.engine.text import asked_prompt
 from explorer.trace.request import RunRequest
 
 _WORTH_TELLING = 256  # slots: shorter passes are over before anybody reads how far they are
@@ -57,13 +58,10 @@ class Runner:
     def prompt(self, request: RunRequest) -> Prompt:
         """The prompt with its padding in slots; BadInput if it can't be read, or is too long."""
         card, tokenizer = self.loaded.card, self.loaded.tokenizer
-        text = request.prompt, request.chat, request.special_as_text
-        key = (*text, request.padding, request.pad, card.pad_id)
+        key = (*asked_prompt.source(request), request.padding, request.pad, card.pad_id)
         if key not in self._prompts:
-            encoded = tokenizer.encode(*text)
-            if encoded.problem and not encoded.tokens:
-                raise BadInput(encoded.problem)
-            made = lay_out_prompt(encoded.tokens, request, card.pad_id, tokenizer.token)
+            encoded = asked_prompt.encoded(tokenizer, request)
+            made = lay_out_prompt(encoded, request, card.pad_id, tokenizer.token)
             self.require_ids(made.layout.ids)
             self._prompts = {key: made}
         found = self._prompts[key].asked_as(request)
@@ -110,8 +108,7 @@ class Runner:
     @contextlib.contextmanager
     def cache_of(self, request: RunRequest) -> Iterator[None]:
         """The cache belongs to one kind of request, and a pass that fails leaves none behind."""
-        layout = request.chat, request.padding, request.pad, request.causal_mask
-        belongs = (*layout, request.interventions)
+        belongs = request.padding, request.pad, request.causal_mask, request.interventions
         if belongs != self._cache_for:
             self.cache.drop()
             self._cache_for = belongs

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from explorer.engine.errors import BadInput
 from explorer.trace.chat import ChatParts
 from explorer.trace.step import Token
 
 Letters = Callable[[str], list[int]]
-_OTHERS = tuple(map(chr, range(0x2600, 0x2700)))  # messages to compare with
+OTHERS = tuple(map(chr, range(0x2600, 0x2700)))  # messages to compare with
 
 
 def of(
@@ -42,13 +43,13 @@ def place_of(
     rendered: str, text: str, render: Callable[[str, bool], str]
 ) -> tuple[int, int] | None:
     """First character of the message in `rendered`, and the one behind its last."""
-    other = next((o for o in _OTHERS if o not in text), "")
+    other = next((o for o in OTHERS if o not in text), "")
     try:
         compared = render(other, True)
     except BadInput:
         return None
-    before = _shared(rendered, compared)
-    behind = _shared(rendered[before:][::-1], compared[before:][::-1])
+    before = shared(rendered, compared)
+    behind = shared(rendered[before:][::-1], compared[before:][::-1])
     if not other or compared[before : len(compared) - behind] != other:
         return None  # the template writes messages in a way of its own
     return before, len(rendered) - behind
@@ -78,7 +79,28 @@ def letters_within(
     return found + (letters(data[at:].decode()) if at < len(data) else [])
 
 
-def _shared(one: str, two: str) -> int:
+def character_starts(text: str, tokens: Sequence[Token]) -> list[int] | None:
+    """The character in which each token begins; None if the tokens do not spell the text.
+
+    Some vocabularies put a space in front of every text, and after every control token.
+    """
+    data, starts, at, fresh = text.encode(), list[int](), 0, True
+    for token in tokens:
+        starts.append(at)
+        raw = token.raw
+        if fresh and raw[:1] == b" " and not data.startswith(raw, at):
+            raw = raw[1:]
+        if not data.startswith(raw, at):
+            return None
+        at += len(raw)
+        fresh = token.special
+    if at != len(data):
+        return None
+    ends = list(accumulate(len(character.encode()) for character in text))  # in bytes
+    return [bisect_right(ends, start) for start in starts]
+
+
+def shared(one: str, two: str) -> int:
     """Length of the common beginning."""
     pairs = enumerate(zip(one, two, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(two)))

@@ -6,13 +6,16 @@ import functools
 import threading
 import traceback
 from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from explorer.engine.errors import BadInput
-from explorer.engine.text import chat_parts, template_limits
+from explorer.engine.text import chat_parts, conversation, template_limits, template_settings
+from explorer.engine.text.conversation import TurnText
 from explorer.engine.text.token_bytes import Spelling, TokenBytes
-from explorer.trace.chat import ChatParts
+from explorer.trace.chat import ChatParts, ChatTurn, Message
 from explorer.trace.step import Origin, Token
 
 _KEPT_SPELLINGS = 4096
@@ -29,6 +32,9 @@ class Splitter(Protocol):
     def unspelled(self, text: str) -> list[str]:
         """Characters that become the unknown token."""
 
+    def starts(self, text: str) -> list[int] | None:
+        """The character at which each of `ids(text, add=False)` begins; None if not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -37,6 +43,7 @@ class Encoded:
     tokens: tuple[Token, ...]
     problem: str = ""
     parts: ChatParts | None = None  # of a chat prompt, where they can be told
+    turns: tuple[ChatTurn, ...] = ()  # of a conversation
 
 
 class ModelTokenizer(ABC):
@@ -55,13 +62,27 @@ class ModelTokenizer(ABC):
     def pad_token_id(self) -> int | None:
         """The tokenizer's own padding token, if it states one."""
 
+    @property
+    @abstractmethod
+    def _stated_start(self) -> int | None:
+        """The token that a text may begin with, if the files state one."""
+
+    @property
+    def start_id(self) -> int | None:
+        """The start token; None if the model has none."""
+        if len(self._before) == 1:
+            return self._before[0]
+        return self._stated_start
+
     @abstractmethod
     def _template(self) -> Any:
         """The chat template, a program that the model brings; empty or None without one."""
 
     @abstractmethod
-    def _rendered(self, messages: list[dict[str, str]], opened: bool) -> str:
-        """Messages as the template writes them; any exception if it fails."""
+    def _rendered(
+        self, source: str, messages: list[dict[str, str]], opened: bool, more: dict[str, Any]
+    ) -> str:
+        """Messages as the template `source` writes them, told `more`; any exception if it fails."""
 
     @property
     def missing_bytes(self) -> tuple[int, ...]:
@@ -127,19 +148,60 @@ class ModelTokenizer(ABC):
     def render(self, text: str, opened: bool = True) -> str:
         """One user message as the model's chat template writes it; `opened`: ready to answer."""
         check_text(text)
+        return self._written([Message("user", text)], opened)
+
+    def encode_messages(self, messages: Sequence[Message], arguments: str = "") -> Encoded:
+        """The tokens of a conversation, with its turns; `arguments`: a JSON object.
+
+        BadInput, in words, if the template refuses the messages or reads no such argument.
+        """
+        more = template_settings.read_arguments(arguments)
+        for message in messages:
+            check_text(message.content)
+        start = "" if self.start_id is None else self.token(self.start_id).text
+        written = conversation.rendered(
+            messages, lambda some, opened: self._written(some, opened, more), start
+        )
+        ids = self._splitter.ids(written.text, add=False)
+        tokens = self._tokens(ids)
+        starts = self._splitter.starts(written.text)
+        if starts is None:
+            starts = chat_parts.character_starts(written.text, tokens)
+        notes = written.notes
+        if starts is None:
+            notes.append(
+                "The turns are not shown: this model's tokenizer changes the text of the template."
+            )
+        notes += [
+            problem
+            for content in dict.fromkeys(message.content for message in messages)
+            if (problem := self._inside_chat(content))
+        ]
+        source, _ = template_settings.chosen(self._template(), more)
+        if template_settings.writes_date(source):
+            notes.append("This chat template can write today's date into the prompt.")
+        turns = () if starts is None else _slots(written.turns, starts)
+        return Encoded(tokens, " ".join(notes), turns=turns)
+
+    def _written(
+        self, messages: Sequence[Message], opened: bool, more: dict[str, Any] | None = None
+    ) -> str:
+        """`more`: what else the template is told; None for a message that was typed."""
         template = self._template()
         if not template:
             raise BadInput("This model has no chat template. Switch chat off and type raw text.")
-        messages = [{"role": "user", "content": text}]
         try:
             template_limits.bind(template)
+            source, rest = template_settings.chosen(template, more or {})
+            told = [{"role": one.role, "content": one.content} for one in messages]
             with self._lock:
-                return self._rendered(messages, opened)
+                return self._rendered(source, told, opened, rest)
         except BadInput:
             raise
         except Exception as error:  # a template is a program of the model's own
+            words = "" if more is None else template_settings.refusal(error)
             raise BadInput(
-                "This model's chat template failed on the message. Switch chat off.",
+                words or "This model's chat template failed on the message. Switch chat off.",
                 traceback.format_exc(),
             ) from error
 
@@ -231,6 +293,20 @@ class ModelTokenizer(ABC):
             "This model's tokenizer normalises the text first (for example accents or "
             "spaces). The tokens show what the model gets."
         )
+
+
+def _slots(turns: Sequence[TurnText], starts: Sequence[int]) -> tuple[ChatTurn, ...]:
+    """Turns by tokens: each belongs to the turn in which it begins, as no turn is without one."""
+    found = []
+    for one in turns:
+        first, end = bisect_left(starts, one.first), bisect_left(starts, one.end)
+        if first >= end:  # within one token
+            first = max(0, bisect_right(starts, one.first) - 1)
+            end = first + 1
+        found.append(
+            ChatTurn(role=one.role, first_slot=first, last_slot=end - 1, message=one.message)
+        )
+    return tuple(found)
 
 
 def check_text(text: str) -> None:

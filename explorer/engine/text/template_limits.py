@@ -24,7 +24,7 @@ def bind(template: Any) -> None:
     kind.concat = staticmethod(_joined)
     kind.intercepted_binops = frozenset({"*", "**"})
     kind.call_binop = _multiplied
-    if isinstance(template, str) and len(template) > _LONGEST:
+    if len(template if isinstance(template, str) else str(template)) > _LONGEST:
         raise BadInput("This model's chat template is far too long to be one; switch chat off.")
 
 

@@ -48,6 +48,12 @@ class FastSplitter:
         with _splitting():
             return list(backend.encode(text, add_special_tokens=add).ids)
 
+    def starts(self, text: str) -> list[int] | None:
+        with _splitting():
+            found = self.backend.encode(text, add_special_tokens=False)
+        starts = [start for start, _ in found.offsets]
+        return starts if starts == sorted(starts) else None
+
     def unspelled(self, text: str) -> list[str]:
         name = getattr(self.backend.model, "unk_token", None)
         unknown = self.backend.token_to_id(name) if name else None
@@ -85,6 +91,9 @@ class PythonSplitter:
     def unspelled(self, text: str) -> list[str]:
         return []
 
+    def starts(self, text: str) -> list[int] | None:
+        return None
+
 
 class TiktokenSplitter:
     """A tiktoken encoding; `start` is put in front of every text."""
@@ -105,3 +114,6 @@ class TiktokenSplitter:
 
     def unspelled(self, text: str) -> list[str]:
         return []
+
+    def starts(self, text: str) -> list[int] | None:
+        return None

@@ -51,22 +51,35 @@ class Tokenizer(ModelTokenizer):
         """The tokenizer's own padding token, if it states one."""
         return getattr(self.library, "pad_token_id", None)
 
+    @property
+    def _stated_start(self) -> int | None:
+        stated = getattr(self.library, "bos_token_id", None)
+        return stated if isinstance(stated, int) else None
+
     def _template(self) -> Any:
         if isinstance(self.library, dict):
             return self.library.get("chat_template")
         return getattr(self.library, "chat_template", None)
 
-    def _rendered(self, messages: list[dict[str, str]], opened: bool) -> str:
+    def _rendered(
+        self, source: str, messages: list[dict[str, str]], opened: bool, more: dict[str, Any]
+    ) -> str:
         if isinstance(self.library, dict):
             rendered, _ = render_jinja_template(
                 [messages],
-                chat_template=self._template(),
+                chat_template=source,
                 add_generation_prompt=opened,
-                **tiktoken_folder.named_tokens(self.library),
+                **{**more, **tiktoken_folder.named_tokens(self.library)},
             )
             return str(rendered[0])
         return str(
-            self.library.apply_chat_template(messages, tokenize=False, add_generation_prompt=opened)
+            self.library.apply_chat_template(
+                messages,
+                chat_template=source,
+                tokenize=False,
+                add_generation_prompt=opened,
+                **more,
+            )
         )
 
 

@@ -9,22 +9,26 @@ from typing import Any, NoReturn
 from jinja2.exceptions import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from explorer.engine.text.template_settings import EXTENSIONS
+
 
 def render(
-    template: str, messages: list[dict[str, str]], opened: bool, named: dict[str, str]
+    template: str, messages: list[dict[str, str]], opened: bool, named: dict[str, Any]
 ) -> str:
-    """Messages as `template` writes them; `named`: bos_token and the like.
+    """Messages as `template` writes them; `named`: bos_token and the like, and what it is told.
 
     `opened`: ready for an answer.  Whatever the template raises comes out.
     """
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        trim_blocks=True, lstrip_blocks=True, extensions=EXTENSIONS
     )
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _raise
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
     compiled = environment.from_string(template)
-    return compiled.render(messages=messages, add_generation_prompt=opened, **named)
+    usual = {"tools": None, "documents": None}  # as transformers has it
+    told = {**usual, **named, "messages": messages, "add_generation_prompt": opened}
+    return compiled.render(told)
 
 
 def _to_json(value: Any, indent: int | None = None, **_: Any) -> str:

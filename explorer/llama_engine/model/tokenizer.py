@@ -53,6 +53,10 @@ class LlamaSplitter:
         """Characters that become the unknown token: none is told apart here."""
         return []
 
+    def starts(self, text: str) -> list[int] | None:
+        """Where tokens begin in the text: llama.cpp does not say."""
+        return None
+
 
 class LlamaTokenizer(ModelTokenizer):
     """Tokenizer and chat template of one .gguf file."""
@@ -60,8 +64,9 @@ class LlamaTokenizer(ModelTokenizer):
     def __init__(self, library: LlamaLibrary, vocab: int, header: Header) -> None:
         super().__init__(LlamaSplitter(library, vocab))
         self._pad = int(library.llama_vocab_pad(vocab))
-        self._chat = header.metadata.get("tokenizer.chat_template") or ""
+        self._chat = _templates(header)
         self._named = self._named_tokens(header)
+        self._start = header.metadata.get("tokenizer.ggml.bos_token_id")
 
     @property
     def pad_token_id(self) -> int | None:
@@ -77,11 +82,30 @@ class LlamaTokenizer(ModelTokenizer):
                 found[f"{name}_token"] = self.token(token_id).text
         return {"bos_token": "", "eos_token": "", **found}
 
+    @property
+    def _stated_start(self) -> int | None:
+        start = self._start
+        return start if isinstance(start, int) and 0 <= start < self.size else None
+
     def _template(self) -> Any:
         return self._chat
 
-    def _rendered(self, messages: list[dict[str, str]], opened: bool) -> str:
-        return chat_template.render(self._chat, messages, opened, self._named)
+    def _rendered(
+        self, source: str, messages: list[dict[str, str]], opened: bool, more: dict[str, Any]
+    ) -> str:
+        return chat_template.render(source, messages, opened, {**more, **self._named})
+
+
+def _templates(header: Header) -> str | dict[str, str]:
+    """The file's chat template; several by their names where there are more."""
+    key = "tokenizer.chat_template"
+    default = header.metadata.get(key) or ""
+    more = {
+        name.removeprefix(f"{key}."): str(text)
+        for name, text in header.metadata.items()
+        if name.startswith(f"{key}.") and text
+    }
+    return ({"default": default, **more} if default else more) if more else default
 
 
 def _token_bytes(library: LlamaLibrary, vocab: int) -> TokenBytes:

@@ -10,6 +10,7 @@ from typing import Any
 from explorer.engine.callbacks import Report, nobody
 from explorer.engine.errors import BadInput
 from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
+from explorer.engine.text import asked_prompt
 from explorer.llama_engine.binding.compute import Recompute
 from explorer.llama_engine.model.model import LlamaModel
 from explorer.llama_engine.passes.attention_edits import ScoreEdits
@@ -68,18 +69,15 @@ class LlamaRunner:
 
     def prompt(self, request: RunRequest) -> Prompt:
         """The prompt laid out; BadInput if it can't be read, or is too long."""
-        text = request.prompt, request.chat, request.special_as_text
+        source = asked_prompt.source(request)
         if request.padding and request.pad:
             raise BadInput(f"Padding is not possible here: {self.card.words('left_padding')}.")
-        if text not in self._prompts:
-            encoded = self.model.tokenizer.encode(*text)
-            if encoded.problem and not encoded.tokens:
-                raise BadInput(encoded.problem)
-            made = lay_out_prompt(
-                encoded.tokens, request, self.card.pad_id, self.model.tokenizer.token
-            )
-            self._prompts = {text: made}
-        found = self._prompts[text].asked_as(request)
+        if source not in self._prompts:
+            tokenizer = self.model.tokenizer
+            encoded = asked_prompt.encoded(tokenizer, request)
+            made = lay_out_prompt(encoded, request, self.card.pad_id, tokenizer.token)
+            self._prompts = {source: made}
+        found = self._prompts[source].asked_as(request)
         self._require_context(found.layout)
         return found
 

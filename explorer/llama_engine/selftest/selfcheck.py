@@ -108,13 +108,7 @@ class RunCheck:
         if self.request.interventions:
             return None  # llama.cpp's sampler is run on the model as it is
         runner, ours, theirs = self.runner, list[int](), list[int]()
-        request = RunRequest(
-            prompt=self.request.prompt,
-            chat=self.request.chat,
-            special_as_text=self.request.special_as_text,
-            cache=self.request.cache,
-        )
-        prompt = runner.prompt(request)
+        prompt = runner.prompt(self.request)
         with runner.own_cache_aside():
             generate(
                 runner, prompt, (), GREEDY_TOKENS, Sampling,

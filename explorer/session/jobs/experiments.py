@@ -26,7 +26,7 @@ class Experiments:
         trace, index = state.trace, state.step_index
         request = state.request if trace is None else trace.request
         if kind.OF_PROMPT:
-            ready = model_key(request) in self._lease.loaded and bool(trace or request.prompt)
+            ready = model_key(request) in self._lease.loaded and bool(trace or request.has_prompt)
             needs = "This needs a prompt and its model. Open the model first."
         else:
             ready = trace is not None and index is not None and self._lease.can_continue(trace)

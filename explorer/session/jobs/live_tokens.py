@@ -62,7 +62,8 @@ class LiveTokens:
         if problem:
             self._known = None
             self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem=problem)
-        elif self._store.state.other_model:  # the open one would split the text its own way
+        elif self._store.state.other_model or not self._store.state.request.typed:
+            # The open model would split the text its own way; nothing was typed.
             self._known = None
             self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem="")
         elif self._on and self._asked is None and wanted != self._known:

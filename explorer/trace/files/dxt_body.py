@@ -19,6 +19,7 @@ import numpy as np
 from explorer import __version__
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.chat import ChatTurn
 from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.request import RunRequest
@@ -64,6 +65,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     card: Any  # ModelCard with floats made safe for JSON
     self_check: Any  # SelfCheck, likewise
     prompt: tuple[Token, ...]
+    turns: tuple[ChatTurn, ...] = ()
     chosen: tuple[Token, ...] = ()
     stop_reason: str = ""
     tokens: tuple[Token, ...] = ()
@@ -113,6 +115,7 @@ class Tables:
             card=_card(trace),
             self_check=_safe(msgspec.to_builtins(trace.self_check)),
             prompt=trace.prompt,
+            turns=trace.turns,
             chosen=trace.chosen,
             stop_reason=trace.stop_reason,
             tokens=tuple(self._tokens),
@@ -179,6 +182,7 @@ def trace_of(body: Body, steps: Sequence[Step]) -> Trace:
         card=card,
         self_check=msgspec.convert(_unsafe(body.self_check), SelfCheck),
         prompt=body.prompt,
+        turns=body.turns,
         chosen=body.chosen,
         stop_reason=body.stop_reason,
         steps=tuple(steps[: len(body.steps)]),

@@ -13,7 +13,7 @@ import msgspec
 
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
-from explorer.trace.chat import ChatParts
+from explorer.trace.chat import ChatParts, ChatTurn
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import AnyExperiment
@@ -194,6 +194,8 @@ class Prompted(Event, frozen=True, kw_only=True):
     """The prompt as it is fed, padding included, before the first pass."""
 
     tokens: tuple[Token, ...]
+    turns: tuple[ChatTurn, ...] = ()  # of a conversation
+    note: str = ""  # sentences worth knowing about the tokens
 
 
 class Planned(Event, frozen=True, kw_only=True):

@@ -18,9 +18,13 @@ _ORIGINS = {"prompt", "generated", "forced", "padding"}
 def require_sound(trace: Trace) -> None:
     """ValueError naming the first thing that does not fit."""
     _require(len(trace.chosen) == len(trace.steps), "steps and chosen tokens differ in number")
-    require_bounded((trace.request, trace.card, trace.self_check, trace.prompt, trace.chosen))
+    require_bounded((trace.request, trace.card, trace.self_check, trace.turns))
+    require_bounded((trace.prompt, trace.chosen))
     if trace.prompt:
         _require(trace.request.pad <= len(trace.prompt), "more padding is asked for than there is")
+    for turn in trace.turns:
+        inside = 0 <= turn.first_slot <= turn.last_slot < len(trace.prompt)
+        _require(inside, "a turn lies outside the prompt")
     for token in trace.tokens:
         _require(token.origin in _ORIGINS, "a token is odd")
     for i, (step, chosen) in enumerate(zip(trace.steps, trace.chosen, strict=True)):

@@ -164,7 +164,7 @@ def chat_parts(state: State) -> ChatParts | None:
     if trace is None:
         return state.prompt_parts
     parts = state.chat_parts.get(reading(trace.request))
-    if parts is None:
+    if parts is None or not trace.request.typed:
         return None
     before = next((i for i, t in enumerate(trace.prompt) if t.origin != "padding"), 0)
     return ChatParts(

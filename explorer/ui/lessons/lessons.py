@@ -202,6 +202,13 @@ class Lessons(QObject):
 
     def ask_save_scene(self) -> None:
         """Ask for a name, and write what is on screen as a scene."""
+        state = self._session.state
+        if not (state.request if state.trace is None else state.trace.request).typed:
+            self._session.report(
+                self.tr("A scene holds one typed prompt, and this run was given something else. "
+                        "Save the session instead.")
+            )  # fmt: skip
+            return
         view = saved_view.look_at(self._parts.docks, self._look)
         scene = captured(self._session.state, view, self._look.scale)
         save_dialog.ask(

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from explorer.trace.card import Capability, ModelCard
+from explorer.trace.chat import ChatTurn
 from explorer.trace.files import dxt
 from explorer.trace.files.saved_extras import SavedExtras, Sibling
 from explorer.trace.files.saved_view import SavedView
@@ -39,7 +40,8 @@ def whole() -> tuple[Trace, SavedExtras]:
         Patch(layer=1, head=1, positions=(1, 1), first=1, source=OtherRun(tokens=(3, 4))),
     )
     request = msgspec.structs.replace(made.request, interventions=changes)
-    trace = replace(made, card=card, steps=steps, request=request)
+    turns = (ChatTurn(role="user", first_slot=0, last_slot=1, message=0),)
+    trace = replace(made, card=card, steps=steps, request=request, turns=turns)
     longer = trace.appended(replace(steps[-1], index=2), trace.chosen[-1])
     seen = SavedView(
         step=1, layer=1, head=2, query=3, key=2, zoom=1.5, choices={"attention": {"zoom": 1.5}}

@@ -60,6 +60,14 @@ def tokens_of(trace: Trace) -> tuple[tuple[str, str], ...]:
     return tuple((tokens.written(token), token.origin) for token in trace.tokens)
 
 
+def prompt_text(trace: Trace) -> str:
+    """What was typed; of any other prompt the text of its tokens."""
+    if trace.request.typed:
+        return trace.request.prompt
+    raw = b"".join(token.raw for token in trace.prompt if token.origin != "padding")
+    return raw.decode("utf-8", "replace")
+
+
 def generated_text(trace: Trace) -> str:
     """The text that the run added, without control tokens."""
     raw = b"".join(token.raw for token in trace.chosen if not token.special)

@@ -120,7 +120,7 @@ class ReportDialog(Dialog):
             author=self.author.text().strip(),
             notes=self.notes.toPlainText(),
             day=date.today(),
-            prompt=trace.request.prompt,
+            prompt=reports.prompt_text(trace),
             generated=reports.generated_text(trace),
             tokens=reports.tokens_of(trace),
             facts=reports.facts(self._state),

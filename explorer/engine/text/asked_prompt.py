@@ -1,0 +1,32 @@
+"""The tokens that a run asks for: a text, one message in the chat template, or a conversation."""
+
+from __future__ import annotations
+
+from explorer.engine.errors import BadInput
+from explorer.engine.text.encoding import Encoded, ModelTokenizer
+from explorer.trace.request import RunRequest
+
+
+def encoded(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
+    """The prompt of a run without its padding; BadInput if it has no tokens."""
+    found = _encoded(tokenizer, request)
+    if found.problem and not found.tokens:
+        raise BadInput(found.problem)
+    return found
+
+
+def source(request: RunRequest) -> tuple[object, ...]:
+    """All that decides the tokens: two requests with one source have the same."""
+    return (
+        request.prompt,
+        request.chat,
+        request.special_as_text,
+        request.messages,
+        request.template_args,
+    )
+
+
+def _encoded(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
+    if request.messages:
+        return tokenizer.encode_messages(request.messages, request.template_args)
+    return tokenizer.encode(request.prompt, request.chat, request.special_as_text)
