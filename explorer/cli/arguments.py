@@ -120,13 +120,21 @@ def _form(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _cache_type(parser: argparse.ArgumentParser) -> None:
+def _llama(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cache-type-k",
         choices=get_args(CacheType),
         default="f16",
         help="what llama.cpp keeps keys in, for a .gguf file run as it is (default f16; values "
         "are kept in f16)",
+    )
+    parser.add_argument(
+        "--gpu-layers",
+        type=_INDEX,
+        default=0,
+        metavar="N",
+        help="layers that llama.cpp puts on a GPU, for a .gguf file run as it is, where its build "
+        "can; not tested yet (default 0)",
     )
 
 
@@ -164,7 +172,7 @@ def _machine(parser: argparse.ArgumentParser) -> None:
     add("--dtype", choices=("float32", "bfloat16", "float16"), help="default float32")
     add("--device", metavar="D", help="cpu (the default), cuda, mps, …")
     _form(parser)
-    _cache_type(parser)
+    _llama(parser)
     _engine(parser)
 
 
@@ -374,7 +382,7 @@ def _of_model(parser: argparse.ArgumentParser) -> None:
 def _check(parser: argparse.ArgumentParser) -> None:
     _of_model(parser)
     _form(parser)
-    _cache_type(parser)
+    _llama(parser)
     _interventions(parser)
 
 
@@ -450,6 +458,14 @@ def _lesson(parser: argparse.ArgumentParser) -> None:
     _engine(parser)
 
 
+def _llama_engine(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--can-use-gpu",
+        action="store_true",
+        help="only say whether llama.cpp can put layers on a GPU here",
+    )
+
+
 def _nothing(parser: argparse.ArgumentParser) -> None:
     pass
 
@@ -474,6 +490,8 @@ COMMANDS = {
         Command("bench", "Measure how much recording slows a model down.", _bench),
         Command("lesson", "Open a lesson, list the lessons, or measure all its figures.", _lesson),
         Command("engine", "The engine's process; speaks frames over stdin/stdout.", _nothing),
-        Command("llama-engine", "The engine's own process for .gguf files as they are.", _nothing),
+        Command(
+            "llama-engine", "The engine's own process for .gguf files as they are.", _llama_engine
+        ),
     )
 }

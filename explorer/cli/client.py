@@ -74,6 +74,7 @@ class Client:
         device: str = "cpu",
         form: Form = "",
         cache_type_k: CacheType = "f16",
+        gpu_layers: int = 0,
         test_again: bool = False,
     ) -> ModelCard:
         """Open a model, and tell what is to be known of it.
@@ -85,6 +86,7 @@ class Client:
             dtype=dtype,
             device=device,
             cache_type_k=cache_type_k,
+            gpu_layers=gpu_layers,
             form=form,
             test_again=test_again,
             anew=True,
@@ -98,7 +100,12 @@ class Client:
     def load_for(self, request: RunRequest) -> ModelCard:
         """Open the model of a run as the run asks for it."""
         return self.load(
-            request.model, request.dtype, request.device, request.form, request.cache_type_k
+            request.model,
+            request.dtype,
+            request.device,
+            request.form,
+            request.cache_type_k,
+            request.gpu_layers,
         )
 
     def facts(self, request: m.AnyRequest, kind: type | None = None) -> dict[str, Any]:

@@ -46,7 +46,11 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "stored_dtype": trace.card.stored_dtype,
         "interventions": written(request.interventions),
         **({"form": trace.card.form} if trace.card.form else {}),
-        **({"cache_type_k": trace.card.cache_type_k} if trace.card.cache_type_k else {}),
+        **(
+            {"cache_type_k": trace.card.cache_type_k, "gpu_layers": trace.card.gpu_layers}
+            if trace.card.cache_type_k
+            else {}
+        ),
         "warnings": warnings.of_trace(trace),
     }
 
@@ -120,7 +124,9 @@ def print_trace(trace: Trace) -> None:
     named = [request.model or card.name, card.architecture, card.dtype, card.device]
     print("{} ({}, {}, {})".format(*(name(part, CELL) for part in named)))
     if card.form == "as-is":
-        print(f"weights stored as {name(card.stored_dtype, CELL)}, run as they are by llama.cpp")
+        gpu = f", {card.gpu_layers} layers on a GPU" if card.gpu_layers else ""
+        stored = name(card.stored_dtype, CELL)
+        print(f"weights stored as {stored}, run as they are by llama.cpp{gpu}")
     elif card.stored_dtype:
         print(f"weights stored as {name(card.stored_dtype, CELL)}, run in {card.dtype}")
     print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")

@@ -24,7 +24,7 @@ from explorer.engine.faults import failure
 from explorer.engine.library import opened_models
 from explorer.engine.machine.peak_memory import give_back
 from explorer.engine.other_form import OtherForm, is_other
-from explorer.engine.relay.relay import CACHE_TYPE_OF_LLAMA, Relay, to_be_opened
+from explorer.engine.relay.relay import OF_LLAMA, Relay, to_be_opened
 from explorer.engine.side_requests import Question, SideRequests
 from explorer.trace.card import ModelCard
 from explorer.trace.engine_request import Request
@@ -185,20 +185,21 @@ class Dispatcher:
 
     def _load(self, request: messages.Load) -> ModelCard:
         source = to_be_opened(request)
+        of_llama = request.cache_type_k != "f16" or request.gpu_layers > 0
         if not request.keep:
             self._other.close()
         if source is None:
-            if request.cache_type_k != "f16":
-                raise BadInput(CACHE_TYPE_OF_LLAMA)
+            if of_llama:
+                raise BadInput(OF_LLAMA)
             return self._load_by_torch(request)
-        what = str(source.path), "as-is", request.cache_type_k
+        what = str(source.path), "as-is", request.cache_type_k, str(request.gpu_layers)
         if request.keep and self._held == what and self._relay.works:
             assert self._relay.card is not None
             return self._relay.card
         try:
             card = self._relay.open(request, source, self._stop(request))
         except BadInput as refused:
-            if request.form:
+            if request.form or of_llama:
                 raise
             _log.warning("%s", refused.sentence)  # in the usual form, whatever works is used
             return self._load_by_torch(request)

@@ -54,6 +54,7 @@ class OtherForm:
                 run=request.run,
                 model=path,
                 cache_type_k=request.request.cache_type_k,
+                gpu_layers=request.request.gpu_layers,
                 form="as-is",
                 anew=True,
             )

@@ -100,6 +100,7 @@ def _library(request: messages.FindModels) -> dict[str, Any]:
     from explorer.engine.gguf import cache
     from explorer.engine.library import catalog, stores
     from explorer.engine.machine import free_memory
+    from explorer.engine.relay import gpu
 
     if request.add_folder:
         folder = Path(request.add_folder).expanduser()
@@ -116,4 +117,5 @@ def _library(request: messages.FindModels) -> dict[str, Any]:
         "available_bytes": free_memory.available_bytes(),
         "conversions_bytes": cache.size_bytes(),
         "offline": hub_process.offline_reason(),
+        "gpu": gpu.can_use_gpu(),
     }

@@ -114,6 +114,8 @@ class LlamaDispatcher:
                 facts = LlamaBench(self._loaded(), *self._watch(request)).run()
                 self._say(messages.Facts(run=request.run, facts=facts))
             case messages.MeasureTraffic():
+                if self._loaded().model.gpu_layers:
+                    raise BadInput("The limit of memory bandwidth is not known with GPU layers.")
                 facts = msgspec.to_builtins(traffic(self._loaded()))
                 self._say(messages.Facts(run=request.run, facts=facts))
             case messages.RunBatch():
@@ -125,7 +127,13 @@ class LlamaDispatcher:
     def _load(self, request: messages.Load) -> None:
         progress, stop = self._watch(request)
         threads = request.threads or max(1, (os.cpu_count() or 2) - 1)
-        model = LlamaModel(Path(request.model), progress, stop, cache_type_k=request.cache_type_k)
+        model = LlamaModel(
+            Path(request.model),
+            progress,
+            stop,
+            cache_type_k=request.cache_type_k,
+            gpu_layers=request.gpu_layers,
+        )
         card = model_card(model, request.cache_type_k)
         runner = LlamaRunner(model, card, threads, request.cache_type_k)
         try:

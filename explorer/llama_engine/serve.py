@@ -20,9 +20,23 @@ def main() -> NoReturn:
     os.environ["GGML_NO_BACKTRACE"] = "1"  # a failed assertion would start a debugger
     serve(
         {PACKAGE: installed_version()},
-        lambda say, _: LlamaDispatcher(say, memory_limit.set_here),
+        lambda say, _: LlamaDispatcher(say, _limit_memory),
         _preload,
     )
+
+
+def can_use_gpu() -> bool:
+    """True if layers can be put on a GPU; False also where there is no llama.cpp."""
+    try:
+        return library().can_use_gpu
+    except EngineError:
+        return False
+
+
+def _limit_memory() -> None:
+    """But not where a GPU may be used: its driver maps far more than it uses."""
+    if not can_use_gpu():
+        memory_limit.set_here()
 
 
 def _preload() -> None:

@@ -186,6 +186,7 @@ class Driver:
                 dtype=request.dtype,
                 device=request.device,
                 cache_type_k=request.cache_type_k,
+                gpu_layers=request.gpu_layers,
                 form=request.form,
                 keep=keep,
                 **how,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
@@ -18,7 +18,7 @@ from explorer.trace.card import ModelCard
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.experiments import Experiment
 from explorer.trace.fingerprint import same_weights
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import Form, RunRequest, Sampling
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
 
@@ -109,16 +109,15 @@ def keys_of(request: RunRequest, card: ModelCard, trace: Trace | None) -> tuple[
     run names its model without the path by which the same files are opened here.
     """
     asked = model_key(request)
-    key = (*asked[:-1], card.form)
+    key = asked._replace(form=cast(Form, card.form))
     keys = (key,) if asked == key else (key, asked, key)
-    if trace is None or trace.request.model == key[0] or trace.card.name != card.name:
+    if trace is None or trace.request.model == key.model or trace.card.name != card.name:
         return keys
     same = same_weights(trace.card.fingerprint, card.fingerprint)
-    return (*keys, (trace.request.model, *key[1:])) if same else keys
+    return (*keys, key._replace(model=trace.request.model)) if same else keys
 
 
 def with_key(request: RunRequest, key: ModelKey) -> RunRequest:
     """The request for the model of this key."""
-    fields = ("model", "dtype", "device", "cache_type_k", "form")
-    named = msgspec.structs.replace(request, **dict(zip(fields, key, strict=True)))
+    named = msgspec.structs.replace(request, **key._asdict())
     return without_strange(named, request)

@@ -13,7 +13,7 @@ from typing import Any
 from explorer.lessons.scene import EXPERIMENTS, ExperimentWish, ForcedToken, Scene
 from explorer.session.engine_lease import with_key
 from explorer.session.session import Session
-from explorer.session.state import Measured, SceneProgress, State
+from explorer.session.state import Measured, ModelKey, SceneProgress, State
 from explorer.trace.experiments import Experiment
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace, bare_name
@@ -253,13 +253,13 @@ class ScenePlayer:
             yield _Part("Counting the parameters…", _described)
 
 
-def _opened(state: State, scene: Scene) -> tuple[str, ...] | None:
+def _opened(state: State, scene: Scene) -> ModelKey | None:
     """The key of the open model if it is the scene's; one without a name is for any."""
     name, form = scene.model, scene.needed_form
     if state.card is None or (name and form and (form == "as-is") != (state.card.form == "as-is")):
         return None
     for key in state.opened:
-        if not name or name in (key[0], bare_name(key[0])):
+        if not name or name in (key.model, bare_name(key.model)):
             return key
     return state.opened[0] if state.opened and name == state.card.name else None
 

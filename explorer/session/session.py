@@ -90,6 +90,7 @@ class Session:
         dtype: str | None = None,
         device: str | None = None,
         cache_type_k: str | None = None,
+        gpu_layers: int | None = None,
         form: str | None = None,
         **how: bool,
     ) -> None:
@@ -101,7 +102,9 @@ class Session:
 
         `how` are fields of `messages.Load` for this one time.
         """
-        opened = transitions.opened(self.state.request, name, dtype, device, cache_type_k, form)
+        opened = transitions.opened(
+            self.state.request, name, dtype, device, cache_type_k, gpu_layers, form
+        )
         self._store.set(plan=None, code_question=None, unopened="", error="")
         self._driver.open(opened, **how)
 

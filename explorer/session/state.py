@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, NamedTuple
 
 import msgspec
 
@@ -23,13 +23,12 @@ from explorer.trace.files.saved_extras import SavedExtras
 from explorer.trace.files.saved_view import SavedView
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.found_models import Library, Offer, Recipe
-from explorer.trace.request import RunRequest, Sampling, Stops
+from explorer.trace.request import CacheType, Dtype, Form, RunRequest, Sampling, Stops
 from explorer.trace.step import Draw, Step, Token
 from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
 
 Reading = tuple[str, str, bool, bool]  # what decides a prompt's tokens: see `reading`
-ModelKey = tuple[str, ...]  # model, dtype, device, type of cached keys, form: see `model_key`
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
 
@@ -198,9 +197,20 @@ def reading(request: RunRequest) -> Reading:
     return request.model, request.prompt, request.chat, request.special_as_text
 
 
+class ModelKey(NamedTuple):
+    """What must be loaded for a request: its fields of these names."""
+
+    model: str
+    dtype: Dtype
+    device: str
+    cache_type_k: CacheType
+    gpu_layers: int
+    form: Form
+
+
 def model_key(request: RunRequest) -> ModelKey:
     """What must be loaded for this request."""
-    return (request.model, request.dtype, request.device, request.cache_type_k, request.form)
+    return ModelKey(*(getattr(request, field) for field in ModelKey._fields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +334,7 @@ class State:
     @property
     def other_model(self) -> bool:
         """True if a model is open, and the request is for another one."""
-        return bool(self.opened) and self.request.model not in {key[0] for key in self.opened}
+        return bool(self.opened) and self.request.model not in {key.model for key in self.opened}
 
     @property
     def next_card(self) -> ModelCard | None:

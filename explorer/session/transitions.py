@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from explorer.session.selection import Selection
-from explorer.session.state import State
+from explorer.session.state import State, model_key
 from explorer.trace.card import SelfCheck
 from explorer.trace.comparison import KEPT
 from explorer.trace.files.saved_view import SavedView
@@ -81,29 +81,29 @@ def opened(
     dtype: str | None,
     device: str | None,
     cache_type_k: str | None,
+    gpu_layers: int | None,
     form: str | None,
 ) -> RunRequest:
     """The request with another model; None = as before, the form of another in its usual way."""
     if form is None and name != before.model:
         form = ""
-        cache_type_k = cache_type_k or "f16"
+        cache_type_k, gpu_layers = cache_type_k or "f16", gpu_layers or 0
     if form == "float32":
-        cache_type_k = "f16"  # a choice of llama.cpp's alone
-    given = {"dtype": dtype, "device": device, "cache_type_k": cache_type_k, "form": form}
+        cache_type_k, gpu_layers = "f16", 0  # choices of llama.cpp's alone
+    given = {
+        "dtype": dtype,
+        "device": device,
+        "cache_type_k": cache_type_k,
+        "gpu_layers": gpu_layers,
+        "form": form,
+    }
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     return without_strange(msgspec.structs.replace(before, model=name, **changes), before)
 
 
 def with_model_of(request: RunRequest, current: RunRequest) -> RunRequest:
     """`request` on the model that is open now: undo does not open models."""
-    fitting = msgspec.structs.replace(
-        request,
-        model=current.model,
-        dtype=current.dtype,
-        device=current.device,
-        cache_type_k=current.cache_type_k,
-        form=current.form,
-    )
+    fitting = msgspec.structs.replace(request, **model_key(current)._asdict())
     return without_strange(fitting, request)
 
 

@@ -56,6 +56,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     device: str
     cache_type_k: str = ""  # what llama.cpp keeps keys in; empty = not llama.cpp
+    gpu_layers: int = 0  # asked for on a GPU; more than there are = all
     layer_kinds: tuple[str, ...] = ()  # per layer: full, sliding, chunked, linear, …
     windows: tuple[int, ...] = ()  # per layer: sliding window in tokens, 0 = none
     kv_bytes_per_token: int = 0  # by the formula 2·L·H_kv·d_h·bytes, in the loaded dtype

@@ -36,6 +36,7 @@ class Library(msgspec.Struct, frozen=True, kw_only=True):
     available_bytes: int | None = None  # memory that can be had now
     conversions_bytes: int = 0  # of GGUF files, kept on the disk
     offline: str = ""  # why nothing can be downloaded, as one sentence; empty if it can
+    gpu: bool = False  # llama.cpp can put layers of a .gguf file on a GPU
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,6 +71,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     dtype: Dtype = "float32"  # of no effect on a file that is opened as it is; the device neither
     device: str = "cpu"
     cache_type_k: CacheType = "f16"  # of a file that is opened as it is
+    gpu_layers: int = 0  # of such a file: how many llama.cpp puts on a GPU, from the last one back
     form: Form = ""
     max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
     capture_every: int = 1  # record the attention of layers 0, n, 2n, … only; 1 = of all

@@ -19,9 +19,9 @@ from explorer.trace.trace import Trace
 THREADS = 1
 
 
-def opened(path: Path, cache_type_k: str = "f16") -> LlamaRunner:
+def opened(path: Path, cache_type_k: str = "f16", gpu_layers: int = 0) -> LlamaRunner:
     """Ready to run; to be closed."""
-    model = LlamaModel(path, cache_type_k=cache_type_k)
+    model = LlamaModel(path, cache_type_k=cache_type_k, gpu_layers=gpu_layers)
     runner = LlamaRunner(model, model_card(model, cache_type_k), THREADS, cache_type_k)
     try:
         selftest.run(runner)

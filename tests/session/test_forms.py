@@ -46,6 +46,24 @@ def test_another_file_opens_in_its_usual_form(stage: Stage) -> None:
     assert stage.engine.last(m.Load).form == ""
 
 
+def test_gpu_layers_belong_to_the_run_and_to_a_file_as_it_is(stage: Stage) -> None:
+    stage.session.open_model("a.gguf", form="as-is", gpu_layers=7)
+    ran_as(stage, "as-is").prompted()
+    assert stage.engine.last(m.Load).gpu_layers == 7
+    assert stage.engine.last(m.Advance).request.gpu_layers == 7
+    stage.steps(1)
+    stage.finish()
+    stage.session.open_model("a.gguf", form="as-is", gpu_layers=0)
+    stage.answer_load(name="a", form="as-is")
+    assert stage.state.request_changed
+    stage.session.open_model("a.gguf", gpu_layers=7)
+    stage.session.open_model("a.gguf", form="float32")
+    assert stage.engine.last(m.Load).gpu_layers == 0
+    stage.session.open_model("a.gguf", form="as-is", gpu_layers=7)
+    stage.session.open_model("b.gguf")
+    assert stage.engine.last(m.Load).gpu_layers == 0
+
+
 def test_a_run_as_it_is_does_not_go_on_in_float32(stage: Stage) -> None:
     ran_as(stage, "as-is").prompted()
     stage.steps(1)

@@ -57,7 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
     with Client(engine_command(arguments.engine)) as client:
         card = client.load(
-            arguments.model, form=form_of(arguments), cache_type_k=arguments.cache_type_k
+            arguments.model,
+            form=form_of(arguments),
+            cache_type_k=arguments.cache_type_k,
+            gpu_layers=arguments.gpu_layers,
         )
         return {**client.facts(m.Bench()), "warnings": warnings.of_card(card)}
 

@@ -24,6 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
         model=arguments.model,
         prompt=PROMPT,
         cache_type_k=arguments.cache_type_k,
+        gpu_layers=arguments.gpu_layers,
         form=form_of(arguments, by_torch=bool(arguments.interventions)),
         interventions=tuple(arguments.interventions),
     )
@@ -32,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
             request.model,
             form=request.form,
             cache_type_k=request.cache_type_k,
+            gpu_layers=request.gpu_layers,
             test_again=True,
         )
         require_same_model(request, card)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from explorer.cli.errors import DONE
+
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve frames over stdin and stdout."""
-    from explorer.llama_engine.serve import main
+    """Serve frames over stdin and stdout, or answer one question."""
+    from explorer.llama_engine import serve
 
-    return main()
+    if arguments.can_use_gpu:
+        print("yes" if serve.can_use_gpu() else "no")
+        return DONE
+    return serve.main()

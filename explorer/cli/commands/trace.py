@@ -143,6 +143,7 @@ def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: A
         dtype=arguments.dtype or "float32",
         device=arguments.device or "cpu",
         cache_type_k=getattr(arguments, "cache_type_k", "f16"),
+        gpu_layers=getattr(arguments, "gpu_layers", 0),
         form=form_of(arguments, by_torch or patched or bool(more.get("padding"))),
         **more,
     )
@@ -152,12 +153,17 @@ def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: A
 
 def form_of(arguments: argparse.Namespace, by_torch: bool = False) -> Form:
     """How a .gguf file is opened; a dtype or a device is that of a converted one."""
-    if getattr(arguments, "cache_type_k", "f16") != "f16":
+    of_llama = [
+        option
+        for option, usual in (("cache_type_k", "f16"), ("gpu_layers", 0))
+        if getattr(arguments, option, usual) != usual
+    ]
+    if of_llama:
         by_hand = getattr(arguments, "dtype", "") or getattr(arguments, "device", "")
         if by_hand or arguments.form == "float32":
             raise CommandError(
-                "--cache-type-k is for a .gguf file run as it is. Leave it out, or leave out "
-                "--as float32, --dtype and --device."
+                f"--{of_llama[0].replace('_', '-')} is for a .gguf file run as it is. Leave it "
+                "out, or leave out --as float32, --dtype and --device."
             )
         return "as-is"
     if not (getattr(arguments, "dtype", "") or getattr(arguments, "device", "")):

@@ -23,9 +23,9 @@ from explorer.trace.wire.messages import AnyRequest, Event
 PACKAGE = "xllamacpp"  # carries llama.cpp
 # What the user asks for, or looks at; the rest may be asked by the program itself.
 _ASKED = messages.Advance | messages.Recapture | messages.RunBatch | messages.Bench
-CACHE_TYPE_OF_LLAMA = (
-    "The type of the cached keys can only be chosen for a .gguf file that is opened as it is. "
-    "Leave that setting out, or open such a file."
+OF_LLAMA = (
+    "The type of the cached keys and the number of GPU layers can only be chosen for a .gguf file "
+    "that is opened as it is. Leave that setting out, or open such a file."
 )
 _ABOUT_NOW = messages.Cancel | messages.Resample
 

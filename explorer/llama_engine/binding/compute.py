@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from explorer.engine.errors import EngineError, NoMemory
+from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.library import LlamaLibrary
 from explorer.llama_engine.binding.structs import InitParams
 
@@ -31,11 +32,13 @@ class Recompute:
         self._graph = library.ggml_new_graph_custom(self._context, _MOST_NODES, False)
 
     def __call__(self, nodes: Sequence[int]) -> None:
-        """Compute `nodes` in this order.  EngineError if llama.cpp can't."""
+        """Compute `nodes` in this order.  EngineError if llama.cpp can't, OnGpu."""
         if len(nodes) > _MOST_NODES:
             raise EngineError("This part of the model is too large to be computed by itself.")
         self._library.ggml_graph_clear(self._graph)
         for node in nodes:
+            for one in (node, *filter(None, tensor.at(node).src)):
+                tensor.require_in_memory(tensor.at(one))
             self._library.ggml_graph_add_node(self._graph, node)
         code = self._library.ggml_backend_graph_compute(self._backend, self._graph)
         if code:

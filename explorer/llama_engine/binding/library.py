@@ -35,6 +35,7 @@ _OBJECT_BYTES = 32  # ggml keeps so many beside each tensor
 _pointer, _string, _int, _bool = c.c_void_p, c.c_char_p, c.c_int32, c.c_bool
 _ids = c.POINTER(c.c_int32)
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {  # name: (result, arguments…)
+    "ggml_backend_buffer_is_host": (_bool, _pointer),
     "ggml_backend_cpu_init": (_pointer,),
     "ggml_backend_cpu_set_n_threads": (None, _pointer, c.c_int),
     "ggml_backend_free": (None, _pointer),
@@ -159,6 +160,11 @@ class LlamaLibrary:
     def scheduler(self, context: int) -> int:
         """What runs the graphs of a context, to be asked about single nodes or not; 0 = unknown."""
         return int(self._scheduler(context) or 0) if self._scheduler is not None else 0
+
+    @property
+    def can_use_gpu(self) -> bool:
+        """True if this build can put layers on a GPU, and there is one."""
+        return bool(self.llama_supports_gpu_offload())
 
     def new_model_params(self) -> ModelParams:
         """The defaults, mapped from the file and never repacked: the weights as they lie there."""

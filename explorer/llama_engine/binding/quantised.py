@@ -10,6 +10,7 @@ import ctypes as c
 
 import numpy as np
 
+from explorer.llama_engine.binding import tensor
 from explorer.llama_engine.binding.library import library
 from explorer.llama_engine.binding.structs import TensorStruct
 
@@ -30,6 +31,7 @@ def is_read(number: int) -> bool:
 
 def rows(node: TensorStruct, begin: int, end: int) -> np.ndarray:
     """(end - begin, ne[2], ne[0]) float32 of rows `begin` to `end` of axis 1, kept in blocks."""
+    tensor.require_in_memory(node)
     values, size = blocks(node.type)
     width = node.ne[0] // values * size
     shape, strides = (end - begin, node.ne[2], width), (node.nb[1], node.nb[2], 1)

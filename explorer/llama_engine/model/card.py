@@ -13,6 +13,10 @@ from explorer.llama_engine.model.model import LlamaModel
 from explorer.trace.card import ModelCard
 
 SOURCE = "llama.cpp, as it is"
+GPU_UNTESTED = (
+    "Layers of this model run on a GPU. The program has not been tested with that: check a run "
+    "before you rely on it."
+)
 _CONTROL = 3  # of tokenizer.ggml.token_type
 _SAMPLING = {
     "temp": "temperature",
@@ -46,6 +50,7 @@ def model_card(model: LlamaModel, cache_type_k: str = "f16") -> ModelCard:
         dtype=weight_type(header),
         device="cpu",
         cache_type_k=cache_type_k,
+        gpu_layers=model.gpu_layers,
         eos_ids=_end_tokens(model),
         pad_id=model.tokenizer.pad_token_id,
         pad_note="The model's own padding token." if model.tokenizer.pad_token_id else "",
@@ -55,6 +60,7 @@ def model_card(model: LlamaModel, cache_type_k: str = "f16") -> ModelCard:
         generation_defaults=_recommended(header),
         fingerprint={"config": "", "weights": [of_file(model.path)]},
         versions={PACKAGE: VERSION, "llama.cpp": library.llama_version().decode()},
+        warnings=(GPU_UNTESTED,) if model.gpu_layers else (),
     )
 
 

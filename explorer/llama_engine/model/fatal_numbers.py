@@ -92,7 +92,12 @@ def refuse_keys(header: Header, cache_type_k: str) -> None:
     width, heads = _number(header, "embedding_length"), _number(header, "attention.head_count")
     if not widths and width and isinstance(heads, int) and heads:
         widths = [width // heads]
-    if not widths or any(not isinstance(w, int) or w % _BLOCK for w in widths):
+    if not widths:
+        raise BadInput(
+            f"{header.path.name} states no attention heads, so there are no keys to keep in "
+            f"{cache_type_k}. Choose f16."
+        )
+    if any(not isinstance(w, int) or w % _BLOCK for w in widths):
         raise BadInput(
             f"The keys of {header.path.name} can't be kept in {cache_type_k}, because the width of "
             f"its heads is no multiple of {_BLOCK}. Choose f16, bf16 or f32."

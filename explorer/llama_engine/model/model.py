@@ -15,6 +15,11 @@ from explorer.llama_engine.model import fatal_numbers
 from explorer.llama_engine.model.tokenizer import LlamaTokenizer
 from explorer.wording import short_bytes
 
+NO_GPU = (
+    "llama.cpp was built without GPU support here, or finds no GPU. Open the file with 0 GPU "
+    "layers."
+)
+_MOST_GPU_LAYERS = 1 << 16  # more than a model has
 _ROOM = 200 << 20  # bytes beside the weights: cache, scratch space and what is recorded
 
 
@@ -28,16 +33,20 @@ class LlamaModel:
         cancelled: Stop = never,
         room_bytes: int = 0,
         cache_type_k: str = "f16",
+        gpu_layers: int = 0,
     ) -> None:
         """BadInput if the file is no model that llama.cpp can run, or memory is short.
 
-        `room_bytes` are held by a model that is closed before this one is used.
+        `room_bytes` are held by a model that is closed before this one is used.  `gpu_layers` on a
+        GPU, from the last one back; more than there are = all.
         """
-        self.path = path
+        self.path, self.gpu_layers = path, gpu_layers
         self.header: Header = read_header(path)
         fatal_numbers.refuse(self.header)
         fatal_numbers.refuse_keys(self.header, cache_type_k)
         self.library: LlamaLibrary = library()
+        if gpu_layers and not self.library.can_use_gpu:
+            raise BadInput(NO_GPU)
         _check_fits(path, room_bytes)
         self.watched = Watched.of([path])
         self.handle = self._open(progress, cancelled)
@@ -58,6 +67,7 @@ class LlamaModel:
             return not cancelled()
 
         params = self.library.new_model_params()
+        params.n_gpu_layers = min(self.gpu_layers, _MOST_GPU_LAYERS)
         params.progress_callback = callback = PROGRESS(tell)
         self.library.said.clear()
         handle = self.library.llama_model_load_from_file(str(self.path).encode(), params)

@@ -53,7 +53,7 @@ class Context:
         self.shape = shape
         self._library: LlamaLibrary = model.library
         self._width = model.vocab_size
-        self.watch = Watch(model.library)
+        self.watch = Watch(model.library, timed=not model.gpu_layers)
         params = self._library.llama_context_default_params()
         params.n_ctx = shape.slots
         params.n_batch = params.n_ubatch = min(shape.chunk, shape.slots)
@@ -61,7 +61,7 @@ class Context:
         params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = shape.flash
         params.type_k = CACHE_TYPES[shape.cache_type_k]
-        params.op_offload = params.offload_kqv = False
+        params.op_offload = params.offload_kqv = False  # attention stays where it can be read
         if shape.watched:
             params.cb_eval = self.watch.callback
         self._library.said.clear()

@@ -75,6 +75,8 @@ class KeptApart:
         if any(not tensor.at(root).src[0] for root in roots):
             raise ValueError("queries that no node computes")
         roots |= dict.fromkeys(_root(one.mask) for one in sources.values() if one.mask)
+        if not all(tensor.in_memory(tensor.at(root)) for root in roots):
+            raise ValueError("numbers on a GPU")
         places = _laid_out(roots, memory)
         self._expected: dict[int, int] = {}
         for node in dict.fromkeys([*nodes, *roots]):

@@ -99,8 +99,9 @@ class _Nodes(dict[int, bool]):
 class Watch:
     """The callback of one context, and what it saw."""
 
-    def __init__(self, library: LlamaLibrary) -> None:
-        self._library, self._ops = library, library.ops
+    def __init__(self, library: LlamaLibrary, timed: bool = True) -> None:
+        """`timed` False: no times of parts, which only the processor's nodes tell."""
+        self._library, self._ops, self._timed = library, library.ops, timed
         self._softmax, self._add = self._ops["SOFT_MAX"], self._ops["ADD"]
         names = ("NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE")
         self._idle = frozenset(self._ops[name] for name in names)  # these compute nothing
@@ -320,7 +321,7 @@ class Watch:
     def _computed(self, address: int) -> None:
         started, seen = time.perf_counter(), self.seen
         inside, wanted = self.wanted.inside, self.wanted
-        if address in self._marks:
+        if address in self._marks and self._timed:
             seen.ends[self._marks[address]] = self.clock.moments[-1] - seen.copy_seconds
             self._counts[self._marks[address]] = len(self.clock.moments)
         if inside is not None and address in self._stops:

@@ -188,9 +188,10 @@ class ChangesTest:
         request = RunRequest(interventions=tuple(asked))
         try:
             inside = self.runner.inside(request, reads=True, reads_writes=True)
+            return gaps.every_slot(self.runner, self.ids, self.stop, inside=inside), inside
         except BadInput:
             inside = self.runner.inside(request)
-        return gaps.every_slot(self.runner, self.ids, self.stop, inside=inside), inside
+            return gaps.every_slot(self.runner, self.ids, self.stop, inside=inside), inside
 
     def _finding(self, asked: Sequence[Intervention], done: Done, words: str) -> Found:
         """Offered if it moves the logits."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
+from explorer.llama_engine.binding.tensor import OnGpu
 from explorer.llama_engine.passes.context import Context, ContextShape
 from explorer.llama_engine.passes.generate import Done, forward
 from explorer.llama_engine.passes.records import Exactness
@@ -298,6 +299,8 @@ def run(
             raise
         except (EngineError, ValueError) as error:
             reason = f"not offered: the model failed its test ({type(error).__name__})"
+            if isinstance(error, OnGpu):
+                reason = "not offered: what it reads or changes is in the memory of a GPU"
             found.append(_finding(name, False, reason, None))
     if not changing.same_with_cache():
         words = "it gives other results with the cache than without it here"

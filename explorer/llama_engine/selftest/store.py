@@ -68,6 +68,7 @@ def identity(runner: LlamaRunner) -> str:
             "machine": (platform.system(), platform.machine(), processor()),
             "threads": runner.threads,
             "keys": runner.cache_type_k,
+            "gpu_layers": runner.model.gpu_layers,
         }
     )
 

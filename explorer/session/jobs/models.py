@@ -58,9 +58,9 @@ class Models:
     def describe(self) -> None:
         """Ask how the open model is built, once: `state.recipe`."""
         state = self._store.state
-        if state.card is None or not state.opened or self._described == state.opened[0][0]:
+        if state.card is None or not state.opened or self._described == state.opened[0].model:
             return
-        self._described = state.opened[0][0]
+        self._described = state.opened[0].model
         self._describing = self._link.ask(m.Inspect(model=self._described))
 
     def measure(self) -> None:

@@ -180,7 +180,7 @@ def named_here(trace: Trace, beside: SavedExtras, state: State) -> tuple[Trace, 
     asked, card = trace.request.model, state.card
     if card is not None and state.opened and card.name == trace.card.name:
         if same_weights(card.fingerprint, trace.card.fingerprint):
-            names = [key[0] for key in state.opened]
+            names = [key.model for key in state.opened]
             asked = asked if asked in names else names[0]
     elif os.path.isabs(asked) and not os.path.exists(asked):
         asked = trace.card.name

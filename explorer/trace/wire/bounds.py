@@ -58,6 +58,7 @@ _LONG_WRITTEN = 1e15  # floats from here on are written with an exponent
 
 BOUNDS: dict[tuple[type, str], Bound] = {
     (RunRequest, "pad"): Bound(0, MOST_PADDING),
+    (RunRequest, "gpu_layers"): Bound(0, MOST_LAYERS),
     (RunRequest, "capture_every"): Bound(1, 2**31 - 1),
     (BatchRequest, "extra"): Bound(0, MOST_PADDING),
     (BatchRequest, "steps"): Bound(1, MOST_PADDING),

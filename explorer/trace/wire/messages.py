@@ -33,6 +33,7 @@ class Load(Request, frozen=True, kw_only=True):
     dtype: str = "float32"
     device: str = "cpu"
     cache_type_k: CacheType = "f16"  # of a .gguf file that is opened as it is
+    gpu_layers: int = 0  # of such a file
     form: Form = ""  # of a .gguf file
     threads: int = 0  # 0 = max(1, cores - 1)
     allow_code: bool = False  # the user said yes to the model's own program code, this once

@@ -58,9 +58,16 @@ def _parts(found: FoundModel, dtype: str, needed: int, tr: Callable[[str], str])
     )
 
 
-def cautions(found: FoundModel, tr: Callable[[str], str]) -> str:
-    """What to know before this model is opened; empty if nothing."""
+def cautions(found: FoundModel, gpu: bool, tr: Callable[[str], str]) -> str:
+    """What to know before this model is opened; empty if nothing.
+
+    `gpu`: llama.cpp can put layers on one.
+    """
     said = []
+    if found.is_gguf and not found.incomplete and not gpu:
+        said.append(
+            tr("As it is, all layers run on the processor: llama.cpp has no GPU support here.")
+        )
     if found.pickle:
         said.append(
             tr(

@@ -34,14 +34,17 @@ from explorer.ui.kit import boxes
 from explorer.ui.kit.names import literal
 from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
-from explorer.ui.kit.wheel_guard import ComboBox
+from explorer.ui.kit.wheel_guard import ComboBox, SpinBox
 from explorer.wording import short_bytes
+
+_MOST_GPU_LAYERS = 999
 
 
 class ModelPicker(Dialog):
     """Stays open beside the window; what it shows is the session's library."""
 
-    chosen = Signal(str, str, str, str)  # what to open, dtype, form, type of the cached keys
+    # What to open, dtype, form, type of the cached keys, layers on a GPU.
+    chosen = Signal(str, str, str, str, int)
     download = Signal()
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -76,6 +79,16 @@ class ModelPicker(Dialog):
             self.tr(
                 "How llama.cpp keeps the keys of a file opened as it is. Smaller types take less "
                 "memory and change the model's numbers. Values stay in f16."
+            )
+        )
+        self.gpu_label = QLabel(self.tr("GPU layers"))
+        self.gpu_layers = SpinBox()  # likewise
+        self.gpu_layers.setMaximum(_MOST_GPU_LAYERS)
+        self.gpu_layers.setAccessibleName(self.tr("GPU layers"))
+        self.gpu_layers.setToolTip(
+            self.tr(
+                "How many layers llama.cpp puts on the GPU, from the last one back. A number "
+                "above the model's means all. This program has not been tested with a GPU."
             )
         )
         self._conversions = self._label("small")
@@ -141,6 +154,8 @@ class ModelPicker(Dialog):
         middle.addWidget(self.dtype)
         middle.addWidget(self.keys_label)
         middle.addWidget(self.cache_type_k)
+        middle.addWidget(self.gpu_label)
+        middle.addWidget(self.gpu_layers)
         bottom.addWidget(self._conversions)
         bottom.addWidget(self.clear)
         bottom.addStretch(1)
@@ -160,6 +175,7 @@ class ModelPicker(Dialog):
             state = self._session.state
             self.dtype.setCurrentText(state.request.dtype)
             self.cache_type_k.setCurrentText(state.request.cache_type_k)
+            self.gpu_layers.setValue(state.request.gpu_layers)
             self._show(state)
             self.smollm2.show_state(None, state)
             self._session.models.find()
@@ -239,7 +255,8 @@ class ModelPicker(Dialog):
             return
         dtype, available = self.dtype.currentText(), self._library.available_bytes
         needs = loading_words.needs(found, dtype, available, self.tr)
-        self.needs.setText(f"{needs} {loading_words.cautions(found, self.tr)}".strip())
+        cautions = loading_words.cautions(found, self._library.gpu, self.tr)
+        self.needs.setText(f"{needs} {cautions}".strip())
         fits = any(loading_words.fits(found, form, available) for form in (dtype, "as-is"))
         look = "" if fits else "error"
         if self.needs.property("look") != look:
@@ -260,6 +277,8 @@ class ModelPicker(Dialog):
         self.other_button.setText(words.get(other, ""))
         for widget in (self.other_button, self.keys_label, self.cache_type_k):
             widget.setVisible(both)
+        for gpu in (self.gpu_label, self.gpu_layers):
+            gpu.setVisible(both and self._library.gpu)
 
     # -- requests
 
@@ -269,12 +288,16 @@ class ModelPicker(Dialog):
     def _open_in(self, form: str) -> None:
         found = self.current()
         if found is not None and not found.incomplete:
-            keys = self.cache_type_k.currentText() if form == "as-is" else "f16"
-            self.chosen.emit(loading_words.target(found), self.dtype.currentText(), form, keys)
+            keys, gpu_layers = "f16", 0
+            if form == "as-is":
+                keys = self.cache_type_k.currentText()
+                gpu_layers = self.gpu_layers.value() if self._library.gpu else 0
+            target = loading_words.target(found)
+            self.chosen.emit(target, self.dtype.currentText(), form, keys, gpu_layers)
             self.close()
 
     def _open_smollm2(self, name: str) -> None:
-        self.chosen.emit(name, self.dtype.currentText(), "", "f16")
+        self.chosen.emit(name, self.dtype.currentText(), "", "f16", 0)
         self.close()
 
     def _ask_folder(self) -> None:

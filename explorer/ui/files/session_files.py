@@ -46,33 +46,47 @@ class SessionFiles(QObject):
         dtype: str | None = None,
         form: str = "",
         cache_type_k: str | None = None,
+        gpu_layers: int | None = None,
         then: Callable[[], object] | None = None,
         anew: bool = True,
     ) -> None:
         """A bundled name, a model folder, a .gguf or a .dxt file; `dtype` None = as before.
 
-        `form` of a .gguf file: empty = as this file was opened last.  `cache_type_k` of one opened
-        as it is, None = as before.  `anew`: the user asks for it.
+        `form` of a .gguf file: empty = as this file was opened last.  `cache_type_k` and
+        `gpu_layers` of one opened as it is, None = as before.  `anew`: the user asks for it.
 
         Over an unsaved run the user is asked first; `then` follows once it is being opened.
         """
 
         def act() -> None:
-            self._open(target, dtype, form, cache_type_k, anew)
+            self._open(target, dtype, form, cache_type_k, gpu_layers, anew)
             if then is not None:
                 then()
 
         self.unsaved.before(act)
 
     def _open(
-        self, target: str, dtype: str | None, form: str, cache_type_k: str | None, anew: bool
+        self,
+        target: str,
+        dtype: str | None,
+        form: str,
+        cache_type_k: str | None,
+        gpu_layers: int | None,
+        anew: bool,
     ) -> None:
         if target.lower().endswith(".dxt"):
             self._session.saving.open(target, failed=lambda: self._drop_recent(target))
         else:
             form = form or self._memory.form_of(target)
             self._memory.keep_form(target, form)
-            self._session.open_model(target, dtype, cache_type_k=cache_type_k, form=form, anew=anew)
+            self._session.open_model(
+                target,
+                dtype,
+                cache_type_k=cache_type_k,
+                gpu_layers=gpu_layers,
+                form=form,
+                anew=anew,
+            )
         if target not in BUNDLED:
             self._memory.add_recent(target)
             self.recentChanged.emit()

@@ -305,6 +305,12 @@ class Notices(QWidget):
                 "to reopen it and continue."
             )
             return text.format(trace.card.name, request.cache_type_k, card.cache_type_k)
+        if card.form == "as-is" and request.gpu_layers != card.gpu_layers:
+            text = self.tr(
+                "This run of {0} had {1} layers on a GPU, but it is open with {2}. Press Step to "
+                "reopen it and continue."
+            )
+            return text.format(trace.card.name, request.gpu_layers, card.gpu_layers)
         text = self.tr(
             "This run used {0} on {1}, but {2} is open in {3} on {4}. Press Step to reopen it "
             "and continue."

@@ -21,6 +21,7 @@ from explorer.ui.kit.elided import ElidedLabel, ResultLabel
 from explorer.ui.kit.forms import keep_place
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
+from explorer.ui.panel.as_is_words import as_is_words
 
 _SAID_MS = 8000  # long enough to be read after a look elsewhere
 
@@ -333,10 +334,7 @@ def _source(card: ModelCard) -> list[str]:
 def _dtype_words(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
     """The dtype that runs, and the one of the files where it is another."""
     if card.form == "as-is":
-        words = [tr("run as it is by llama.cpp ({0})").format(card.stored_dtype or card.dtype)]
-        if card.cache_type_k not in ("", "f16"):
-            words.append(tr("keys in {0}").format(card.cache_type_k))
-        return words
+        return as_is_words(card, tr)
     if card.stored_dtype in ("", card.dtype):
         return [card.dtype]
     named = card.stored_dtype in card.source  # "from Q4_1 (dequantised)"

@@ -333,7 +333,7 @@ class TopBar(QWidget):
 
 def open_name(state: State) -> str:
     """What the open model was opened by; the model to be opened if none is open."""
-    return state.opened[0][0] if state.other_model else state.request.model
+    return state.opened[0].model if state.other_model else state.request.model
 
 
 def title_of(model: str) -> str:

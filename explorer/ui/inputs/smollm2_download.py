@@ -60,7 +60,7 @@ class Smollm2Download(Wrapping):
 
     def _show(self, state: State) -> None:
         now = state.download if state.download.repo == smollm2.NAME else DownloadState()
-        opened = any(key[0] == smollm2.NAME for key in state.opened)
+        opened = any(key.model == smollm2.NAME for key in state.opened)
         fetching, done = now.stage == "fetching", now.stage == "done"
         self.words.setText(self._words(now))
         self.problem.setText(now.problem)

@@ -97,5 +97,5 @@ class TryThis(Snug):
 def _model_of(state: State) -> str:
     """What is open, or is being opened; empty if nothing is."""
     if state.opened:
-        return state.request.model if not state.other_model else state.opened[0][0]
+        return state.request.model if not state.other_model else state.opened[0].model
     return state.request.model if state.status.activity in ("loading", "starting") else ""

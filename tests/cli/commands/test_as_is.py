@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from explorer.cli import client
-from explorer.engine.relay import llama_process, relay
+from explorer.engine.relay import gpu, llama_process, relay
 from tests.cli.conftest import Done
 from tests.engine.local_engine import LocalEngine
+from tests.llama_engine import tiny_gguf
 
 Command = Callable[..., Done]
 ROOT = Path(__file__).parents[3]
@@ -61,6 +62,45 @@ def test_a_dtype_or_a_device_is_that_of_a_converted_file(
     assert "can't be combined with --dtype or --device" in done.err
     converted = command("trace", file(tmp_path, "good"), *RUN, *given)
     assert "good.gguf is not a whole GGUF file" in converted.err, "torch's own words"
+
+
+@pytest.mark.parametrize("name", ["trace", "check", "bench", "lens"])
+def test_gpu_layers_are_those_of_a_file_run_as_it_is(
+    command: Command, tmp_path: Path, name: str
+) -> None:
+    rest = {"trace": RUN, "lens": RUN[:2]}.get(name, ())
+    words = (name, file(tmp_path, "good"), *rest, "--gpu-layers", 3)
+    done = command(*words, "--as", "float32")
+    assert done.code == 2
+    assert "--gpu-layers is for a .gguf file run as it is" in done.err
+    done = command(name, "copycat", *rest, "--gpu-layers", 3)
+    assert done.code == 2
+    assert "copycat is not a .gguf file" in done.err
+
+
+def test_gpu_layers_and_the_type_of_keys_reach_llama_cpp(command: Command, tmp_path: Path) -> None:
+    path = file(tmp_path, "good")
+    done = command("trace", path, *RUN, "--gpu-layers", 3, "--cache-type-k", "q8_0", "--json")
+    assert done.code == 0, done.err
+    said = json.loads(done.out)
+    assert (said["cache_type_k"], said["gpu_layers"]) == ("q8_0", 3)
+
+
+def test_gpu_layers_without_a_gpu_are_exit_2_and_one_sentence(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        llama_process, "COMMAND", (sys.executable, "-m", "explorer", "llama-engine")
+    )
+    path = tiny_gguf.write(tmp_path / "tiny.gguf", "llama")
+    done = command("trace", path, *RUN, "--gpu-layers", 3)
+    if gpu.can_use_gpu():
+        pytest.skip("there is a GPU")
+    assert done.code == 2
+    assert done.err.strip() == (
+        "llama.cpp was built without GPU support here, or finds no GPU. Open the file with 0 GPU "
+        "layers."
+    )
 
 
 def test_a_folder_is_never_as_it_is(command: Command) -> None:

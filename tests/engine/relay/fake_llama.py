@@ -41,7 +41,13 @@ def load(request: m.Load) -> None:
     if "crashes" in name:
         signal.raise_signal(signal.SIGSEGV)
     versions = {"pid": str(os.getpid()), "model": request.model, "form": request.form}
-    card = scripted.card("as the file says", dtype="Q4_1", versions=versions)
+    card = scripted.card(
+        "as the file says",
+        dtype="Q4_1",
+        versions=versions,
+        cache_type_k=request.cache_type_k,
+        gpu_layers=request.gpu_layers,
+    )
     say(m.Loaded(run=request.run, card=card))
 
 

@@ -57,3 +57,11 @@ def test_a_file_that_runs_as_it_is_says_by_what(stage: WindowStage) -> None:
     stage.paint()
     said = {label.text() for label in stage.window.status.findChildren(QLabel)}
     assert "run as it is by llama.cpp (Q4_1) · cpu" in said
+    stage.session.open_model("b.gguf", form="as-is", cache_type_k="q8_0", gpu_layers=99)
+    stage.drain()
+    more = {"layers": 2, "cache_type_k": "q8_0", "gpu_layers": 99}
+    stage.answer_load(source="llama.cpp", stored_dtype="Q4_1", form="as-is", **more)
+    stage.paint()
+    said = {label.text() for label in stage.window.status.findChildren(QLabel)}
+    words = "run as it is by llama.cpp (Q4_1) · keys in q8_0 · 2 of 2 layers on a GPU · cpu"
+    assert words in said

@@ -20,6 +20,7 @@ from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
+from explorer.ui.panel.as_is_words import as_is_words
 from explorer.ui.panel.asking import Asking, Question
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.model import card_text, part_words
@@ -216,15 +217,7 @@ class ModelPanel(Panel):
     def _source(self, card: ModelCard) -> str:
         parts = [card.architecture, card.source, card.dtype, card.device, card.path]
         if card.form == "as-is":
-            run = self.tr("run as it is by llama.cpp")
-            parts = [
-                card.architecture,
-                card.stored_dtype or card.dtype,
-                run,
-                self.tr("keys in {0}").format(card.cache_type_k) if card.cache_type_k else "",
-                card.device,
-                card.path,
-            ]
+            parts = [card.architecture, *as_is_words(card, self.tr), card.device, card.path]
         return " · ".join(part for part in parts if part)
 
     def _table(self) -> Iterator[Sequence[object]]:
@@ -237,6 +230,7 @@ class ModelPanel(Panel):
         yield "source", card.source
         yield "form", card.form
         yield "cache_type_k", card.cache_type_k
+        yield "gpu_layers", card.gpu_layers
         for line in card.warnings:
             yield "warning", line
         if recipe is not None:

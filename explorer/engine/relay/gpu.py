@@ -1,0 +1,33 @@
+"""Whether llama.cpp can put layers on a GPU: asked of its own process, once."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import subprocess
+
+from explorer import places
+from explorer.engine.relay import llama_process
+from explorer.engine.relay.relay import PACKAGE
+
+SECONDS = 30.0  # for an answer
+
+
+@functools.cache
+def can_use_gpu() -> bool:
+    """False also where llama.cpp is missing, or does not answer."""
+    if importlib.util.find_spec(PACKAGE) is None:
+        return False
+    try:
+        done = subprocess.run(
+            (*llama_process.COMMAND, "--can-use-gpu"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=places.child_environment(),
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.stdout.strip() == b"yes"
