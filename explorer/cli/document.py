@@ -36,6 +36,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "dtype": trace.card.dtype,
         "sampling": msgspec.to_builtins(sampling),
         "stop_reason": trace.stop_reason,
+        "reused_tokens": trace.reused_tokens,
         "tokens": [token_document(token) for token in trace.tokens],
         "turns": _turns(trace),
         "steps": [

@@ -294,6 +294,7 @@ class Dispatcher:
                 emit,
                 self._stop(request),
                 request.stops,
+                request.reuse,
             )
 
     def _planned(self, runner: Runner, prompt: Prompt, request: messages.Advance) -> bool:

@@ -179,7 +179,15 @@ class LlamaDispatcher:
 
         runner.report, stop = self._watch(request)
         return generate(
-            runner, prompt, request.chosen, request.steps, sampling, emit, stop, request.stops
+            runner,
+            prompt,
+            request.chosen,
+            request.steps,
+            sampling,
+            emit,
+            stop,
+            request.stops,
+            request.reuse,
         )
 
     def _recapture(self, request: messages.Recapture) -> str:

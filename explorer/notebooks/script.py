@@ -131,7 +131,9 @@ def _prompt(trace: Trace) -> str:
 def _first_position(trace: Trace) -> int:
     """The number that the model was given for the first real token."""
     first = next(i for i, token in enumerate(trace.prompt) if token.origin != "padding")
-    return trace.steps[0].position_ids[first]
+    step = trace.steps[0]
+    read = max(first, step.first_slot)  # slots before may have been in the cache
+    return step.position_ids[read - step.first_slot] - (read - first)
 
 
 def _settings(trace: Trace) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from explorer import smollm2
 from explorer.trace.chat import Message
-from explorer.trace.interventions.kinds import Cells, Interventions
+from explorer.trace.interventions.kinds import Cells, Interventions, Silence
 
 Side = Literal["left", "right"]
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -81,6 +81,12 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     def typed(self) -> bool:
         """True if `prompt` is what is read."""
         return not self.messages
+
+    @property
+    def keeps_beginnings(self) -> bool:
+        """True if equal beginnings of two prompts have equal keys and values in this run."""
+        means = (isinstance(one, Silence) and one.by == "mean" for one in self.interventions)
+        return not any(means)
 
     @property
     def has_prompt(self) -> bool:

@@ -44,6 +44,11 @@ class Trace:
         return self.prompt + self.chosen
 
     @property
+    def reused_tokens(self) -> int:
+        """Slots of the prompt that were in the cache of an earlier run, and not read again."""
+        return self.steps[0].first_slot if self.steps else 0
+
+    @property
     def chosen_ids(self) -> tuple[int, ...]:
         """Ids picked so far, one a step."""
         return tuple(token.id for token in self.chosen)
@@ -87,8 +92,15 @@ class Trace:
         """(K, H_kv, d_h) in storage dtype: every key the kernel saw, older passes included."""
         this = self.steps[step]
         whole = joined(self.steps, this.keys_from, step, layer)
-        first = this.layers[layer].first_key - self.steps[this.keys_from].first_slot
+        first = this.layers[layer].first_key - self.first_kept(step, layer)
         return whole[max(first, 0) :]
+
+    def first_kept(self, step: int, layer: int) -> int:
+        """The slot of the first key that the passes of the run keep for this one.
+
+        A prefill that read on from the cache of another run keeps keys of slots before its own.
+        """
+        return first_kept(self.steps[self.steps[step].keys_from], layer)
 
     def weights(
         self, step: int, layer: int, head: int, rows: slice = slice(None), *, masked: bool = True
@@ -98,6 +110,16 @@ class Trace:
         if record.kind != "qk":
             return attention.weights(record, np.empty(0), head, rows)
         return attention.weights(record, self.keys(step, layer), head, rows, masked=masked)
+
+
+def first_kept(begin: Step, layer: int) -> int:
+    """The slot of the first key that a layer keeps of the pass `begin`, a cache's first."""
+    keys = begin.layers[layer].keys
+    return (
+        begin.first_slot
+        + begin.positions_processed
+        - (begin.positions_processed if keys is None else len(keys))
+    )
 
 
 def bare_name(name: str) -> str:

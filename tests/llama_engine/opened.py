@@ -32,13 +32,17 @@ def opened(path: Path, cache_type_k: str = "f16", gpu_layers: int = 0) -> LlamaR
 
 
 def run(
-    runner: LlamaRunner, request: RunRequest, steps: int, chosen: tuple[int, ...] = ()
+    runner: LlamaRunner,
+    request: RunRequest,
+    steps: int,
+    chosen: tuple[int, ...] = (),
+    reuse: bool = False,
 ) -> Trace:
     """A greedy run as the window would hold it."""
     prompt = runner.prompt(request)
     trace = Trace(request=request, card=runner.card, prompt=prompt.tokens)
     found: list[tuple[Step, object]] = []
-    generate(runner, prompt, chosen, steps, Sampling, lambda *both: found.append(both))
+    generate(runner, prompt, chosen, steps, Sampling, lambda *both: found.append(both), reuse=reuse)
     for step, token in found:
         trace = trace.appended(step, token)
     return trace

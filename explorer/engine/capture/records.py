@@ -41,12 +41,13 @@ class _Pass:
     recorder: Recorder
     slots: int  # that exist after the pass: the kernel's last key is slot `slots - 1`
     row: int  # of the batch
+    all_keys: bool  # those of slots that were read before, too
     masks: dict[tuple[int, ...], Mask] = field(default_factory=dict)
     copies: dict[int, np.ndarray] = field(default_factory=dict)  # by id of a call's tensor
 
     def copy_together(self) -> None:
         """One copy for all layers of a pass that reads one slot, instead of two for each."""
-        if self.recorder.rows != 1:
+        if self.recorder.rows != 1 or self.all_keys:
             return
         groups: dict[Any, list[torch.Tensor]] = {}
         for call in self.recorder.calls:
@@ -75,14 +76,19 @@ def to_numpy(tensor: torch.Tensor) -> tuple[np.ndarray, str]:
 
 
 def records(
-    recorder: Recorder, slots: int, row: int = 0, proven: Proven | None = None
+    recorder: Recorder,
+    slots: int,
+    row: int = 0,
+    proven: Proven | None = None,
+    all_keys: bool = False,
 ) -> tuple[LayerRecord, ...]:
     """One record per site, in order; sites without a map are absent with the reason.
 
     `slots` is how many slots exist after the pass.  With `proven`, what is not in it is absent,
-    too.
+    too.  `all_keys`: a record has every key that the kernel saw, for no earlier pass of the run
+    has them.
     """
-    this = _Pass(recorder, slots, row)
+    this = _Pass(recorder, slots, row, all_keys)
     this.copy_together()
     return tuple(_site_record(site, this, proven) for site in sites(recorder))
 
@@ -148,7 +154,8 @@ def _record(layer: int, call: Call, this: _Pass) -> LayerRecord:
     queries, keys = this.copies.get(id(call.query)), this.copies.get(id(call.key))
     if queries is None or keys is None:
         queries, _ = to_numpy(_copied(call.query[row]))
-        keys, _ = to_numpy(_copied(call.key[row, :, -call.query.shape[2] :]))
+        new = 0 if this.all_keys else -call.query.shape[2]
+        keys, _ = to_numpy(_copied(call.key[row, :, new:]))
     sinks = call.options.get("s_aux")
     if sinks is None:
         sinks = call.options.get("sinks")

@@ -135,6 +135,15 @@ class PrefixCache:
         self.fresh()
         return 0
 
+    def beginning(self, layout: Layout, limit: int) -> tuple[int, bool]:
+        """How many of the first `limit` slots are kept, and whether more were equal.
+
+        More are where this cache can't be cut back to what is equal: then none is kept.
+        """
+        shared = self.shared(layout, limit)
+        held = self.hold(layout, limit)
+        return held, held < shared
+
     def grew(self, layout: Layout, slots: int) -> None:
         """A pass has filled the first `slots` slots of `layout`."""
         self.ids, self.mask = layout.ids[:slots], layout.attention_mask[:slots]

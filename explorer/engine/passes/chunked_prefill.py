@@ -29,7 +29,7 @@ class _Layer:
     """One layer's records so far."""
 
     newest: LayerRecord
-    queries: np.ndarray | None = None  # (T, H, d_h), filled from the front
+    queries: np.ndarray | None = None  # (T - first, H, d_h), filled from the front
     keys: np.ndarray | None = None  # (T, H_kv, d_h), likewise; None where the cache keeps all
     masks: list[tuple[Mask, int]] = field(default_factory=list)  # with the first key's slot
 
@@ -41,16 +41,20 @@ class _Layer:
 class Gathered:
     """Records of consecutive passes, put together row by row."""
 
-    def __init__(self, slots: int, windowed: bool) -> None:
-        """`slots` of the whole; `windowed` where the cache may forget keys before the end."""
-        self._slots, self._windowed = slots, windowed
+    def __init__(self, slots: int, windowed: bool, first: int = 0) -> None:
+        """Slots `first` to `slots`; `windowed` where the cache may forget keys before the end.
+
+        The keys of the slots before `first` are the cache's.
+        """
+        self._slots, self._windowed, self._first = slots, windowed, first
         self._layers: list[_Layer] = []
         self._masks: dict[tuple[tuple[int, int], ...], Mask] = {}
         self.hidden: np.ndarray | None = None  # (T, d) float32
 
     def add(self, recorder: Recorder, end: int, proven: Proven | None) -> None:
         """The pass that read the slots up to `end`; its tensors are freed."""
-        found = records.records(recorder, end, proven=proven)
+        reused = not self._layers and self._first > 0
+        found = records.records(recorder, end, proven=proven, all_keys=reused)
         if not self._layers:
             self._layers = [_Layer(record) for record in found]
         for layer, record in zip(self._layers, found, strict=True):
@@ -73,10 +77,10 @@ class Gathered:
             layer.queries = layer.keys = None
             return
         if layer.queries is None:
-            layer.queries = np.empty((self._slots, *q.shape[1:]), q.dtype)
+            layer.queries = np.empty((self._slots - self._first, *q.shape[1:]), q.dtype)
             if self._windowed:
-                layer.keys = np.empty((self._slots, *k.shape[1:]), k.dtype)
-        layer.queries[end - len(q) : end] = q
+                layer.keys = np.zeros((self._slots, *k.shape[1:]), k.dtype)
+        layer.queries[end - len(q) - self._first : end - self._first] = q
         if layer.keys is not None:
             layer.keys[end - len(k) : end] = k
         assert record.mask is not None
@@ -88,8 +92,9 @@ class Gathered:
         if hidden is None:
             return
         if self.hidden is None:
-            self.hidden = np.empty((self._slots, hidden.shape[1]), hidden.dtype)
-        self.hidden[end - len(hidden) : end] = hidden
+            rows = self._slots - self._first
+            self.hidden = np.empty((rows, hidden.shape[1]), hidden.dtype)
+        self.hidden[end - len(hidden) - self._first : end - self._first] = hidden
 
     def _take_kept_keys(self, recorder: Recorder) -> None:
         """What the last pass's kernel saw is every key there is: no copy of it is needed."""
@@ -111,17 +116,17 @@ class Gathered:
         """Of all rows together; made once for the layers that were given the same ones."""
         key = tuple((id(mask), first) for mask, first in parts)
         if key not in self._masks:
-            self._masks[key] = joined_mask(parts, self._slots)
+            self._masks[key] = joined_mask(parts, self._slots, self._first)
         return self._masks[key]
 
 
-def joined_mask(parts: list[tuple[Mask, int]], slots: int) -> Mask:
-    """The (T, T) mask of consecutive row blocks, each given with the slot of its first key.
+def joined_mask(parts: list[tuple[Mask, int]], slots: int, first: int = 0) -> Mask:
+    """The (T - first, T) mask of row blocks from slot `first` on, each with its first key's slot.
 
     Keys that a block's kernel did not see are hidden from its rows.
     """
     rows: list[np.ndarray] = []
-    begin, causal = 0, True
+    begin, causal = first, first == 0
     for mask, first_key in parts:
         allowed = np.zeros((mask.queries, slots), bool)
         allowed[:, first_key : first_key + mask.keys] = mask.allowed()
@@ -130,4 +135,4 @@ def joined_mask(parts: list[tuple[Mask, int]], slots: int) -> Mask:
         begin += mask.queries
     if causal:
         return Mask("causal", slots, slots)
-    return Mask("bits", slots, slots, np.concatenate(rows))
+    return Mask("bits", slots - first, slots, np.concatenate(rows))

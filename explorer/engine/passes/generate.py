@@ -53,10 +53,12 @@ def generate(
     emit: Callable[[Step, Token], None],
     cancelled: Stop = never,
     stops: Stops = Stops(),  # noqa: B008 - frozen
+    reuse: bool = False,
 ) -> str:
     """Up to `steps` steps after the tokens `chosen`, each given to `emit`; why it ended.
 
-    `sampling` is asked before each step.  BadInput if the prompt does not fit the model.
+    `sampling` is asked before each step.  BadInput if the prompt does not fit the model.  `reuse`:
+    of the prompt only what the cache does not hold is read.
     """
     spelled = runner.loaded.tokenizer.token
     rules = StopRules(runner.loaded.card, spelled, prompt.request, stops, chosen)
@@ -69,7 +71,8 @@ def generate(
             layout = layout.grown(ids[-1])  # T + 1
         if reason := rules.before(layout):
             return reason
-        step = one_step(runner, prompt.request, layout, len(ids), sampling(), cancelled, began)
+        how = (cancelled, began, reuse)
+        step = one_step(runner, prompt.request, layout, len(ids), sampling(), *how)
         token = spelled(step.draw.token_id, "generated")
         ids.append(token.id)
         emit(step, token)
@@ -88,6 +91,7 @@ def one_step(
     sampling: Sampling,
     cancelled: Stop = never,
     began: float | None = None,
+    reuse: bool = False,
 ) -> Step:
     """The pass that has read all of `layout`, as step `index`, and the token picked from it.
 
@@ -95,20 +99,29 @@ def one_step(
     """
     began = time.perf_counter() if began is None else began
     require_possible(sampling)
-    done = next_pass(runner, request, layout, index, cancelled)  # logits (V,)
+    done = next_pass(runner, request, layout, index, cancelled, reuse)  # logits (V,)
     return picked_step(runner, request, layout, index, done, sampling, began)
 
 
 def next_pass(
-    runner: Runner, request: RunRequest, layout: Layout, index: int, cancelled: Stop = never
+    runner: Runner,
+    request: RunRequest,
+    layout: Layout,
+    index: int,
+    cancelled: Stop = never,
+    reuse: bool = False,
 ) -> ForwardPass:
     """The pass of step `index`, read out at the last real slot; a failed one leaves no cache."""
     if not runner.caches(request):
         return recompute(runner, request, layout, index, cancelled)
     with runner.cache_of(request):
         if index == 0:
-            runner.cache.fresh()
-            return prefill(runner, request, layout, 0, cancelled)
+            held, note = runner.held_beginning(request, layout) if reuse else (0, "")
+            if not held:
+                runner.cache.fresh()
+            done = prefill(runner, request, layout, held, cancelled)
+            done.note = note
+            return done
         return decode_one(runner, request, layout, cancelled)
 
 
@@ -126,12 +139,15 @@ def prefill(
     """Slots `first` to T through the cache, which holds those before; logits (V,) at the readout.
 
     A long text is read in chunks where this model allows it, which bounds the memory.  Without
-    the causal mask it can't be: early rows depend on later ones.
+    the causal mask it can't be: early rows depend on later ones.  After slots that are held, a
+    model that reads no chunks right reads one slot at a time.
     """
     cache, slots = runner.cache.live, len(layout.ids)
     spans = [(first, slots)]
     if runner.in_chunks and not request.sees_later:
         spans = chunked_prefill.spans(first, slots)
+    elif first:
+        spans = [(slot, slot + 1) for slot in range(first, slots)]
     if len(spans) == 1:
         done = forward(runner, request, layout, first, cache, cancelled)
     else:
@@ -149,9 +165,9 @@ def _in_chunks(
     spans: Sequence[tuple[int, int]],
     cancelled: Stop,
 ) -> ForwardPass:
-    """Several passes as one, which has everything recorded if it began at the first slot."""
+    """Several passes as one, with everything recorded."""
     cache, slots = runner.cache.live, len(layout.ids)
-    gathered = Gathered(slots, runner.capture.windowed) if spans[0][0] == 0 else None
+    gathered = Gathered(slots, runner.capture.windowed, spans[0][0])
     whole: ForwardPass | None = None
     for begin, end in spans:
         reads_out = begin <= layout.readout < end
@@ -159,8 +175,7 @@ def _in_chunks(
         part = layout.first(end)
         done = forward(runner, request, part, begin, cache, cancelled, at=at, of=slots)
         logits = done.logits[0] if reads_out or whole is None else whole.logits  # (V,)
-        if gathered is not None:
-            done.gather(gathered, runner.capture.proven)
+        done.gather(gathered, runner.capture.proven)
         whole = done if whole is None else done.after(whole)
         whole.logits = logits
     assert whole is not None

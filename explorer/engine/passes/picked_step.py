@@ -63,7 +63,7 @@ def picked_step(
         hidden=hidden,
         keys_from=0 if caches else index,
         rebuilt_tokens=done.rebuilt,
-        note=note(done.rebuilt, done.chunks),
+        note=done.note or note(done.rebuilt, done.chunks),
     )
 
 

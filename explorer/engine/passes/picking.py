@@ -32,6 +32,15 @@ def drawn(
         raise BadInput(warning or str(error)) from error
 
 
+MEANS = "whole prompt read: the interventions depend on the prompt"
+NOT_CUT = "whole prompt read: this model's cache can't go on from the part that is the same"
+
+
+def reused_note(held: int, slots: int) -> str:
+    """Of a prompt whose beginning was in the cache."""
+    return f"{held:,} of {slots:,} tokens from the cache"
+
+
 def note(rebuilt: int, chunks: int) -> str:
     """What is worth saying of the pass; empty if nothing is."""
     if rebuilt:

@@ -31,12 +31,14 @@ class ForwardPass:
     gathered: Gathered | None = None  # the records of several chunks
     gather_seconds: float = 0.0
     rebuilt: int = 0  # slots that had to be read first, because the cache was gone
+    note: str = ""  # what is worth saying of it
 
     def records(self, proven: Proven | None) -> tuple[LayerRecord, ...]:
         """One record per place that attends."""
         if self.gathered is not None:
             return self.gathered.layers()
-        return records.records(self.recorder, self.slots, proven=proven)
+        reused = self.phase == "prefill" and self.first_slot > 0
+        return records.records(self.recorder, self.slots, proven=proven, all_keys=reused)
 
     @property
     def hidden(self) -> np.ndarray | None:

@@ -20,11 +20,13 @@ from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.passes.cache import PrefixCache
 from explorer.engine.passes.fast_calls import FastCalls
 from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
+from explorer.engine.passes.picking import MEANS, NOT_CUT, reused_note
 from explorer.engine.text import asked_prompt
 from explorer.trace.request import RunRequest
 
 _WORTH_TELLING = 256  # slots: shorter passes are over before anybody reads how far they are
 _TELL_SECONDS = 0.1
+ONE_BY_ONE = 32  # slots: more are faster read with the whole prompt than each by itself
 
 
 class Runner:
@@ -117,6 +119,18 @@ class Runner:
         except BaseException:
             self.cache.drop()
             raise
+
+    def held_beginning(self, request: RunRequest, layout: Layout) -> tuple[int, str]:
+        """How many slots of a prompt the cache holds, kept for it, and what is to be said of it."""
+        if not request.keeps_beginnings:
+            return 0, MEANS
+        held, lost = self.cache.beginning(layout, layout.readout)
+        rest = len(layout.ids) - held
+        if held and not self.in_chunks and rest > ONE_BY_ONE:
+            held, lost = 0, True
+        if held:
+            return held, reused_note(held, len(layout.ids))
+        return 0, NOT_CUT if lost else ""
 
     # -- the model
 

@@ -191,4 +191,4 @@ def _keys_from(trace: Trace, step: int, layer: int, first_key: int) -> np.ndarra
     """(K, H_kv, d_h): the cached keys of the pass from slot `first_key` on."""
     begin = trace.steps[step].keys_from
     whole = joined(trace.steps, begin, step, layer)
-    return whole[max(0, first_key - trace.steps[begin].first_slot) :]
+    return whole[max(0, first_key - trace.first_kept(step, layer)) :]

@@ -35,10 +35,13 @@ class Strips:
 def keys_at(trace: Trace, index: int, slot: int) -> Strips:
     """The keys of a position as the kernels of the pass that read it saw them."""
     steps = trace.steps[trace.steps[index].keys_from : index + 1]
-    step = next(s for s in steps if s.first_slot <= slot < s.first_slot + s.positions_processed)
+    # Slots before the first pass were read by another run, whose keys it has.
+    step = next(s for s in steps if slot < s.first_slot + s.positions_processed)
     found: list[np.ndarray | None] = []
     for record in step.layers:
-        row = None if record.keys is None else record.keys[slot - step.first_slot]
+        end = step.first_slot + step.positions_processed
+        kept = 0 if record.keys is None else len(record.keys)
+        row = None if record.keys is None or end - slot > kept else record.keys[slot - end]
         found.append(None if row is None else as_float32(row, record.dtype))
     return Strips(tuple(found), tuple(record.reason for record in step.layers))
 

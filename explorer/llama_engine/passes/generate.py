@@ -19,7 +19,15 @@ import numpy as np
 
 from explorer.engine.callbacks import Stop, never
 from explorer.engine.passes.layout import Layout, Prompt
-from explorer.engine.passes.picking import NAMED, drawn, note, require_possible
+from explorer.engine.passes.picking import (
+    MEANS,
+    NAMED,
+    NOT_CUT,
+    drawn,
+    note,
+    require_possible,
+    reused_note,
+)
 from explorer.engine.passes.stop_rules import StopRules
 from explorer.llama_engine.passes.context import Context, ContextShape
 from explorer.llama_engine.passes.part_times import PartTimes
@@ -44,6 +52,7 @@ class Done:
     phase: Phase = "recompute"
     rebuilt: int = 0  # slots that had to be read first, because the cache was gone
     held: int = 0  # slots in the cache afterwards
+    note: str = ""  # what is worth saying of it
 
     @property
     def slots_run(self) -> int:
@@ -60,10 +69,12 @@ def generate(
     emit: Callable[[Step, Token], None],
     cancelled: Stop = never,
     stops: Stops = Stops(),  # noqa: B008 - frozen
+    reuse: bool = False,
 ) -> str:
     """Up to `steps` steps after the tokens `chosen`, each given to `emit`; why it ended.
 
-    `sampling` is asked before each step.  BadInput if the prompt does not fit the model.
+    `sampling` is asked before each step.  BadInput if the prompt does not fit the model.  `reuse`:
+    of the prompt only what the cache does not hold is read.
     """
     spelled = runner.model.tokenizer.token
     rules = StopRules(runner.card, spelled, prompt.request, stops, chosen)
@@ -76,7 +87,8 @@ def generate(
             layout = layout.grown(ids[-1])  # T + 1
         if reason := rules.before(layout):
             return reason
-        step = one_step(runner, prompt.request, layout, len(ids), sampling(), cancelled, began)
+        how = (cancelled, began, reuse)
+        step = one_step(runner, prompt.request, layout, len(ids), sampling(), *how)
         token = spelled(step.draw.token_id, "generated")
         ids.append(token.id)
         emit(step, token)
@@ -95,11 +107,12 @@ def one_step(
     sampling: Sampling,
     cancelled: Stop = never,
     began: float | None = None,
+    reuse: bool = False,
 ) -> Step:
     """The pass that has read all of `layout`, as step `index`, and the token picked from it."""
     began = time.perf_counter() if began is None else began
     require_possible(sampling)
-    done = next_pass(runner, request, layout, index, cancelled)
+    done = next_pass(runner, request, layout, index, cancelled, reuse)
     started = time.perf_counter()
     layers = done.seen.records(runner.card.layers, runner.proven, request.capture_every)
     captured = time.perf_counter()
@@ -136,12 +149,17 @@ def one_step(
         layers=layers,
         keys_from=0 if cached else index,
         rebuilt_tokens=done.rebuilt,
-        note=note(done.rebuilt, len(done.seen.seen)),
+        note=done.note or note(done.rebuilt, len(done.seen.seen)),
     )
 
 
 def next_pass(
-    runner: LlamaRunner, request: RunRequest, layout: Layout, index: int, cancelled: Stop = never
+    runner: LlamaRunner,
+    request: RunRequest,
+    layout: Layout,
+    index: int,
+    cancelled: Stop = never,
+    reuse: bool = False,
 ) -> Done:
     """The pass of step `index`, read out at the last slot."""
     if not runner.caches(request):
@@ -150,13 +168,17 @@ def next_pass(
     wanted = runner.wanted(request, slots)
     context, last = runner.run_context(slots), slots - 1
     context.hold_under(request.interventions)
-    first = 0 if index == 0 else last
+    first, said = (0, "") if index == 0 else (last, "")
+    if index == 0 and reuse:
+        first, said = _held_beginning(context, layout, request)
+        wanted.all_keys = first > 0
     rebuilt = first - _hold(context, layout, first)
     if rebuilt:
         unrecorded = Wanted(every=0, inside=wanted.inside)
         forward(runner, context, layout.ids[:first], unrecorded, cancelled)
     done = forward(runner, context, layout.ids, wanted, cancelled)
     done.phase, done.rebuilt = ("decode" if index else "prefill"), rebuilt
+    done.note = said
     return done
 
 
@@ -193,7 +215,7 @@ def forward(
     for begin, end in _spans(first, slots, context.shape, len(slots_out)):
         rows = [slot - begin for slot in slots_out if begin <= slot < end]
         started = time.perf_counter()
-        found, one = context.read(ids[begin:end], rows, wanted.part(), cancelled)
+        found, one = context.read(ids[begin:end], rows, wanted.part(begin == first), cancelled)
         spent = time.perf_counter() - started - one.copy_seconds
         seconds += spent
         times.add(one.ends, one.attending, started)
@@ -213,13 +235,27 @@ def _spans(first: int, slots: int, shape: ContextShape, outputs: int) -> list[tu
     return [(begin, min(begin + chunk, slots)) for begin in range(first, slots, chunk)]
 
 
+def _held_beginning(context: Context, layout: Layout, request: RunRequest) -> tuple[int, str]:
+    """How many slots of a prompt are held, kept for it, and what is to be said of it."""
+    if not request.keeps_beginnings:
+        return 0, MEANS
+    limit = len(layout.ids) - 1
+    shared = _shared(context, layout, limit)
+    held = _hold(context, layout, limit)
+    if held:
+        return held, reused_note(held, len(layout.ids))
+    return 0, NOT_CUT if shared else ""
+
+
 def _hold(context: Context, layout: Layout, limit: int) -> int:
     """Keep what is right of the first `limit` slots; how many of them are held."""
+    context.cut_to(_shared(context, layout, limit))
+    return context.slots
+
+
+def _shared(context: Context, layout: Layout, limit: int) -> int:
     held, wanted = context.ids, layout.ids[:limit]
     if held == wanted[: len(held)]:
-        shared = len(held)
-    else:
-        pairs = enumerate(zip(held, wanted, strict=False))
-        shared = next((i for i, (a, b) in pairs if a != b), min(len(held), len(wanted)))
-    context.cut_to(shared)
-    return context.slots
+        return len(held)
+    pairs = enumerate(zip(held, wanted, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(held), len(wanted)))

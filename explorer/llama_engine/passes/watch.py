@@ -68,17 +68,18 @@ class Wanted:
     outputs: bool = False  # of each layer
     inside: Inside | None = None  # what is read and changed besides
     dry: bool = False  # nodes are looked at and nothing is computed
+    all_keys: bool = False  # those of slots that were held before, too
     masks: Masks = field(default_factory=dict)
 
     @property
     def after_the_pass(self) -> bool:
         """True if it can all be had when a pass over one slot is over."""
         stops = self.weights or self.outputs or self.inside is not None or self.dry
-        return self.rows == 1 and not stops
+        return self.rows == 1 and not stops and not self.all_keys
 
-    def part(self) -> Wanted:
-        """The same of one call of several."""
-        return replace(self, masks={})
+    def part(self, first: bool = True) -> Wanted:
+        """The same of one call of several, the first or another."""
+        return replace(self, masks={}, all_keys=self.all_keys and first)
 
 
 class _Nodes(dict[int, bool]):
@@ -372,6 +373,6 @@ class Watch:
         if cells < wanted.slots or len(of.queries) != wanted.rows:
             call.flaw = "its queries and keys are not those of the tokens read"
             return call
-        first = wanted.slots - wanted.rows
+        first = 0 if wanted.all_keys else wanted.slots - wanted.rows
         call.queries, call.keys = of.copied(of.queries, first, wanted.slots)
         return call

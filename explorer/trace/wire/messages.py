@@ -61,6 +61,7 @@ class Advance(Request, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     stops: Stops = Stops()
     ask_first: bool = False  # end with "plan" before a large run, having said Planned
+    reuse: bool = False  # of a prompt that begins as the last one did, read the rest alone
 
 
 class Resample(Request, frozen=True, kw_only=True):

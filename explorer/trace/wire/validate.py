@@ -85,12 +85,16 @@ def _require_layer(trace: Trace, layer: int) -> None:
             if record.kind == "map":
                 _require_map(record, step.positions_processed)
             if record.kind == "qk":
-                start = trace.steps[step.keys_from].first_slot
+                begin = trace.steps[step.keys_from]
+                kept = counts[step.keys_from] or begin.positions_processed
+                start = begin.first_slot + begin.positions_processed - kept
                 keys = before[step.index + 1] - before[step.keys_from]
                 _require(record.first_key >= 0, "has odd keys")
-                _require_record(
-                    record, step.positions_processed, keys - max(record.first_key - start, 0)
-                )
+                read = step.positions_processed
+                own = counts[step.index]
+                earlier = step.index == step.keys_from and own <= step.first_slot + read
+                _require(own == read or (earlier and own > read), "has odd keys")
+                _require_record(record, read, keys - max(record.first_key - start, 0))
         except ValueError as error:
             raise ValueError(f"step {step.index} layer {layer} {error}") from error
 
@@ -108,7 +112,7 @@ def _require_record(record: LayerRecord, rows: int, keys: int) -> None:
     if q is None or k is None:
         raise ValueError("lacks queries or keys")
     _require(q.dtype == stored and k.dtype == stored, "holds another type than it says")
-    _require(q.ndim == 3 and k.ndim == 3 and len(q) == len(k) == rows, "has odd shapes")
+    _require(q.ndim == 3 and k.ndim == 3 and len(q) == rows, "has odd shapes")
     _require(q.shape[2] == k.shape[2] > 0, "has queries and keys of different width")
     _require(k.shape[1] > 0 and q.shape[1] % k.shape[1] == 0, "has odd numbers of heads")
     _require(keys > 0, "has no keys to read")
