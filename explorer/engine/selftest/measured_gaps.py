@@ -148,13 +148,11 @@ def eager_weights(
     runner: Runner, request: RunRequest, layout: Layout, done: ForwardPass
 ) -> dict[int, float] | None:
     """Per layer: rebuilt maps against a separate eager run's own weights; None if it gives none."""
-    own = eager_attentions(runner, request, layout)
-    if own is None:
+    ours = drawn(done)
+    own = eager_attentions(runner, request, layout, [one.call for one in ours if one.call], done)
+    if own is None or len(own) != len(ours):
         return None
     valid = np.array(layout.attention_mask, bool)
-    ours = drawn(done)
-    if len(own) != len(ours):
-        return None
     worst: dict[int, float] = {}
     for theirs, one in zip(own, ours, strict=True):
         for head in range(one.record.heads):
@@ -167,11 +165,17 @@ def eager_weights(
 
 
 def eager_attentions(
-    runner: Runner, request: RunRequest, layout: Layout
+    runner: Runner, request: RunRequest, layout: Layout, wanted: list[Call], done: ForwardPass
 ) -> list[np.ndarray] | None:
-    """The model's own (H, Q, K) weights per attention layer, from an uncached eager pass."""
+    """The model's own (H, Q, K) weights, from an uncached eager pass; None if it gives none.
+
+    Where the modules of the `wanted` calls return their weights, they are those, one a call.  Else
+    they are what the model gives, unless some are of another module that attended in `done`: a
+    model with others inside may give theirs, of the same size.
+    """
     model = runner.model
     arguments = inputs(runner, layout, 0, None, [layout.readout])
+    returned: list[tuple[int, torch.Tensor]] = []
     set_attention(model, "eager")
     try:
         with contextlib.ExitStack() as stack:
@@ -181,13 +185,46 @@ def eager_attentions(
             elif not request.causal_mask:
                 stack.enter_context(masks.causal_off(model))
             stack.enter_context(torch.inference_mode())
+            calling = {call.module for call in done.recorder.calls}
+            stack.enter_context(_noting_weights(model, calling, returned))
             output = model(**arguments, output_attentions=True)
     finally:
         set_attention(model, runner.capture.implementation)
-    given = getattr(output, "attentions", None)
-    if not given:
+    asked = [call.module for call in wanted]
+    of_asked = [one for one in returned if one[0] in asked]
+    if asked and [module for module, _ in of_asked] == asked:
+        return [_heads(weights) for _, weights in of_asked]
+    given = [one for one in getattr(output, "attentions", None) or () if one is not None]
+    others = [weights for module, weights in returned if module not in asked]
+    if any(one is other for one in given for other in others):
         return None
-    return [a[0].float().cpu().numpy() for a in given if a is not None]
+    return [_heads(one) for one in given] or None
+
+
+def _heads(weights: torch.Tensor) -> np.ndarray:
+    """(H, Q, K) of one sequence."""
+    return np.asarray(weights[0].float().cpu().numpy())
+
+
+@contextlib.contextmanager
+def _noting_weights(
+    model: Any, modules: set[int], noted: list[tuple[int, torch.Tensor]]
+) -> Iterator[None]:
+    """While inside, (B, H, Q, K) weights that one of these modules returns are noted with its id.
+
+    Attention modules return their output first, then their weights.
+    """
+
+    def note(module: Any, args: Any, output: Any) -> None:
+        weights = output[1] if isinstance(output, tuple) and len(output) > 1 else None
+        if isinstance(weights, torch.Tensor) and weights.ndim == 4:
+            noted.append((id(module), weights))
+
+    with contextlib.ExitStack() as stack:
+        for module in model.modules():
+            if id(module) in modules:
+                stack.callback(module.register_forward_hook(note).remove)
+        yield
 
 
 def every_slot(runner: Runner, request: RunRequest, layout: Layout, stop: Stop) -> ForwardPass:
@@ -275,15 +312,24 @@ def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = never) -
     model, card = runner.model, runner.loaded.card
     real_ids = [i for i, m in zip(layout.ids, layout.attention_mask, strict=True) if m]
     inputs = torch.tensor([real_ids], device=model.device)
+    counted = {}
+    if runner.first_position:  # generate() would count from 0
+        first = runner.first_position
+        places = torch.arange(first, first + len(real_ids), device=model.device)
+        counted = runner.accepted({"position_ids": places[None]})
     bare = GenerationConfig(
         max_new_tokens=tokens,
         do_sample=False,
         eos_token_id=list(card.eos_ids) or None,
         pad_token_id=card.pad_id,
-        use_cache=runner.cache.kind != "plain",  # its own would forget tokens
+        # Where no cache works, it has none either; and for "plain" its own would forget tokens.
+        use_cache=runner.cache_offered and runner.cache.kind != "plain",
     )
     with torch.inference_mode(), _generating_with(model, bare):
         output = model.generate(
-            inputs, attention_mask=torch.ones_like(inputs), stopping_criteria=[told_to_stop]
+            inputs,
+            attention_mask=torch.ones_like(inputs),
+            stopping_criteria=[told_to_stop],
+            **counted,
         )
     return [int(i) for i in output[0, len(real_ids) :]]

@@ -223,3 +223,12 @@ def test_what_can_not_be_changed_has_a_reason(kind: str, offered: set[str], word
     card = runner.loaded.card
     assert {name for name in selftest.CHANGES if card.offers(name)} == offered
     assert any(words in card.words(name) for name in selftest.CHANGES)
+
+
+def test_the_weights_of_another_model_inside_are_not_taken_for_its_own() -> None:
+    """A BLT gives those of its patcher, of the same size; and its config names no layers."""
+    runner = runner_on(tiny("blt"))
+    selftest.run(runner)
+    found = {c.name: c for c in selfcheck.check(runner, RunRequest(prompt=PROMPT), ())}
+    assert all(check.passed for check in found.values()), found
+    assert {"kernel_output", "eager_weights", "greedy_equals_generate"} <= found.keys()
