@@ -20,7 +20,8 @@ import torch
 from explorer.engine.errors import BadInput, EngineError
 from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Silence, brief
 
-# (S, d) by the place of the module or call that gave it: an MLP may have two, a layer two kernels.
+# (S, d) by the number of the call that gave it: an MLP may have two modules, a layer two kernels,
+# and some layers run more than once.
 Taken = dict[int, torch.Tensor]
 
 

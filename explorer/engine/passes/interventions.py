@@ -8,6 +8,7 @@ runs, so that its cache is filled, and passes its input on; the stream is patche
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -111,10 +112,11 @@ def on_modules(runner: Runner, changes: Sequence[Change], slots: int, rows: int)
                 continue
             layer = (runner.layers[one.layer],)
             modules = runner.mlp_writes[one.layer] if one.part == "mlp" else layer
-            for place, module in enumerate(modules):
+            calls = itertools.count()  # of all of them together: some layers run more than once
+            for module in modules:
                 wrap: Callable[[Forward], Forward] = writing_nothing
                 if not isinstance(one, Silence):
-                    wrap = partial(applying, one, slots, rows, place)
+                    wrap = partial(applying, one, slots, rows, calls)
                 stack.enter_context(forward_of(module, wrap))
         yield
 
@@ -148,13 +150,15 @@ def writing_nothing(forward: Forward) -> Forward:
     return silent
 
 
-def applying(one: Take | Put, slots: int, rows: int, place: int, forward: Forward) -> Forward:
+def applying(
+    one: Take | Put, slots: int, rows: int, calls: Iterator[int], forward: Forward
+) -> Forward:
     """The forward of a module that runs, its first output taken down or patched."""
 
     def patched(*args: Any, **kwargs: Any) -> Any:
         output = forward(*args, **kwargs)
         tensor = first_of(output).clone()
-        one.apply(rows_of(tensor, rows), slots - rows, place)
+        one.apply(rows_of(tensor, rows), slots - rows, next(calls))
         return with_first(output, tensor)
 
     return patched

@@ -25,6 +25,7 @@ from explorer.engine.selftest import measured_gaps, selfcheck
 from explorer.trace.interventions.kinds import OtherRun, Patch, Silence
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import source_of
+from tests.engine.architectures import tiny
 from tests.engine.passes.test_interventions import IDS, LAYOUT, PROMPT, projection, run, runner_of
 from tests.engine.tiny import KINDS, runner_on, tiny_model
 
@@ -272,3 +273,18 @@ def test_a_runner_without_findings_patches_nothing() -> None:
 def test_runners_do_not_share_what_was_taken() -> None:
     one, other = (Runner(runner_of(kind).loaded) for kind in ("llama", "mistral"))
     assert one.sources is not other.sources
+
+
+def test_a_layer_that_runs_more_than_once_is_patched_with_what_it_gave_each_time() -> None:
+    """A dory's middle layers do: from its own text nothing may change."""
+    runner = runner_on(tiny("dory"))
+    source = OtherRun(tokens=IDS)
+    every = tuple(
+        Patch(layer=layer, part="stream", source=source) for layer in range(len(runner.layers))
+    )
+    plain, patched = (
+        measured_gaps.every_slot(runner, RunRequest(interventions=asked), LAYOUT, lambda: False)
+        for asked in ((), every)
+    )
+    assert len(set(plain.recorder.visited)) < len(plain.recorder.visited)
+    np.testing.assert_array_equal(patched.logits, plain.logits)
