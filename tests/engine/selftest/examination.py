@@ -7,6 +7,8 @@ with eager attention.  What is offered and differs is "wrong"; what is refused h
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +22,7 @@ from explorer.engine.passes import masks
 from explorer.engine.passes.generate import forward, generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import measured_gaps, selfcheck, selftest
-from explorer.trace.interventions.kinds import Silence
+from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Silence, brief
 from explorer.trace.interventions.lines import read
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.rounding import largest
@@ -30,11 +32,14 @@ from tests.engine.tiny import runner_on
 
 # Windows of 16: past the dozen tokens of the self-test, as in real models, and short of these.
 PROMPT = tuple(5 + 7 * i % 83 for i in range(24))
+OTHER = tuple(3 + 11 * i % 89 for i in range(24))  # what patches are taken from
+INTO, FIRST = (10, 12), 8  # positions that patches write, and where they begin in the other text
 STEPS = 3  # a prefill and two more
 PADS = 3
 WEIGHTS = 1e-4
+Edit = Callable[[torch.Tensor], None]  # changes the rows (T, …) of an output in place
 _FINDINGS = ("maps", "capture", "prefix", "causal_off", "cache", "undo", "left", "right",
-             "changed")  # fmt: skip
+             "changed", "patched")  # fmt: skip
 NOTHING_TO_SHOW = (attention_sites.NO_ATTENTION, attention_sites.NOT_RUN)
 
 
@@ -53,6 +58,7 @@ class Row:
     left: str = ""
     right: str = ""
     changed: str = ""  # interventions that were compared, or why there are none
+    patched: str = ""  # the same of patches from another text
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -128,7 +134,9 @@ def examine(kind: str) -> Row:
     _causal_off(this)
     _step_back(this, trace)
     _padding(this)
+    _own_check(this, trace)
     _interventions(this)
+    _patches(this)
     return this.row
 
 
@@ -338,6 +346,17 @@ def _padding(this: Examination) -> None:
             ids = (*ids, step.draw.token_id)
 
 
+def _own_check(this: Examination, trace: Trace) -> None:
+    """The self-check that the window makes of every run: it runs on this type, and passes."""
+    failed = [
+        check.name
+        for check in selfcheck.check(this.runner, trace.request, trace.chosen_ids)
+        if not check.passed
+    ]
+    if failed:
+        this.row.wrong.append(f"self-check: {', '.join(failed)}")
+
+
 def _interventions(this: Examination) -> None:
     """What is offered holds with and without the cache, and its proof does."""
     layer = next((one for one, writes in enumerate(this.runner.mlp_writes) if writes), 0)
@@ -348,32 +367,69 @@ def _interventions(this: Examination) -> None:
         "silence_mlp": (f"silence {layer}.mlp",),
         "silence_layers": ("silence 1",),
     }
-    proven = this.runner.capture.proven
-    attending = sorted(proven.layers)[-1:] if proven else []
-    at = (*attending, 0)[0]
+    at = _attending(this)
     offered = {name: some for name, some in lines.items() if this.offers(name)}
     for name, some in offered.items():
-        changed = tuple(read(line.format(at)) for line in some)
-        cached = this.run(_request(interventions=changed))
-        bare = this.run(_request(interventions=changed, cache=False))
-        for one, other in zip(cached.steps, bare.steps, strict=True):
-            this.check(f"{name} with the cache", largest(one.logits - other.logits), this.limit)
-        failed = [
-            check.name
-            for check in selfcheck.check(this.runner, cached.request, cached.chosen_ids)
-            if not check.passed
-        ]
-        if failed:
-            this.row.wrong.append(f"{name}: {', '.join(failed)}")
-    found = list(offered)
-    for name, by_hand in (
-        ("silence_heads", lambda: _head_by_hand(this, at)),
-        ("cut_cells", lambda: _cell_by_hand(this)),
-    ):
-        if name in offered and by_hand():
-            found[found.index(name)] = f"{name} by hand"
-    left = dict.fromkeys(this.words(name) for name in lines if name not in offered)
-    this.row.changed = "; ".join([", ".join(found), *left] if found else left)
+        _holds(this, name, tuple(read(line.format(at)) for line in some))
+    by_hand = {
+        "silence_heads": lambda: _head_by_hand(this, at),
+        "cut_cells": lambda: _cell_by_hand(this),
+        "silence_mlp": lambda: _mlp_by_hand(this, layer),
+        "silence_layers": lambda: _layer_by_hand(this, 1),
+    }
+    this.row.changed = _found(this, list(lines), by_hand)
+
+
+def _patches(this: Examination) -> None:
+    """The same of what is taken from another text."""
+    layer = next((one for one, writes in enumerate(this.runner.mlp_writes) if writes), 0)
+    at = _attending(this)
+    asked = {
+        "patch_heads": _patch(layer=at, head=1),
+        "patch_mlp": _patch(layer=layer, part="mlp"),
+        "patch_stream": _patch(layer=1, part="stream"),
+    }
+    offered = tuple(one for name, one in asked.items() if this.offers(name))
+    if offered:
+        _holds(this, "patches", offered)
+    by_hand = {
+        "patch_heads": lambda: _head_by_hand(this, at, asked["patch_heads"]),
+        "patch_mlp": lambda: _mlp_by_hand(this, layer, asked["patch_mlp"]),
+        "patch_stream": lambda: _layer_by_hand(this, 1, asked["patch_stream"]),
+    }
+    this.row.patched = _found(this, list(asked), by_hand)
+
+
+def _patch(**part: Any) -> Patch:
+    return Patch(positions=INTO, first=FIRST, source=OtherRun(tokens=OTHER), **part)
+
+
+def _attending(this: Examination) -> int:
+    """The last layer with a map."""
+    proven = this.runner.capture.proven
+    return (*(sorted(proven.layers)[-1:] if proven else []), 0)[0]
+
+
+def _holds(this: Examination, name: str, changed: tuple[Intervention, ...]) -> None:
+    cached = this.run(_request(interventions=changed))
+    bare = this.run(_request(interventions=changed, cache=False))
+    for one, other in zip(cached.steps, bare.steps, strict=True):
+        this.check(f"{name} with the cache", largest(one.logits - other.logits), this.limit)
+    failed = [
+        check.name
+        for check in selfcheck.check(this.runner, cached.request, cached.chosen_ids)
+        if not check.passed
+    ]
+    if failed:
+        this.row.wrong.append(f"{name}: {', '.join(failed)}")
+
+
+def _found(this: Examination, names: list[str], by_hand: dict[str, Callable[[], bool]]) -> str:
+    """What is offered, and whether it was made by hand, too; then why the others are not."""
+    offered = [name for name in names if this.offers(name)]
+    found = [f"{name} by hand" if name in by_hand and by_hand[name]() else name for name in offered]
+    left = dict.fromkeys(this.words(name) for name in names if name not in offered)
+    return "; ".join([", ".join(found), *left] if found else left)
 
 
 def _cell_by_hand(this: Examination) -> bool:
@@ -409,8 +465,8 @@ def _cell_by_hand(this: Examination) -> bool:
     return True
 
 
-def _head_by_hand(this: Examination, at: int) -> bool:
-    """Head 1 of layer `at`, silenced in the untouched copy at what reads the kernel's output.
+def _head_by_hand(this: Examination, at: int, patch: Patch | None = None) -> bool:
+    """Head 1 of layer `at`, silenced or patched in the untouched copy at what reads its output.
 
     False where no projection reads just that.
     """
@@ -437,15 +493,82 @@ def _head_by_hand(this: Examination, at: int) -> bool:
     if not reading:
         return False
 
-    def silence(module: Any, args: Any) -> Any:
-        apart = args[0].clone().reshape(*output.shape[:2], heads, -1)
-        apart[:, :, 1] = 0
-        return (apart.reshape(args[0].shape), *args[1:])
+    def change(edit: Edit) -> Any:
+        def changed(module: Any, args: Any) -> Any:
+            apart = args[0].clone().reshape(*output.shape[:2], heads, -1)
+            edit(apart[0, :, 1])
+            return (apart.reshape(args[0].shape), *args[1:])
 
-    hook = reading[0].register_forward_pre_hook(silence)
-    expected = this.logits(PROMPT)[-1]
-    hook.remove()
-    request = _request(interventions=(Silence(layer=at, head=1),), cache=False)
-    ours = this.run(request, steps=1).steps[0].logits
-    this.check("a silenced head by hand", largest(ours - expected), this.limit)
+        return reading[0].register_forward_pre_hook(changed)
+
+    return _by_hand(this, patch or Silence(layer=at, head=1), [change])
+
+
+def _mlp_by_hand(this: Examination, at: int, patch: Patch | None = None) -> bool:
+    """The MLP of layer `at` at the modules that write it, in the untouched copy."""
+    names = {id(module): name for name, module in this.runner.model.named_modules()}
+    written = [this.plain.get_submodule(names[id(one)]) for one in this.runner.mlp_writes[at]]
+    places = [functools.partial(_at_output, module) for module in written]
+    return _by_hand(this, patch or Silence(layer=at, part="mlp"), places)
+
+
+def _layer_by_hand(this: Examination, at: int, patch: Patch | None = None) -> bool:
+    """What layer `at` of the untouched copy gives."""
+    layer = decoder_layers(this.plain)[at]
+    if patch is not None:
+        return _by_hand(this, patch, [functools.partial(_at_output, layer)])
+
+    def change(_: Edit) -> Any:
+        def input_of(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+            given = args[0] if args else kwargs["hidden_states"]
+            if isinstance(output, torch.Tensor):
+                return given
+            return type(output)((given, *output[1:]))
+
+        return layer.register_forward_hook(input_of, with_kwargs=True)
+
+    return _by_hand(this, Silence(layer=at, part="layer"), [change])
+
+
+def _at_output(module: Any, edit: Edit) -> Any:
+    """A hook that edits the rows (T, …) of what the module gives first."""
+
+    def changed(_: Any, args: Any, output: Any) -> Any:
+        tensor = (output if isinstance(output, torch.Tensor) else output[0]).clone()
+        edit(tensor[0] if len(tensor) == 1 else tensor)
+        if isinstance(output, torch.Tensor):
+            return tensor
+        return type(output)((tensor, *output[1:]))
+
+    return module.register_forward_hook(changed)
+
+
+def _by_hand(this: Examination, one: Silence | Patch, places: list[Callable[[Edit], Any]]) -> bool:
+    """The intervention, made by hooks at these places of the untouched copy, against ours."""
+    taken: list[torch.Tensor] = []
+
+    def take(rows: torch.Tensor) -> None:
+        taken.append(rows[FIRST : FIRST + INTO[1] - INTO[0] + 1].clone())
+
+    def silence(rows: torch.Tensor) -> None:
+        rows[:] = 0
+
+    def put(rows: torch.Tensor) -> None:
+        rows[INTO[0] : INTO[1] + 1] = taken.pop(0)
+
+    def hooked(edit: Edit, ids: tuple[int, ...]) -> np.ndarray:
+        hooks = [place(edit) for place in places]
+        try:
+            return this.logits(ids)
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    if isinstance(one, Patch):
+        hooked(take, OTHER)
+    expected = hooked(put if isinstance(one, Patch) else silence, PROMPT)
+    ours = _every_logit(this, _request(interventions=(one,)), PROMPT)
+    this.check(f"'{brief(one)}' by hand", largest(ours - expected), this.limit)
+    if largest(expected - this.logits(PROMPT)) <= this.limit:
+        this.row.wrong.append(f"'{brief(one)}' changes nothing in the copy")
     return True

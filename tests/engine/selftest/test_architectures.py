@@ -17,7 +17,7 @@ from tests.engine.selftest.examination import Row, examine
 
 TABLE = Path(__file__).with_name("architectures.tsv")
 COLUMNS = ("capture", "maps", "proof", "prefix", "causal_off", "cache", "undo", "left", "right",
-           "changed")  # fmt: skip
+           "changed", "patched")  # fmt: skip
 NO_ATTENTION = "this model has no attention to draw: it keeps recurrent states"
 # One of each kind of difficulty: own maps, positions past the padding id, keys chosen by content,
 # repeated calls, stuck attention, soft caps, banded buffers, sinks, chunks, recurrence, no cache.
