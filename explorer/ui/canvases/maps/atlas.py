@@ -6,9 +6,10 @@ reason.  Everything is one image: hundreds of heads cost no more to paint than o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
+from typing import Literal
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
@@ -42,6 +43,7 @@ from explorer.ui.look.text_size import for_back_row, small_font
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.threads.worker import Worker
 
+HeadChange = Literal["silenced", "patched"]
 _AT_ONCE = 1 << 17  # cells of thumbnails that are drawn in the window's thread: a few milliseconds
 _MOVES = {
     Qt.Key.Key_Left: (0, -1),
@@ -80,7 +82,7 @@ class AtlasView(ScrollCanvas):
         self._scale: Scale = "fixed"
         self._order: Sequence[tuple[int, int]] | None = None
         self._selected: tuple[int, int] | None = None
-        self._silenced: frozenset[tuple[int, int]] = frozenset()
+        self._changed: Mapping[tuple[int, int], HeadChange] = {}
         self._over: tuple[int, int] | None = None
         self.sheet: Sheet | None = None  # the thumbnails as they are shown
         self._asked: tuple[SheetPlan, Atlas] | None = None  # of the one that is being made
@@ -146,10 +148,10 @@ class AtlasView(ScrollCanvas):
             self.reveal(layer, head)
             self.viewport().update()
 
-    def set_silenced(self, heads: frozenset[tuple[int, int]]) -> None:
-        """Cross out heads whose output is not used."""
-        if heads != self._silenced:
-            self._silenced = heads
+    def set_changed(self, heads: Mapping[tuple[int, int], HeadChange]) -> None:
+        """Mark heads whose output the run changes: a cross if silenced, a diamond if patched."""
+        if heads != self._changed:
+            self._changed = heads
             self.viewport().update()
 
     def set_colours(self, name: str, scale: Scale) -> None:
@@ -339,13 +341,10 @@ class AtlasView(ScrollCanvas):
     def _paint_marks(self, painter: QPainter) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        for head in self._silenced:
+        for head, change in self._changed.items():
             box = self.head_rect(*head)
             if box is not None:
-                for colour, width in ((self._theme.card, 4.0), (self._theme.danger, 2.0)):
-                    painter.setPen(QPen(QColor(colour), width))
-                    painter.drawLine(box.topLeft(), box.bottomRight())
-                    painter.drawLine(box.bottomLeft(), box.topRight())
+                self._paint_change(painter, box, change)
         for cell, colour, width in (
             (self._over, self._theme.text, 1.5),
             (self._selected, self._theme.accent, 2.5),
@@ -354,6 +353,18 @@ class AtlasView(ScrollCanvas):
             if place is not None:
                 painter.setPen(QPen(QColor(colour), width))
                 painter.drawRoundedRect(self.cell_rect(*place).adjusted(-1, -1, 1, 1), 2, 2)
+
+    def _paint_change(self, painter: QPainter, box: QRectF, change: HeadChange) -> None:
+        middle, arm = box.center(), min(box.width(), box.height()) / 2 - 2
+        right, down = QPointF(arm, 0), QPointF(0, arm)
+        diamond = [middle - down, middle + right, middle + down, middle - right]
+        for colour, width in ((self._theme.card, 4.0), (self._theme.danger, 2.0)):
+            painter.setPen(QPen(QColor(colour), width))
+            if change == "silenced":
+                painter.drawLine(box.topLeft(), box.bottomRight())
+                painter.drawLine(box.bottomLeft(), box.topRight())
+            else:
+                painter.drawPolygon(diamond)
 
     # -- mouse and keys
 

@@ -20,7 +20,7 @@ from explorer.figures.drawing.map_viewport import CellView, Pooled
 from explorer.figures.text.tokens import Label
 from explorer.ui.canvases.canvas import Terms
 from explorer.ui.canvases.maps.colour_key import ColourKey, Styles, key_width, paint_key, styles
-from explorer.ui.canvases.maps.drawing.cell_marks import paint_marks
+from explorer.ui.canvases.maps.drawing.cell_marks import kinds_of, paint_marks
 from explorer.ui.canvases.maps.lut_image import (
     colour_table,
     dots,
@@ -143,6 +143,11 @@ class Heatmap(MapWidget):
     def drawn_mask(self) -> DrawnMask | None:
         """Whose marks are on the cells."""
         return self._mask
+
+    @property
+    def changes(self) -> Styles:
+        """Which kinds of changed cells the map has, in view or not."""
+        return kinds_of(self._mask, *self._levels.shape)
 
     def set_frame(self, frame: Frame | None) -> None:
         """Fixed room around the plot, so that several maps line up; None = as needed."""

@@ -18,11 +18,11 @@ from explorer.ui.canvases.opaque import painter_of
 from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import Theme, unit
 
-_BAR, _ROW = 80, 18  # pixels at a zoom of 1
+_BAR, _ROW, _BETWEEN = 80, 18, 14  # pixels at a zoom of 1
 
 
 class MapLegend(Canvas):
-    """0 to the top of the scale, -top to +top of the difference, and what has no weight."""
+    """0 to the top of the scale, -top to +top of the difference, and kinds of cells."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -34,9 +34,14 @@ class MapLegend(Canvas):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def set_key(self, colours: str, keys: tuple[ColourKey, ColourKey], shown: Styles) -> None:
-        """Colour map and scale of the maps, of their difference, and their cells without weight."""
+        """Colour map and scale of the maps, of their difference; kinds of cells to be named."""
         self._colours, self._keys, self._shown = colours, keys, shown
         self.update()
+
+    @property
+    def shown(self) -> Styles:
+        """The kinds of cells that are named."""
+        return self._shown
 
     def set_colours(self, colours: str) -> None:
         self._colours = colours
@@ -58,13 +63,12 @@ class MapLegend(Canvas):
         painter.setFont(small)
         metrics = QFontMetricsF(small)
         plain, change = self._keys
-        named = f"{plain.high} · {plain.name}" if plain.name else plain.high
         shown = np.arange(FIRST_LEVEL, 256, dtype=np.uint8)
         signed = np.arange(FIRST_LEVEL, 255, dtype=np.uint8)
         name = difference(self._theme.dark)
         pieces: list[Callable[[QPointF], float]] = [
-            lambda at: self._scale(painter, metrics, at, plain.low, named, shown, self._colours),
-            lambda at: self._scale(painter, metrics, at, change.low, change.high, signed, name),
+            lambda at: self._scale(painter, metrics, at, *_ends(plain), shown, self._colours),
+            lambda at: self._scale(painter, metrics, at, *_ends(change), signed, name),
         ]
         ratio, size = self.devicePixelRatioF(), metrics.height() * 0.7
         for brush, words in swatches(self._theme, ratio, self._shown, size):
@@ -75,9 +79,23 @@ class MapLegend(Canvas):
             if end > self.width() and at.x() > 2:  # the next row, if there is one
                 at = QPointF(2, at.y() + self.row_height())
                 end = piece(at)
-            at.setX(end + 14 * unit(self))
+            at.setX(end + _BETWEEN * unit(self))
             if at.y() + self.row_height() > self.height() + 1:
                 break
+
+    def rows_in(self, width: float) -> int:
+        """How many rows the key takes at this width."""
+        u, metrics = unit(self), QFontMetricsF(small_font(self))
+        line, ends = metrics.height(), [_ends(key) for key in self._keys]
+        lengths = [(_BAR + 8) * u + sum(map(metrics.horizontalAdvance, both)) for both in ends]
+        words = [text for _, text in swatches(self._theme, 1.0, self._shown)]
+        lengths += [0.9 * line + 4 * u + metrics.horizontalAdvance(text) for text in words]
+        rows, at = 1, 2.0
+        for length in lengths:
+            if at + length > width and at > 2:
+                rows, at = rows + 1, 2.0
+            at += length + _BETWEEN * u
+        return rows
 
     def row_height(self) -> int:
         """Pixels of one row of the key."""
@@ -137,3 +155,8 @@ class MapLegend(Canvas):
         painter.setPen(QColor(self._theme.muted))
         box = QRectF(at.x(), at.y(), 400, self.row_height())
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, words)
+
+
+def _ends(key: ColourKey) -> tuple[str, str]:
+    """What stands at the ends of a scale."""
+    return key.low, f"{key.high} · {key.name}" if key.name else key.high

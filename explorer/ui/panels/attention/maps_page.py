@@ -11,9 +11,11 @@ from PySide6.QtCore import QCoreApplication, QEvent, QRect, QSize, Qt, QTimer, S
 from PySide6.QtGui import QFontMetrics, QResizeEvent
 
 from explorer.figures.attention.map_request import Beside, DrawnMap, DrawnMaps
+from explorer.figures.attention.strokes import DrawnMask
 from explorer.figures.drawing.colour_scale import Scale
 from explorer.figures.drawing.map_viewport import CellView
 from explorer.figures.text.tokens import Label
+from explorer.ui.canvases.maps.colour_key import ColourKey, Styles
 from explorer.ui.canvases.maps.heatmap import Frame, Heatmap
 from explorer.ui.canvases.maps.map_legend import MapLegend
 from explorer.ui.kit.elided import ElidedLabel
@@ -23,6 +25,7 @@ from explorer.ui.panels.attention.joined_maps import JoinedMaps
 
 _BESIDE = 4  # pixels left of or above a map whose labels stand at another one
 _GAP = 3
+_KEY_ROWS = 3  # at the most, under maps in a row
 _EDGE = 4  # pixels right of a plot, where marks may overhang
 
 
@@ -96,6 +99,7 @@ class MapsPage(JoinedMaps):
         self.join(self.maps)
         self._titles = [ElidedLabel("", self) for _ in range(3)]
         self.key = MapLegend(theme, self)
+        self._keys = ColourKey(), ColourKey()  # of the maps and of their difference
         for title in self._titles:
             title.setProperty("look", "small")
             title.setAlignment(Qt.AlignmentFlag.AlignLeft)
@@ -132,10 +136,28 @@ class MapsPage(JoinedMaps):
             for found in filter(None, drawn.maps):
                 tops[found.signed] = found.top
             scale = drawn.request.scale
-            keys = scales.key(scale, tops[0]), scales.key(scale, tops[1], signed=True)
-            shown = frozenset[str]().union(*(one.styles for one in self.maps[: self._count]))
-            self.key.set_key(self._colours, keys, shown)
-            self._line_up()
+            self._keys = scales.key(scale, tops[0]), scales.key(scale, tops[1], signed=True)
+            self._show_key()
+
+    def mark_cells(self, mask: DrawnMask | None, own: int) -> None:
+        """Mark changed cells on one of the maps; the others are of other runs."""
+        for place, one in enumerate(self.maps):
+            one.set_mask(mask if place == own else None)
+        self._follow_kinds()
+
+    def _follow_kinds(self) -> None:
+        if self._count > 1 and self._kinds() != self.key.shown:
+            self._show_key()
+
+    def _kinds(self) -> Styles:
+        """What the maps have besides weights."""
+        return frozenset[str]().union(
+            *(one.styles | one.changes for one in self.maps[: self._count])
+        )
+
+    def _show_key(self) -> None:
+        self.key.set_key(self._colours, self._keys, self._kinds())
+        self._line_up()
 
     def _name_sides(self, beside: Beside | None) -> None:
         names = words.side_names(beside)
@@ -171,6 +193,7 @@ class MapsPage(JoinedMaps):
             self._line_up()
         elif self._later:
             self._later.popleft()()
+            self._follow_kinds()
         if self._later:
             self._turn.start(0)
 
@@ -221,8 +244,9 @@ class MapsPage(JoinedMaps):
         title = metrics.height() + 2
         named = max(metrics.horizontalAdvance(label.text()) for label in self._titles) + 4
         room = round(min(self.maps[0].label_room(), 0.15 * width))
+        key = self.key.row_height() * min(self.key.rows_in(width), _KEY_ROWS)
         row, square = (
-            in_a_row(width, height, room, title, self.key.row_height(), named),
+            in_a_row(width, height, room, title, key, named),
             in_a_square(width, height, room, title),
         )
         best = square if square.side > row.side else row

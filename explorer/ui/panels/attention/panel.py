@@ -206,7 +206,7 @@ class AttentionPanel(Panel):
             self.pages.set_note(self.comparing.missing(new) or self.tr("being computed"))
         if self.measured.chosen:
             self._follow_measured(new)
-        self.heads.atlas.set_silenced(words.silenced_heads(look.trace.request))
+        self.heads.atlas.set_changed(words.changed_heads(look.trace.request))
         self._show_drawing(look)
         if self.empty:
             self.show_content()
@@ -368,7 +368,8 @@ class AttentionPanel(Panel):
     def _head_words(self, layer: int, head: int) -> str:
         if self._look is None or self._query is None:
             return ""
-        return words.head(self._look, self._scores, self._labels, self._query, layer, head)
+        said = words.head(self._look, self._scores, self._labels, self._query, layer, head)
+        return words.with_change(said, self._look.trace.request, layer, head)
 
     def _read(self) -> None:
         """The line below: what the cursor is on, else what the selected query reads."""

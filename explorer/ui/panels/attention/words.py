@@ -17,10 +17,11 @@ from explorer.figures.attention.maps import Map, QueryRow
 from explorer.figures.attention.mask_pair import window_of, windows
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import Label
-from explorer.trace.interventions.kinds import Silence
+from explorer.trace.interventions.kinds import Patch, Silence
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
-from explorer.ui.panel.intervention_words import listed
+from explorer.ui.canvases.maps.atlas import HeadChange
+from explorer.ui.panel.intervention_words import listed, short
 from explorer.wording import exact_percent, information, percent
 
 translate = QCoreApplication.translate
@@ -379,10 +380,24 @@ def _figure(scores: HeadScores, mean: float) -> str:
     return information(mean) if scores.kind == "entropy" else percent(mean)
 
 
-def silenced_heads(request: RunRequest) -> frozenset[tuple[int, int]]:
-    """(layer, head) of every head that the run silences."""
-    silenced = (one for one in request.interventions if isinstance(one, Silence))
-    return frozenset((one.layer, one.head) for one in silenced if one.part == "head")
+def changed_heads(request: RunRequest) -> dict[tuple[int, int], HeadChange]:
+    """What the run does to the output of heads, by (layer, head); the last of two counts."""
+    found: dict[tuple[int, int], HeadChange] = {}
+    for one in request.interventions:
+        if isinstance(one, Silence | Patch) and one.part == "head":
+            found[one.layer, one.head] = "silenced" if isinstance(one, Silence) else "patched"
+    return found
+
+
+def with_change(said: str, request: RunRequest, layer: int, at: int) -> str:
+    """What is said of a head, followed by what the run does to its output."""
+    changes = [
+        short(one)
+        for one in request.interventions
+        if isinstance(one, Silence | Patch) and one.part == "head"
+        if (one.layer, one.head) == (layer, at)
+    ]
+    return " · ".join([said, *changes[-1:]])
 
 
 def strongest(scores: HeadScores) -> str:

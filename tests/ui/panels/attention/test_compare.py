@@ -30,8 +30,10 @@ from explorer.trace.card import Capability, SelfCheck
 from explorer.trace.comparison import Comparison, other_side
 from explorer.trace.experiments import PrefixExperiment, PrefixShift
 from explorer.trace.interventions.kinds import Silence
+from explorer.trace.interventions.lines import read as read_line
 from explorer.trace.trace import Trace
 from explorer.ui.access.accessible import line_of
+from explorer.ui.canvases.maps.drawing.cell_marks import KINDS
 from explorer.ui.canvases.maps.heatmap import Heatmap
 from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import DARK, LIGHT
@@ -496,6 +498,25 @@ def test_a_run_with_interventions_beside_the_model_as_it_is(board: Board, change
     assert not board.panel.tray.prefix.isVisible(), "it is about the mask"
     board.panel.compare_interventions()
     assert not board.state.comparing
+
+
+def test_the_key_under_a_comparison_names_the_marks_of_changed_cells(
+    board: Board, changed: State
+) -> None:
+    trace, _ = shown_beside(board, changed)
+    board.settle()
+    page = board.panel.pages.maps
+    before = page.key.rows_in(200)
+    assert not page.key.shown & KINDS.keys()
+    now = read_line("cut *.*:2<-0")
+    after = read_line("allow *.*:0<-1")
+    made = msgspec.structs.replace(trace.request, interventions=(now,))
+    asked = msgspec.structs.replace(trace.request, interventions=(now, after))
+    board.show(trace=replace(trace, request=made), request=asked)
+    board.settle()
+    assert page.key.shown & KINDS.keys() == {"cut", "allowed-next"}
+    assert page.key.rows_in(200) > before
+    assert page.key.height() >= page.key.row_height() * min(page.key.rows_in(page.key.width()), 3)
 
 
 def test_what_becomes_of_a_token_follows_the_mouse(board: Board, changed: State) -> None:

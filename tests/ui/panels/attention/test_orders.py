@@ -19,9 +19,10 @@ from explorer.figures.attention.head_scores import HeadScores, scores
 from explorer.session.state import Measured, Status
 from explorer.trace.inside.attribution import Attribution, LogitPart, Target
 from explorer.trace.inside.heads import HeadSweep, SweepHeads
-from explorer.trace.interventions.kinds import Silence
+from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Silence
 from explorer.trace.request import Sampling
 from explorer.trace.trace import Trace
+from explorer.ui.canvases.maps.atlas import AtlasView
 from tests.figures.runs import Run
 from tests.ui.board import Board, shown_board
 
@@ -271,21 +272,36 @@ def test_heads_that_the_sum_does_not_tell_apart_are_not_sorted(board: Board) -> 
     assert board.state.selection.head == 0
 
 
-def test_silenced_heads_are_crossed_out(board: Board) -> None:
+def test_silenced_and_patched_heads_are_marked_each_in_its_way(board: Board) -> None:
     _, trace = _copying_run()
-    request = msgspec.structs.replace(trace.request, interventions=(Silence(layer=1, head=2),))
-    board.show(trace=trace)
-    board.settle()
+    silence = Silence(layer=1, head=2)
+    patch = Patch(layer=1, head=2, source=OtherRun(tokens=(1, 2)))
+    mlp = Patch(layer=1, part="mlp", source=patch.source)
     atlas = board.panel.heads.atlas
-    box = atlas.head_rect(1, 2)
+
+    def picture(*asked: Intervention) -> np.ndarray:
+        request = msgspec.structs.replace(trace.request, interventions=asked)
+        board.show(trace=replace(trace, request=request))
+        board.settle()
+        box = atlas.head_rect(1, 2)
+        assert box is not None
+        image = atlas.grab(box.toAlignedRect()).toImage()
+        return np.array(
+            [[image.pixel(x, y) for x in range(image.width())] for y in range(image.height())]
+        )
+
+    plain, crossed, framed = picture(), picture(silence), picture(patch)
+    assert (plain != crossed).any()
+    assert (plain != framed).any()
+    assert (crossed != framed).any()
+    np.testing.assert_array_equal(picture(patch, silence), crossed, "the last one counts")
+    np.testing.assert_array_equal(picture(mlp), plain)
+    picture(silence)
+    assert atlas.tip_at(box_middle(atlas, 1, 2)).endswith(" · L1 H2 silenced")
+    assert "silenced" not in atlas.tip_at(box_middle(atlas, 1, 1))
+
+
+def box_middle(atlas: AtlasView, layer: int, head: int) -> QPoint:
+    box = atlas.head_rect(layer, head)
     assert box is not None
-    plain = atlas.grab().toImage()
-    board.show(trace=replace(trace, request=request))
-    board.settle()
-    crossed = atlas.grab().toImage()
-    changed = [
-        plain.pixel(x, y) != crossed.pixel(x, y)
-        for x in range(int(box.left()), int(box.right()))
-        for y in range(int(box.top()), int(box.bottom()))
-    ]
-    assert any(changed)
+    return box.center().toPoint()

@@ -32,6 +32,8 @@ KINDS = {
 }
 _GLYPHS_FROM = 8  # pixels per cell from which each has a mark of its own
 _TILE = 7  # pixels of the pattern of smaller cells
+LEAST = 5  # pixels that a mark takes each way, however small its cell
+_LOOKED_AT = 512  # places each way that are looked through for kinds
 _BOXED = (CUT_NEXT, ALLOWED_NEXT, RESTORED_NEXT)
 
 
@@ -58,6 +60,14 @@ def paint_marks(
         painter.drawImage(drawn.topLeft(), image)
     painter.restore()
     return kinds
+
+
+def kinds_of(mask: DrawnMask | None, queries: int, keys: int) -> frozenset[str]:
+    """Which kinds of marks a map of so many cells has, in view or not."""
+    if mask is None or mask.empty or not queries:
+        return frozenset()
+    states = mask.states((0, queries), (0, keys), -(-max(queries, keys) // _LOOKED_AT))
+    return frozenset(name for name, state in KINDS.items() if (states == state).any())
 
 
 def _seen(first: float, length: float, whole: int) -> tuple[int, int]:
@@ -135,18 +145,39 @@ def _patterned(
     columns = np.minimum(columns // stride, states.shape[1] - 1)
     seen = states[rows][:, columns]
     pixels = np.zeros(size, np.uint32)
+    more = max(0, int(np.ceil((LEAST * ratio - max(view.scale * ratio, 1)) / 2)))
     for state in KINDS.values():
         where = seen == state
         if where.any():
+            where = _grown(where, more)
             tile = _tile(state, theme, ratio)
             side = len(tile)
             repeated = tile[np.arange(size[0])[:, None] % side, np.arange(size[1])[None, :] % side]
             pixels[where] = repeated[where]
+            if state == ALLOWED_NOW:  # its rings are far apart: a small area may hold none
+                inner = ~_grown(~where, max(1, round(ratio)))
+                pixels[where & ~inner] = QColor(theme.mark).rgba()
+                pixels[inner & _grown(~inner, max(1, round(ratio)))] = QColor(
+                    theme.mark_halo
+                ).rgba()
     image = QImage(
         pixels.data, size[1], size[0], 4 * size[1], QImage.Format.Format_ARGB32_Premultiplied
     ).copy()
     image.setDevicePixelRatio(ratio)
     return image
+
+
+def _grown(where: np.ndarray, by: int) -> np.ndarray:
+    """(H, W) bool, with so many pixels more on every side."""
+    for _ in range(by):
+        for axis in (0, 1):
+            found = where.copy()
+            ahead, behind = [slice(None)] * 2, [slice(None)] * 2
+            ahead[axis], behind[axis] = slice(1, None), slice(None, -1)
+            found[tuple(ahead)] |= where[tuple(behind)]
+            found[tuple(behind)] |= where[tuple(ahead)]
+            where = found
+    return where
 
 
 @lru_cache(maxsize=32)

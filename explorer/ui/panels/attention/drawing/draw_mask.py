@@ -101,8 +101,7 @@ class DrawMask(QObject):
         own = 0
         if self._look is not None and self._maps.beside:
             own = 0 if self._look.sides[0] is self._look.last_pass else 1
-        for place, one in enumerate(self._maps.maps):
-            one.set_mask(mask if place == own else None)
+        self._maps.mark_cells(mask, own)
 
     def _forget_preview(self) -> None:
         if self._preview:
