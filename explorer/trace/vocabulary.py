@@ -70,8 +70,16 @@ class Vocabulary:
 
     def spelled(self, raw: bytes) -> tuple[int, ...]:
         """Every id with exactly these bytes, in order."""
-        wanted = np.frombuffer(raw, np.uint8)
-        found = np.flatnonzero(np.diff(self.offsets) == len(raw))
-        for place, byte in enumerate(wanted):
-            found = found[self.data[self.offsets[found] + place] == byte]
-        return tuple(found.tolist())
+        return tuple(self._with(np.flatnonzero(np.diff(self.offsets) == len(raw)), raw).tolist())
+
+    def beginning(self, raw: bytes, most: int) -> tuple[int, ...]:
+        """At most so many ids whose bytes begin with these, the shortest first."""
+        sizes = np.diff(self.offsets)
+        found = self._with(np.flatnonzero(sizes >= len(raw)), raw)
+        return tuple(found[np.argsort(sizes[found], kind="stable")[:most]].tolist())
+
+    def _with(self, ids: np.ndarray, raw: bytes) -> np.ndarray:
+        """Those of the ids that begin with these bytes; none may be shorter."""
+        for place, byte in enumerate(raw):
+            ids = ids[self.data[self.offsets[ids] + place] == byte]
+        return ids

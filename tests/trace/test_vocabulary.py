@@ -37,6 +37,14 @@ def test_two_ids_of_one_spelling_are_both_found() -> None:
     assert vocabulary.spelled(b"b") == ()
 
 
+def test_ids_that_begin_alike_the_shortest_first() -> None:
+    vocabulary = Vocabulary.of([*TOKENS, Token(6, b"ab"), Token(7, b"b")])
+    assert vocabulary.beginning(b"a", 9) == (0, 4, 6)
+    assert vocabulary.beginning(b"a", 2) == (0, 4)
+    assert vocabulary.beginning(b"abc", 9) == ()
+    assert vocabulary.beginning(b"", 2) == (1, 0)
+
+
 def test_ids_in_order_of_their_bytes() -> None:
     assert Vocabulary.of(TOKENS).by_bytes().tolist() == [1, 5, 3, 0, 4, 2]
 

@@ -8,6 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
 from explorer.trace.inside.attribution import Attribute
+from explorer.trace.step import Token
+from explorer.trace.vocabulary import Vocabulary
 from explorer.trace.wire import messages as m
 from explorer.ui.panels.attention.panel import AttentionPanel
 from explorer.ui.panels.attribution.panel import AttributionPanel
@@ -134,6 +136,38 @@ def test_the_difference_of_two_tokens_is_asked_for(stage: WindowStage) -> None:
     panel.token.setCurrentIndex(1)
     stage.paint()
     assert stage.engine.last(Attribute).token == panel.token.itemData(1)
+
+
+def test_any_token_of_the_vocabulary_can_be_compared_with(stage: WindowStage) -> None:
+    panel = answered(stage)
+    likely = panel.against.count()
+    spelled = [Token(i, b" x%d" % i) for i in range(40)]
+    run = stage.engine.last(m.ListVocabulary).run
+    stage.say(m.Spelled(run=run, vocabulary=Vocabulary.of(spelled)))
+    assert panel.against.count() == likely + 1
+    panel.against.setCurrentIndex(likely)
+    dialog = panel.against.dialog
+    assert dialog is not None
+    assert dialog.isVisible()
+    assert not dialog.take.isEnabled()
+    dialog.line.setText("x3")
+    listed = [dialog.list.item(i).text() for i in range(dialog.list.count())]
+    assert [line.split()[-1] for line in listed] == ["3", *map(str, range(30, 40))]
+    dialog.list.setCurrentRow(2)
+    QTest.keyClick(dialog.line, Qt.Key.Key_Return)
+    stage.paint()
+    asked = stage.engine.last(Attribute)
+    assert (asked.token, asked.against) == (10, 31)
+    assert panel.against.currentText() == "␣x31"
+    stage.ran(1)
+    assert panel.against.token == 31, "a token that was looked up stays chosen"
+    assert panel.token.token is None
+    panel.against.setCurrentIndex(panel.against.count() - 1)
+    dialog = panel.against.dialog
+    assert dialog is not None
+    dialog.reject()
+    assert panel.against.token == 31
+    assert panel.against.currentText() == "␣x31"
 
 
 def test_the_atlas_asks_for_the_sum_of_the_chosen_token(stage: WindowStage) -> None:

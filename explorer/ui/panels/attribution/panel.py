@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from PySide6.QtCore import QSignalBlocker
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from explorer.figures.drawing.board import NO_CELLS, BoardCell, CellsFigure
 from explorer.figures.inside import attribution as figures
-from explorer.figures.text.tokens import written
 from explorer.session.selection import Shown
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -29,6 +27,7 @@ from explorer.ui.panel.asking import Asking, Question
 from explorer.ui.panel.board_panel import BoardPanel
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attribution import words
+from explorer.ui.panels.attribution.token_list import TokenList
 
 _CHOICES = 10  # tokens to choose from
 _BOTH_FROM = 560  # pixels at a zoom of 1: the ranking stands beside the map
@@ -49,7 +48,7 @@ class AttributionPanel(BoardPanel):
     )
     NEEDS = (
         *Panel.NEEDS, "measured", "refused", "status.activity", "selection.query",
-        "selection.layer", "selection.head", "card", "opened",
+        "selection.layer", "selection.head", "card", "opened", "names",
     )  # fmt: skip
 
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
@@ -60,11 +59,10 @@ class AttributionPanel(BoardPanel):
         self._layers = 0
         self._offered: object = None  # what can be chosen
         self._asking = Asking(self, session, self._wanted)
-        self.token, self.against = ComboBox(), ComboBox()
-        self.token.setAccessibleName(self.tr("Token whose logit is taken apart"))
-        self.against.setAccessibleName(self.tr("Token to compare it with"))
+        self.token = TokenList(self.tr("Token whose logit is taken apart"))
+        self.against = TokenList(self.tr("Token to compare it with"))
         for box in (self.token, self.against):
-            box.currentIndexChanged.connect(self._choose_token)
+            box.changed.connect(self._choose_token)
         self.view = ComboBox()
         for page, text in zip(
             _PAGES,
@@ -148,9 +146,9 @@ class AttributionPanel(BoardPanel):
 
         No token: the most likely one, at a position whose logits are not here.
         """
-        chosen = self.token.currentData()
+        chosen = self.token.token
         token = shown.chosen_id if chosen is None else chosen
-        return shown.query, token, self.against.currentData()
+        return shown.query, token, self.against.token
 
     def _answers(self, found: Attribution, shown: Shown) -> bool:
         """True if this is the sum that the lists ask for."""
@@ -170,24 +168,20 @@ class AttributionPanel(BoardPanel):
         return new.refusal(Attribute) or self.tr("Taking the logit apart…")
 
     def _offer(self, shown: Shown) -> None:
-        """The most likely tokens of the step, where it is the step's own position."""
+        """The most likely tokens of the step, where it is the step's own position, and others."""
         step = shown.last_pass
         named = {token.id: token for token in step.top}
         best = np.argsort(-step.logits, kind="stable")[: 4 * _CHOICES].tolist()
         own = shown.query == step.readout
         ids = tuple([i for i in best if i in named][:_CHOICES]) if own else ()
-        if (own, ids) == self._offered:
+        names = self.session.state.names
+        if (own, ids, names) == self._offered:
             return
-        self._offered = own, ids
-        for box, first in (
-            (self.token, self.tr("chosen token") if own else self.tr("most likely")),
-            (self.against, self.tr("nothing")),
-        ):
-            with QSignalBlocker(box):
-                box.clear()
-                box.addItem(first, None)
-                for token_id in ids:
-                    box.addItem(written(named[token_id]), token_id)
+        self._offered = own, ids, names
+        likely = [named[token_id] for token_id in ids]
+        first = self.tr("chosen token") if own else self.tr("most likely")
+        self.token.offer(first, likely, names)
+        self.against.offer(self.tr("nothing"), likely, names)
 
     def _draw(self, found: Attribution, layer: int, head: int) -> None:
         map_, top = self._map, self._map.top

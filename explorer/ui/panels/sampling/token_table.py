@@ -69,14 +69,10 @@ class TokenTable(QAbstractTableModel):
             return self._names.token(token_id)
         return self._known.get(token_id)
 
-    def known_ids(self) -> list[int]:
-        """Ids whose bytes are known without a vocabulary."""
-        return sorted(self._known)
-
-    def raw(self, token_id: int) -> bytes | None:
-        """The bytes of an id, as far as they are known."""
-        token = self.token(token_id)
-        return None if token is None else token.raw
+    @property
+    def known(self) -> Mapping[int, Token]:
+        """Tokens whose bytes are known without a vocabulary."""
+        return self._known
 
     def label(self, token_id: int) -> str:
         """The visible text of an id, or that it is not known."""

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from explorer.figures.prediction import sampling as figures
 from explorer.figures.prediction.sampling import Chain
+from explorer.figures.text.named_tokens import named
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
 from explorer.ui.kit import boxes
@@ -24,7 +25,6 @@ from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.panels.sampling import words
 from explorer.ui.panels.sampling.token_table import FINAL, RANK, RAW, TEXT, TokenTable
 
-_PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 _MOST_FOUND = 4
 
 
@@ -88,23 +88,6 @@ class TokenView(QWidget):
         self._note.setVisible(names is None)
         self._say(self.line.text())
 
-    def _ids(self, text: str) -> list[int]:
-        """What was typed, as ids: the number itself, then every entry with that text."""
-        assert self._chain is not None
-        found = []
-        size = len(self._chain.stages[0].ids)
-        number = text.strip().removeprefix("#")
-        if number.isascii() and number.isdigit() and len(number) < 12 and int(number) < size:
-            found.append(int(number))
-        spelled = text.translate(_PICTURES)
-        for raw in (spelled, f" {spelled}"):
-            data = raw.encode("utf-8", "surrogatepass")
-            if self._names is not None:
-                found += self._names.spelled(data)
-            else:
-                found += [i for i in self.model.known_ids() if self.model.raw(i) == data]
-        return list(dict.fromkeys(found))
-
     def _find(self, text: str) -> None:
         first = self._say(text)
         row = None if first is None else self.model.row_of(first)
@@ -117,7 +100,8 @@ class TokenView(QWidget):
         if self._chain is None or not text:
             self._answer.hide()
             return None
-        ids = self._ids(text)
+        size = len(self._chain.stages[0].ids)
+        ids = named(text, size, self._names, self.model.known)
         lines = [self._standing(i) for i in ids[:_MOST_FOUND]]
         if not ids:
             lines = [self.tr("No token has this text. A word can take several tokens.")]
