@@ -256,14 +256,9 @@ class Dispatcher:
         return card.parameters * BYTES_OF.get(card.dtype, 0)
 
     def _tokenize(self, request: messages.Tokenize) -> None:
-        tokenizer = self._open().loaded.tokenizer
-        answer = messages.Tokens(run=request.run, text=request.text, tokens=())
-        try:
-            found = tokenizer.encode(request.text, request.chat, request.special_as_text)
-            fields = {"tokens": found.tokens, "problem": found.problem, "parts": found.parts}
-        except BadInput as error:
-            fields = {"problem": error.sentence}
-        self._say(msgspec.structs.replace(answer, **fields))
+        from explorer.engine.text import asked_prompt
+
+        self._say(asked_prompt.live(self._open().loaded.tokenizer, request))
 
     def _advance(self, request: messages.Advance) -> str:
         from explorer.engine.passes.generate import generate

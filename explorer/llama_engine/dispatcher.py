@@ -147,14 +147,9 @@ class LlamaDispatcher:
         self._say(messages.Loaded(run=request.run, card=runner.card))
 
     def _tokenize(self, request: messages.Tokenize) -> None:
-        tokenizer = self._open().model.tokenizer
-        answer = messages.Tokens(run=request.run, text=request.text, tokens=())
-        try:
-            found = tokenizer.encode(request.text, request.chat, request.special_as_text)
-            fields = {"tokens": found.tokens, "problem": found.problem, "parts": found.parts}
-        except BadInput as error:
-            fields = {"problem": error.sentence}
-        self._say(msgspec.structs.replace(answer, **fields))
+        from explorer.engine.text import asked_prompt
+
+        self._say(asked_prompt.live(self._open().model.tokenizer, request))
 
     def _advance(self, request: messages.Advance) -> str:
         runner = self._loaded()

@@ -23,7 +23,7 @@ from explorer.session.jobs.background import Background
 from explorer.session.jobs.batches import Batches
 from explorer.session.jobs.downloads import Downloads
 from explorer.session.jobs.experiments import Experiments
-from explorer.session.jobs.live_tokens import LiveTokens, encoding_problem
+from explorer.session.jobs.live_tokens import NONE, LiveTokens, problem_of
 from explorer.session.jobs.models import Models
 from explorer.session.jobs.replay_check import Proof
 from explorer.session.selection import Selection
@@ -258,7 +258,7 @@ class Driver:
 
     def _advance(self, steps: int, act: UndoEntry | None = None, kept: int | None = None) -> None:
         state = self._lease.store.state
-        problem = encoding_problem(state.request.prompt)
+        problem = problem_of(state.request)
         if problem or not state.request.model:
             self._lease.store.set(error=problem or "There is no model to run. Open a model first.")
             return
@@ -497,7 +497,7 @@ class Driver:
             self._lease.opened = [*self._lease.opened[-_OPENINGS:], event.card]
             changes |= self.models.opened()
             changes |= {"card": event.card, "vocabulary": None, "batch": None}
-            changes |= {"prompt_tokens": (), "prompt_parts": None}
+            changes |= NONE
         store.set(**changes)
         waited_for = after is not None and after < ENDLESS
         if not waited_for and store.state.vocabulary is None:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from explorer import sampling as chain
+from explorer.figures.text.turns import USER
 from explorer.lessons.given_answers import GivenAnswers
 from explorer.session import transitions
 from explorer.session.connection.ports import Engine
@@ -24,11 +25,12 @@ from explorer.session.state import LessonPlace, SceneMade, SceneProgress, State,
 from explorer.session.store import Store
 from explorer.session.undo_history import History
 from explorer.trace.card import SelfCheck
+from explorer.trace.chat import Message
 from explorer.trace.comparison import Of
 from explorer.trace.experiments import Experiment
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.interventions.cells import added, switched
-from explorer.trace.interventions.kinds import Intervention
+from explorer.trace.interventions.kinds import MOST, Intervention
 from explorer.trace.request import TYPED, RunRequest, Sampling, Stops
 
 
@@ -129,8 +131,6 @@ class Session:
     # -- what changes the forward pass
 
     def set_prompt(self, text: str) -> None:
-        if text == self.state.request.prompt:
-            return  # of a conversation the last message is shown
         if self._change_request("prompt", merge=True, prompt=text, **TYPED):
             self._driver.prompt.refresh()
 
@@ -139,6 +139,37 @@ class Session:
             return
         if self._change_request("chat", chat=on, **TYPED):
             self._driver.prompt.refresh()
+
+    def set_messages(self, messages: Sequence[Message], typing: bool = False) -> None:
+        """A conversation for the prompt; a single message of the user is a typed chat prompt.
+
+        `typing`: a message is being typed in, which is one act to undo.
+        """
+        last = messages[-1].content
+        alone = len(messages) == 1 and messages[0].role == USER
+        changes: dict[str, Any] = {"chat": True, "prompt": last}
+        changes |= TYPED if alone else {"messages": tuple(messages), "special_as_text": False}
+        if typing:
+            changed = self._change_request("prompt", merge=True, **changes)
+        else:
+            changed = self._change_request("conversation", **changes)
+        if changed:
+            self._driver.prompt.refresh()
+
+    def answer_again(self) -> None:
+        """Another answer to the same prompt: a branch from the first token on, with another seed.
+
+        Only where the next token is drawn: the most likely one is always the same.
+        """
+        state = self.state
+        if state.trace is None or state.request_changed or state.sampling.takes_best:
+            return
+        self._driver.stop()
+        seed = (state.sampling.seed + 1) % MOST
+        self._edits.make(
+            "sampling", {"sampling": msgspec.structs.replace(state.sampling, seed=seed)}
+        )
+        self._driver.advance(ENDLESS, kept=0)
 
     def set_special_as_text(self, on: bool) -> None:
         """Read "<|im_end|>" in the prompt as letters instead of the control token."""

@@ -14,7 +14,7 @@ from explorer.session.branches import Branch, Branches, same_root
 from explorer.session.selection import Selection, Shown, resolve
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
-from explorer.trace.chat import ChatParts
+from explorer.trace.chat import ChatParts, ChatTurn, Message
 from explorer.trace.comparison import Comparison, Of, made_for
 from explorer.trace.cost.memory_bandwidth import Traffic
 from explorer.trace.cost.run_cost import Plan
@@ -28,7 +28,8 @@ from explorer.trace.step import Draw, Step, Token
 from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
 
-Reading = tuple[str, str, bool, bool]  # what decides a prompt's tokens: see `reading`
+Reading = tuple[str, str, bool, bool, tuple[Message, ...], str]
+"""What decides a prompt's tokens: see `reading`."""
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
 
@@ -193,8 +194,9 @@ class LessonPlace:
 
 
 def reading(request: RunRequest) -> Reading:
-    """What decides a prompt's tokens: model, text, chat, special tokens read as text."""
-    return request.model, request.prompt, request.chat, request.special_as_text
+    """What decides a prompt's tokens: model, text and how it is read, or a conversation."""
+    how = request.chat, request.special_as_text, request.messages, request.template_args
+    return request.model, request.prompt, *how
 
 
 class ModelKey(NamedTuple):
@@ -242,6 +244,7 @@ class State:
     error: str = ""  # one sentence with a next step; empty = none
     prompt_tokens: tuple[Token, ...] = ()  # live tokens of request.prompt
     prompt_parts: ChatParts | None = None  # of the live tokens, in a chat
+    prompt_turns: tuple[ChatTurn, ...] = ()  # likewise
     chat_parts: Mapping[Reading, ChatParts] = field(default_factory=dict)  # of prompts read lately
     prompt_problem: str = ""
     comparing: bool = False  # both sides of a comparison are wished for

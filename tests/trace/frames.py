@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from explorer.trace.card import Check
-from explorer.trace.chat import ChatParts
+from explorer.trace.chat import ChatParts, ChatTurn
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
@@ -33,12 +33,15 @@ def events(run: int = 1) -> tuple[m.Event, ...]:
     )  # fmt: skip
     facts: dict[str, Any] = {"count": 3, "share": 0.5, "rows": [{"id": 1, "nats": -2.5}]}
     parts = ChatParts(message=1, message_end=2, answer=3)
+    turns = (ChatTurn(role="user", first_slot=0, last_slot=1, message=0, text=(0, 1)),)
     return (
         m.Hello(run=run), m.Alive(run=run),
         m.Progress(run=run, text="reading", fraction=0.5),
         m.Loaded(run=run, card=trace.card),
-        m.Tokens(run=run, text="a", tokens=(Token(1, b"a"), Token(2, b"b")), parts=parts),
-        m.Prompted(run=run, tokens=trace.prompt),
+        m.Tokens(
+            run=run, text="a", tokens=(Token(1, b"a"), Token(2, b"b")), parts=parts, turns=turns
+        ),
+        m.Prompted(run=run, tokens=trace.prompt, turns=turns),
         m.Planned(run=run, plan=plan),
         m.Stepped(run=run, step=step, token=trace.chosen[0]),
         m.Checked(run=run, check=Check(name="x", passed=True, measured=1e-6, tolerance=1e-4)),

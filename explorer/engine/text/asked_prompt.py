@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from explorer.engine.errors import BadInput
 from explorer.engine.text.encoding import Encoded, ModelTokenizer
 from explorer.trace.request import RunRequest
+from explorer.trace.wire.messages import Tokenize, Tokens
 
 
 def encoded(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
@@ -13,6 +16,22 @@ def encoded(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
     if found.problem and not found.tokens:
         raise BadInput(found.problem)
     return found
+
+
+def live(tokenizer: ModelTokenizer, request: Tokenize) -> Tokens:
+    """The answer about a text that is being typed; what is wrong with it is said in words."""
+    answer = Tokens(run=request.run, text=request.text, tokens=())
+    try:
+        found = _encoded(tokenizer, request.asked)
+    except BadInput as error:
+        return msgspec.structs.replace(answer, problem=error.sentence)
+    return msgspec.structs.replace(
+        answer,
+        tokens=found.tokens,
+        problem=found.problem,
+        parts=found.parts,
+        turns=found.turns,
+    )
 
 
 def source(request: RunRequest) -> tuple[object, ...]:

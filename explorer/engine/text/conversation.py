@@ -29,6 +29,7 @@ class TurnText:
     first: int
     end: int
     message: int | None = None  # None: the template adds it
+    text: tuple[int, int] | None = None  # characters of the message's own text, if it is there
 
 
 @dataclass(slots=True)
@@ -146,7 +147,7 @@ class _TurnFinder:
             if content is None and end is None:
                 continue  # not there, or rewritten beyond recognition: `changed_messages` says so
             if end is None and (inside := self._inside(index)) is not None:
-                found.append(TurnText(message.role, *inside, index))
+                found.append(TurnText(message.role, *inside, index, content))
                 outer = self._named(index + 1)
                 notes.append(f"The chat template writes {self._named(index)} inside {outer}.")
                 continue
@@ -160,7 +161,7 @@ class _TurnFinder:
                     f"Where the template ends {self._named(index)} can't be told: the turn is the "
                     "message's own text."
                 )
-            found.append(TurnText(message.role, min(first, last), last, index))
+            found.append(TurnText(message.role, min(first, last), last, index, content))
         if self.opened and begin is not None and begin < length:
             found.append(TurnText(ASSISTANT, begin, length))
         return found

@@ -43,7 +43,7 @@ class Encoded:
     tokens: tuple[Token, ...]
     problem: str = ""
     parts: ChatParts | None = None  # of a chat prompt, where they can be told
-    turns: tuple[ChatTurn, ...] = ()  # of a conversation
+    turns: tuple[ChatTurn, ...] = ()  # of a chat prompt or a conversation
 
 
 class ModelTokenizer(ABC):
@@ -142,7 +142,7 @@ class ModelTokenizer(ABC):
                 else:
                     tokens, problem = as_letters, ""
             parts = chat_parts.of(rendered, text, tokens, self.render)
-            return Encoded(tokens, problem, parts)
+            return Encoded(tokens, problem, parts, self._turns_of_message(text, rendered, tokens))
         return self._encoded(text, self._splitter.ids(text, True, special_as_text))
 
     def render(self, text: str, opened: bool = True) -> str:
@@ -158,15 +158,12 @@ class ModelTokenizer(ABC):
         more = template_settings.read_arguments(arguments)
         for message in messages:
             check_text(message.content)
-        start = "" if self.start_id is None else self.token(self.start_id).text
         written = conversation.rendered(
-            messages, lambda some, opened: self._written(some, opened, more), start
+            messages, lambda some, opened: self._written(some, opened, more), self._start_text
         )
         ids = self._splitter.ids(written.text, add=False)
         tokens = self._tokens(ids)
-        starts = self._splitter.starts(written.text)
-        if starts is None:
-            starts = chat_parts.character_starts(written.text, tokens)
+        starts = self._starts(written.text, tokens)
         notes = written.notes
         if starts is None:
             notes.append(
@@ -182,6 +179,27 @@ class ModelTokenizer(ABC):
             notes.append("This chat template can write today's date into the prompt.")
         turns = () if starts is None else _slots(written.turns, starts)
         return Encoded(tokens, " ".join(notes), turns=turns)
+
+    @property
+    def _start_text(self) -> str:
+        return "" if self.start_id is None else self.token(self.start_id).text
+
+    def _starts(self, text: str, tokens: Sequence[Token]) -> list[int] | None:
+        """The character at which each of these tokens of `text` begins; None if not known."""
+        starts = self._splitter.starts(text)
+        return chat_parts.character_starts(text, tokens) if starts is None else starts
+
+    def _turns_of_message(
+        self, text: str, rendered: str, tokens: Sequence[Token]
+    ) -> tuple[ChatTurn, ...]:
+        """The turns of one user message; none where they can't be told."""
+        message = Message("user", text)
+        try:
+            written = conversation.rendered([message], self._written, self._start_text)
+        except BadInput:
+            return ()
+        starts = self._starts(rendered, tokens)
+        return () if starts is None or written.text != rendered else _slots(written.turns, starts)
 
     def _written(
         self, messages: Sequence[Message], opened: bool, more: dict[str, Any] | None = None
@@ -303,10 +321,19 @@ def _slots(turns: Sequence[TurnText], starts: Sequence[int]) -> tuple[ChatTurn, 
         if first >= end:  # within one token
             first = max(0, bisect_right(starts, one.first) - 1)
             end = first + 1
+        text = None if one.text is None else _within(one.text, starts)
         found.append(
-            ChatTurn(role=one.role, first_slot=first, last_slot=end - 1, message=one.message)
+            ChatTurn(
+                role=one.role, first_slot=first, last_slot=end - 1, message=one.message, text=text
+            )
         )
     return tuple(found)
+
+
+def _within(place: tuple[int, int], starts: Sequence[int]) -> tuple[int, int]:
+    """The first token that holds some of these characters, and the first behind them."""
+    first = max(0, bisect_right(starts, place[0]) - 1)
+    return first, bisect_left(starts, place[1]) if place[1] > place[0] else first
 
 
 def check_text(text: str) -> None:

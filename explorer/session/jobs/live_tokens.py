@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from explorer.session.connection.engine_link import EngineLink
 from explorer.session.state import Reading, reading
 from explorer.session.store import Store
 from explorer.trace.chat import ChatParts
+from explorer.trace.request import RunRequest
 from explorer.trace.wire.messages import Cancel, Failed, Finished, Tokenize, Tokens
 
 _SLOW_SECONDS = 2.0  # a question that is open for longer may never be answered
 _PROMPTS = 16  # whose parts are remembered
+NONE: dict[str, Any] = {"prompt_tokens": (), "prompt_parts": None, "prompt_turns": ()}
+"""The state without live tokens."""
 
 
 def encoding_problem(text: str) -> str:
@@ -26,6 +30,12 @@ def encoding_problem(text: str) -> str:
             f"U+{code:04X}). Delete it and try again."
         )
     return ""
+
+
+def problem_of(request: RunRequest) -> str:
+    """The same of all that a run reads."""
+    texts = [one.content for one in request.messages] or [request.prompt]
+    return next(filter(None, map(encoding_problem, texts)), "")
 
 
 class LiveTokens:
@@ -56,18 +66,23 @@ class LiveTokens:
 
     def refresh(self) -> None:
         """Ask about the prompt, unless its tokens are known or a question is open."""
-        wanted = reading(self._store.state.request)
-        _, text, chat, special_as_text = wanted
-        problem = encoding_problem(text)
+        request = self._store.state.request
+        wanted = reading(request)
+        problem = problem_of(request)
         if problem:
-            self._known = None
-            self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem=problem)
-        elif self._store.state.other_model or not self._store.state.request.typed:
-            # The open model would split the text its own way; nothing was typed.
-            self._known = None
-            self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem="")
+            self._forget(problem)
+        elif self._store.state.other_model:  # the open one would split the text its own way
+            self._forget("")
         elif self._on and self._asked is None and wanted != self._known:
-            run = self._link.ask(Tokenize(text=text, chat=chat, special_as_text=special_as_text))
+            run = self._link.ask(
+                Tokenize(
+                    text=request.prompt,
+                    chat=request.chat,
+                    special_as_text=request.special_as_text,
+                    messages=request.messages,
+                    template_args=request.template_args,
+                )
+            )
             self._asked = (run, wanted)
             self._asked_at = time.monotonic()
         elif self._asked is not None and wanted != self._asked[1]:
@@ -75,6 +90,11 @@ class LiveTokens:
             otherwise = wanted[2:] != self._asked[1][2:]
             if otherwise or time.monotonic() - self._asked_at > _SLOW_SECONDS:
                 self._link.send(Cancel(run=self._asked[0]))
+
+    def _forget(self, problem: str) -> None:
+        """There are no tokens to show, for this reason."""
+        self._known = None
+        self._store.set(**NONE, prompt_problem=problem)
 
     def ended(self, event: Finished) -> bool:
         """True if the question was cancelled: then the newest text is asked about."""
@@ -94,6 +114,7 @@ class LiveTokens:
             self._store.set(
                 prompt_tokens=event.tokens,
                 prompt_parts=event.parts,
+                prompt_turns=event.turns,
                 prompt_problem=event.problem,
                 chat_parts=self._remembered(event.parts),
             )
@@ -105,7 +126,7 @@ class LiveTokens:
         if self._asked is None or event.run != self._asked[0]:
             return False
         self._asked = None
-        self._store.set(prompt_tokens=(), prompt_parts=None, prompt_problem=event.sentence)
+        self._store.set(**NONE, prompt_problem=event.sentence)
         return True
 
     def _remembered(self, parts: ChatParts | None) -> Mapping[Reading, ChatParts]:

@@ -13,7 +13,7 @@ import msgspec
 
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
-from explorer.trace.chat import ChatParts, ChatTurn
+from explorer.trace.chat import ChatParts, ChatTurn, Message
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import AnyExperiment
@@ -50,6 +50,19 @@ class Tokenize(Request, frozen=True, kw_only=True):
     text: str
     chat: bool = False
     special_as_text: bool = False
+    messages: tuple[Message, ...] = ()  # a conversation in place of `text`
+    template_args: str = ""
+
+    @property
+    def asked(self) -> RunRequest:
+        """What a run of it would ask for."""
+        return RunRequest(
+            prompt=self.text,
+            chat=self.chat,
+            special_as_text=self.special_as_text,
+            messages=self.messages,
+            template_args=self.template_args,
+        )
 
 
 class Advance(Request, frozen=True, kw_only=True):
@@ -190,6 +203,7 @@ class Tokens(Event, frozen=True, kw_only=True):
     tokens: tuple[Token, ...]
     problem: str = ""  # one sentence: bytes that the vocabulary cannot spell, …
     parts: ChatParts | None = None  # of a chat prompt
+    turns: tuple[ChatTurn, ...] = ()  # of a conversation
 
 
 class Prompted(Event, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QToolButton, 
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State, reading
-from explorer.trace.chat import ChatParts
+from explorer.trace.chat import ChatParts, PromptParts, TurnParts
 from explorer.ui.canvases.tokens import strip_legend
 from explorer.ui.canvases.tokens.plain_tokens import PlainTokens
 from explorer.ui.canvases.tokens.strip_legend import StripLegend
@@ -21,7 +21,15 @@ from explorer.ui.kit.boxes import column, line
 from explorer.ui.look.theme import Theme, unit
 
 _ROOM_FOR_TEXT = 620  # pixels of width at a zoom of 1, from which the switch to plain text is seen
-_TOKENS_FROM = ("trace", "step_index", "prompt_tokens", "prompt_parts", "chat_parts", "request")
+_TOKENS_FROM = (
+    "trace",
+    "step_index",
+    "prompt_tokens",
+    "prompt_parts",
+    "prompt_turns",
+    "chat_parts",
+    "request",
+)
 
 
 class TokenArea(QWidget):
@@ -158,13 +166,16 @@ class TokenArea(QWidget):
             self._session.select(step=None if last else step, query=None)
 
 
-def chat_parts(state: State) -> ChatParts | None:
+def chat_parts(state: State) -> PromptParts | None:
     """The parts of the chat prompt that is shown, padding counted in; None if not known of it."""
     trace = state.trace
     if trace is None:
-        return state.prompt_parts
+        live = state.prompt_turns
+        return TurnParts(turns=live, slots=len(state.prompt_tokens)) if live else state.prompt_parts
+    if trace.turns:
+        return TurnParts(turns=trace.turns, slots=len(trace.prompt))
     parts = state.chat_parts.get(reading(trace.request))
-    if parts is None or not trace.request.typed:
+    if parts is None:
         return None
     before = next((i for i, t in enumerate(trace.prompt) if t.origin != "padding"), 0)
     return ChatParts(

@@ -9,15 +9,16 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QTextCursor, QTextLine
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
+from explorer.figures.text import turns
 from explorer.session.changes import changed
 from explorer.session.session import Session
-from explorer.session.state import State
-from explorer.trace.request import RunRequest
+from explorer.session.state import State, reading
 from explorer.trace.step import Token
 from explorer.ui.access.shortcut_guard import LEAVES_UNDO
 from explorer.ui.files.dropped_files import IgnoreFileDrops
 from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.inputs.control_token_choice import ControlChoice
+from explorer.ui.inputs.turn_list import TurnList
 from explorer.ui.kit import boxes
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.sentence import SentenceLabel
@@ -190,7 +191,7 @@ def _x_of(line: QTextLine, position: int) -> float:
 
 _SHOWN_FROM = (
     *("request", "card", "opened", "vocabulary"),
-    *("prompt_tokens", "prompt_parts", "prompt_problem"),
+    *("prompt_tokens", "prompt_parts", "prompt_turns", "prompt_problem"),
 )
 
 
@@ -214,14 +215,17 @@ class PromptBox(Wrapping):
         self.edit.setAccessibleName(self.tr("Prompt"))
         title.setBuddy(self.edit)
         self.edit.setPlaceholderText(self.tr("Type a prompt here, then press Step (Ctrl+Enter)"))
-        self.edit.textChanged.connect(lambda: session.set_prompt(self.edit.text()))
+        self.edit.textChanged.connect(self._on_typed)
+        self.turns = TurnList(session)
+        self.turns.chosen.connect(self._show_text)
+        self.turns.wanted.connect(self.edit.setFocus)
         self.control = ControlChoice(session)
         self._count = SentenceLabel(look="small")
         self._problem = SentenceLabel(look="error")
         self._problem.hide()
         top = boxes.line(None, (title, 1), self._mode)
         below = (self.control, self._count, self._problem)
-        boxes.column(self, top, (self.edit, 1), *below, edges=(10, 6, 10, 6), gap=4)
+        boxes.column(self, top, self.turns, (self.edit, 1), *below, edges=(10, 6, 10, 6), gap=4)
 
     def set_simple(self, on: bool) -> None:
         """Without the choice between raw text and chat, unless it is a chat."""
@@ -242,10 +246,8 @@ class PromptBox(Wrapping):
         return self._problem.text()
 
     def show_state(self, old: State | None, new: State) -> None:
-        if new.request.prompt != self.edit.text():
-            blocked = self.edit.blockSignals(True)
-            self.edit.show_text(new.request.prompt)
-            self.edit.blockSignals(blocked)
+        self.turns.show_state(old, new)
+        self._show_text()
         of_run = (new.card is None or new.other_model) and changed(old, new, "trace")
         if not (of_run or changed(old, new, *_SHOWN_FROM)):
             return
@@ -264,10 +266,36 @@ class PromptBox(Wrapping):
         )
         tokens = _tokens_of(new)
         self.control.show_state(new)
-        self.edit.set_tokens(_message_of(new, tokens) if new.request.chat else tokens)
+        self._tint(new)
         self._count.setText(self._count_words(new, len(tokens)))
         self._problem.setText(new.prompt_problem)
         self._problem.setVisible(bool(new.prompt_problem))
+
+    def _show_text(self) -> None:
+        """The prompt, or the turn that is edited."""
+        message = self.turns.message
+        text = self._session.state.request.prompt if message is None else message.content
+        if text != self.edit.text():
+            blocked = self.edit.blockSignals(True)
+            self.edit.show_text(text)
+            self.edit.blockSignals(blocked)
+        self._tint(self._session.state)
+
+    def _tint(self, state: State) -> None:
+        """Show the tokens of the text that is edited."""
+        tokens = _tokens_of(state)
+        if state.request.chat:
+            tokens = _message_of(state, tokens, self.turns.place)
+        self.edit.set_tokens(tokens)
+
+    def _on_typed(self) -> None:
+        message, text = self.turns.message, self.edit.text()
+        if message is None:
+            self._session.set_prompt(text)
+        else:
+            messages = turns.messages_of(self._session.state.request)
+            changed_one = turns.replaced(messages, self.turns.place, content=text)
+            self._session.set_messages(changed_one, typing=True)
 
     def _count_words(self, state: State, count: int) -> str:
         card = state.next_card
@@ -284,22 +312,26 @@ class PromptBox(Wrapping):
         else:
             words = self.tr("1 token") if count == 1 else self.tr("{0} tokens").format(f"{count:,}")
         if state.request.chat:
-            words = self.tr("{0}, chat template included").format(words)
+            adds = any(turn.added and turn.role == "system" for turn in state.prompt_turns)
+            with_template = (
+                self.tr("{0}, chat template included (it adds a system turn)")
+                if adds
+                else self.tr("{0}, chat template included")
+            )
+            words = with_template.format(words)
         policy = "" if state.request.chat else card.bos_policy  # a template writes its own start
         if state.other_model:
             words = self.tr("{0} (tokenizer of {1})").format(words, card.name)
         return f"{words}. {policy}" if policy else words
 
 
-def _message_of(state: State, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Of a chat prompt's tokens those of the message itself; none where that is not known."""
+def _message_of(state: State, tokens: tuple[Token, ...], place: int) -> tuple[Token, ...]:
+    """Of a chat prompt's tokens those of one message itself; none where that is not known."""
     parts = state.prompt_parts
-    return () if parts is None else tokens[parts.message : parts.message_end]
-
-
-def _reading(request: RunRequest) -> tuple[str, bool, bool]:
-    """What decides a prompt's tokens, beside the model."""
-    return request.prompt, request.chat, request.special_as_text
+    if state.request.typed and parts is not None:
+        return tokens[parts.message : parts.message_end]
+    written = (turn.text for turn in state.prompt_turns if turn.message == place)
+    return next((tokens[first:end] for first, end in filter(None, written)), ())
 
 
 def _tokens_of(state: State) -> tuple[Token, ...]:
@@ -308,6 +340,6 @@ def _tokens_of(state: State) -> tuple[Token, ...]:
     if state.prompt_tokens or live or state.trace is None:
         return state.prompt_tokens
     made = state.trace.request
-    if _reading(made) != _reading(state.request):
+    if reading(made)[1:] != reading(state.request)[1:]:  # but for the model
         return ()
     return tuple(token for token in state.trace.prompt if token.origin != "padding")

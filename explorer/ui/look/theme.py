@@ -67,6 +67,9 @@ class Theme:
     generated: Ink
     forced: Ink
     padding: Ink
+    system: Ink  # roles of a conversation
+    user: Ink
+    assistant: Ink
     prefill: str
     decode: str
     recompute: str
@@ -89,6 +92,11 @@ class Theme:
         """Colours of a token by its origin: prompt, generated, forced or padding."""
         ink: Ink = getattr(self, origin)
         return ink
+
+    def role(self, role: str) -> Ink:
+        """Colours of a token by the role of its turn; other roles are like any prompt."""
+        roles = {"system": self.system, "user": self.user, "assistant": self.assistant}
+        return roles.get(role, self.prompt)
 
     def phase(self, phase: str) -> str:
         """Colour of a pass: prefill, decode or recompute."""
@@ -142,6 +150,9 @@ _INKS = (
     ("generated", "#d6efe5 #1b8a66 #10291f", "#17392f #4cc79b #e2f6ee", "#00341f #5cff9d #ffffff"),
     ("forced", "#fbe3d0 #c25708 #3a1c05", "#45290f #f0954a #fdeee1", "#3d1d00 #ffb066 #ffffff"),
     ("padding", "#f4f5f7 #7b8599 #5a6376", "#1b1f27 #76829a #a4adbd", "#000000 #a0a0a0 #e6e6e6"),
+    ("system", "#f0e4fb #7a3fb5 #241338", "#3a2a55 #b99bf0 #f3ecff", "#2a0040 #d9a6ff #ffffff"),
+    ("user", "#dfe6fb #3355cc #1a2130", "#2c3966 #8fa8ff #f2f4fa", "#001f3d #8fd3ff #ffffff"),
+    ("assistant", "#d6efe5 #1b8a66 #10291f", "#17392f #4cc79b #e2f6ee", "#00341f #5cff9d #ffffff"),
 )
 
 

@@ -81,9 +81,11 @@ def test_turns_and_what_the_template_adds(
     assert "system (added by the template): <|im_start|>" in table
 
 
-def test_a_prompt_has_no_turns(command: Command, tiny: Path) -> None:
-    done = command("trace", tiny, "--prompt", "the cat", "--chat", "--steps", 1, "--json")
-    assert json.loads(done.out)["turns"] == []
+def test_raw_text_has_no_turns_and_a_chat_prompt_its_own(command: Command, tiny: Path) -> None:
+    words = "trace", tiny, "--prompt", "the cat", "--steps", 1, "--json"
+    assert json.loads(command(*words).out)["turns"] == []
+    found = json.loads(command(*words, "--chat").out)["turns"]
+    assert [turn["role"] for turn in found if not turn["added"]] == ["user"]
 
 
 def test_the_template_can_be_told_more(command: Command, tiny: Path) -> None:

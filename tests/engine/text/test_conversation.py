@@ -62,6 +62,28 @@ def test_each_message_is_a_turn_and_the_opening_is_the_templates(tokenizer: Toke
     assert encoded.problem == ""
 
 
+@pytest.mark.parametrize("tokenizer", sorted(TEMPLATES), indirect=True)
+def test_a_turn_knows_the_tokens_of_its_own_text(tokenizer: Tokenizer) -> None:
+    try:
+        encoded = tokenizer.encode_messages(TALK)
+    except BadInput:
+        return  # another test says why
+    found = {one.message: one.text for one in encoded.turns if one.text is not None}
+    raw = [token.raw for token in encoded.tokens]
+    for index, (first, end) in found.items():
+        assert index is not None
+        written = b"".join(raw[first:end]).decode().strip().lower()  # a template may shout
+        assert written == TALK[index].content.lower()
+    assert all(one.text is None for one in encoded.turns if one.added)
+
+
+@named("plain")
+def test_a_typed_message_has_the_turns_of_the_same_conversation(tokenizer: Tokenizer) -> None:
+    typed, told = tokenizer.encode(ASKED.content, chat=True), tokenizer.encode_messages([ASKED])
+    assert (typed.tokens, typed.turns) == (told.tokens, told.turns)
+    assert [one.role for one in typed.turns] == ["user", "assistant"]
+
+
 @pytest.mark.parametrize("tokenizer", ["plain", "default system", "thinking"], indirect=True)
 def test_the_tokens_are_transformers_own(tokenizer: Tokenizer, tmp_path: Path) -> None:
     library = AutoTokenizer.from_pretrained(tmp_path)

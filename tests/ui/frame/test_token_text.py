@@ -47,7 +47,7 @@ def test_each_look_of_a_token_has_its_place_in_the_legend() -> None:
     )
     parts = ChatParts(message=1, message_end=2, answer=2)
     assert kinds(tokens, 4, parts, selected=True) == (
-        "prompt", "template", "special", "padding", "generated", "forced", "unread", "selected",
+        "prompt", "template", "generated", "special", "padding", "forced", "unread", "selected",
     )  # fmt: skip
     assert kinds(tokens[2:3], 1, None, selected=False) == ("prompt",)
 

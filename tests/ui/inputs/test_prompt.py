@@ -185,7 +185,7 @@ def test_in_a_chat_the_message_alone_is_coloured_and_the_strip_tells_the_parts(
     assert window.prompt.edit._spans == [(0, 3), (3, 7)]
     strip = window.sequence.strip
     assert "added by the chat template" in strip.words(0)
-    assert "from your message" in strip.words(2)
+    assert "from the message" in strip.words(2)
     assert "start of the answer" in strip.words(5)
     stage.session.set_chat(False)
     asked = stage.engine.last(m.Tokenize)
@@ -211,7 +211,7 @@ def test_padding_before_a_chat_shifts_its_parts(stage: WindowStage) -> None:
     strip = stage.window.sequence.strip
     assert "template" not in strip.words(0)
     assert "added by the chat template" in strip.words(2)
-    assert "from your message" in strip.words(4)
+    assert "from the message" in strip.words(4)
     assert "start of the answer" in strip.words(7)
 
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication, QPoint, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from explorer.trace.chat import ChatParts, Part
+from explorer.trace.chat import Part, PromptParts
 from explorer.trace.step import Origin, Token
 from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.opaque import painter_of
@@ -19,21 +19,25 @@ from explorer.ui.look.theme import Theme, unit
 
 _WORDS = {
     "prompt": QT_TRANSLATE_NOOP("StripLegend", "prompt"),
+    "system": QT_TRANSLATE_NOOP("StripLegend", "system"),
+    "user": QT_TRANSLATE_NOOP("StripLegend", "user"),
+    "assistant": QT_TRANSLATE_NOOP("StripLegend", "assistant"),
     "template": QT_TRANSLATE_NOOP("StripLegend", "chat template"),
+    "generated": QT_TRANSLATE_NOOP("StripLegend", "generated"),
     "special": QT_TRANSLATE_NOOP("StripLegend", "special token"),
     "padding": QT_TRANSLATE_NOOP("StripLegend", "padding"),
-    "generated": QT_TRANSLATE_NOOP("StripLegend", "generated"),
     "forced": QT_TRANSLATE_NOOP("StripLegend", "chosen by you"),
     "unread": QT_TRANSLATE_NOOP("StripLegend", "not read yet"),
     "selected": QT_TRANSLATE_NOOP("StripLegend", "selected"),
 }
+_ROLES = ("system", "user", "assistant")
 _ORIGINS: dict[str, Origin] = {
     "padding": "padding", "generated": "generated", "forced": "forced", "unread": "generated",
 }  # fmt: skip
 
 
 def kinds(
-    tokens: Sequence[Token], read: int, parts: ChatParts | None, selected: bool
+    tokens: Sequence[Token], read: int, parts: PromptParts | None, selected: bool
 ) -> tuple[str, ...]:
     """Which looks these tokens have, in the order of the legend; those from `read` on are faint."""
     found: set[str] = {token.origin for token in tokens}
@@ -41,6 +45,11 @@ def kinds(
         found.add("special")
     if parts is not None and "prompt" in found:
         found.add("template")
+        slots = [slot for slot, token in enumerate(tokens) if token.origin == "prompt"]
+        roles = {parts.role(slot) for slot in slots}
+        found |= roles.intersection(_ROLES)
+        if found.intersection(_ROLES) and roles.issubset(_ROLES):
+            found.discard("prompt")  # each of its tokens has the colour of a role
     if read < len(tokens):
         found.add("unread")
     if selected:
@@ -113,9 +122,11 @@ class StripLegend(Canvas):
         token = Token(0, b"", _ORIGINS.get(kind, "prompt"))
         radius = box.height() / 2 if kind == "special" else 3 * u
         part: Part = "template" if kind == "template" else "message"
-        paint_box(
-            painter, box, radius, token, "", self._theme, u, part, None, faint=kind == "unread"
-        )
+        role = kind if kind in _ROLES else ""
+        if kind == "template":  # it has the colours of the roles, if those are known
+            role = next((one for one in _ROLES[::-1] if one in self._kinds), "")
+        faint = kind == "unread"
+        paint_box(painter, box, radius, token, "", self._theme, u, part, role, faint=faint)
         if kind == "selected":
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(self._theme.accent), 2.5))

@@ -24,17 +24,21 @@ def paint_box(
     theme: Theme,
     unit: float,
     part: Part = "message",
+    role: str = "",
     level: float | None = None,
     faint: bool = False,
 ) -> None:
     """Prompt: a plain box; generated: a bar below; forced: a corner as well; padding: hatched.
 
-    What a chat template put there has the accent's colour and a bar above.  A `level` of 0..1 fills
-    the box with its colour.  `faint`: no surface of its own, a dotted edge and grey text.
+    In a conversation, the prompt has the colour of the turn's role; what a chat template put there
+    has a bar above, and the accent's colour where no role is known.  A `level` of 0..1 fills the
+    box with its colour.  `faint`: no surface of its own, a dotted edge and grey text.
     """
     ink = theme.origin(token.origin)
     if level is not None:
         ink = level_ink(level, ink, 7.0 if theme.name == "high_contrast" else 4.5)
+    elif role:
+        ink = theme.role(role)
     elif part != "message":
         ink = Ink(theme.selection, theme.accent, theme.on_selection)
     if faint:
@@ -102,7 +106,13 @@ def paint_boundary(painter: QPainter, rect: QRectF, theme: Theme, unit: float) -
 
 
 def in_words(
-    slot: int, token: Token, label: Label, read: bool, part: Part | None = None, more: str = ""
+    slot: int,
+    token: Token,
+    label: Label,
+    read: bool,
+    part: Part | None = None,
+    role: str = "",
+    more: str = "",
 ) -> str:
     """One slot in words: its text, id, bytes and origin, and what it spells with others; `more`."""
     origins = {
@@ -113,7 +123,7 @@ def in_words(
     }
     parts = {
         "template": translate("TokenStrip", "added by the chat template"),
-        "message": translate("TokenStrip", "from your message"),
+        "message": translate("TokenStrip", "from the message"),
         "opening": translate("TokenStrip", "chat template: start of the answer"),
     }
     spells = translate("TokenStrip", "positions {0} to {1} together spell {2}").format(
@@ -128,6 +138,7 @@ def in_words(
         else "",
         origins[token.origin],
         parts[part] if part else "",
+        translate("TokenStrip", "turn of: {0}").format(role) if role else "",
         spells if label.whole else "",
         "" if read else translate("TokenStrip", "not read yet when this token was generated"),
     ]

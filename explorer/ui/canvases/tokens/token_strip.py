@@ -30,7 +30,7 @@ from PySide6.QtWidgets import QWidget
 from explorer.figures.text import tokens as figures
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import Label
-from explorer.trace.chat import ChatParts, Part
+from explorer.trace.chat import Part, PromptParts
 from explorer.trace.step import Token
 from explorer.ui.access.accessible import describe, say
 from explorer.ui.access.shortcut_guard import KEEPS_ARROWS
@@ -63,7 +63,7 @@ class TokenStrip(ScrollCanvas):
         self._widths: list[float] = []
         self._boxes: list[Box] = []
         self._read = 0
-        self._parts: ChatParts | None = None
+        self._parts: PromptParts | None = None
         self._levels: Sequence[float | None] = ()  # colours, 0..1; empty = by origin
         self._more: Callable[[int], str] = lambda slot: ""  # to be said of a slot
         self._selected: int | None = None
@@ -108,7 +108,7 @@ class TokenStrip(ScrollCanvas):
             self._describe()
             self._repaint(*before, selected, marked)
 
-    def set_parts(self, parts: ChatParts | None) -> None:
+    def set_parts(self, parts: PromptParts | None) -> None:
         """Tell a chat template's tokens from the message; slots as they are shown."""
         if parts != self._parts:
             self._parts = parts
@@ -311,6 +311,7 @@ class TokenStrip(ScrollCanvas):
             self._theme,
             unit(self),
             self._part(slot) or "message",
+            self._role(slot),
             self._levels[slot] if slot < len(self._levels) else None,
             faint=slot >= self._read and not self._levels,
         )
@@ -327,7 +328,7 @@ class TokenStrip(ScrollCanvas):
     def words(self, slot: int) -> str:
         """One slot in words: its text, id, bytes and origin."""
         read = slot < self._read
-        more = self._part(slot), self._more(slot)
+        more = self._part(slot), self._role(slot), self._more(slot)
         return in_words(slot, self._tokens[slot], self._labels[slot], read, *more)
 
     def _part(self, slot: int) -> Part | None:
@@ -335,6 +336,12 @@ class TokenStrip(ScrollCanvas):
         if self._parts is None or self._tokens[slot].origin != "prompt":
             return None
         return self._parts.part(slot)
+
+    def _role(self, slot: int) -> str:
+        """Whose turn a token of the prompt belongs to; "" where none is known."""
+        if self._parts is None or self._tokens[slot].origin != "prompt":
+            return ""
+        return self._parts.role(slot)
 
     def _describe(self, aloud: bool = False) -> None:
         slot = self._over if self._over is not None else self._selected
