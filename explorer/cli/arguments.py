@@ -159,6 +159,36 @@ def _prompts_of_trace(parser: argparse.ArgumentParser) -> None:
         help="a conversation, [{role, content}], for the chat template; if the assistant has the "
         "last word, the model goes on with it",
     )
+    prompt.add_argument(
+        "--input-ids",
+        metavar="IDS|FILE",
+        help="token ids, as 12,7,44 or in a file, taken as they are",
+    )
+    prompt.add_argument(
+        "--prompts",
+        metavar="FILE",
+        help="many prompts, one after the other: one text a line, or a JSON list of texts and of "
+        "lists of messages; with --json one object a line",
+    )
+    parser.add_argument(
+        "--reuse-prefix",
+        choices=("on", "check"),
+        help="with --prompts: of a prompt that begins as the one before, read the rest alone; "
+        "check: read it whole as well, and compare",
+    )
+    start = parser.add_mutually_exclusive_group()
+    for option, kept, words in (
+        ("--add-bos", True, "put the start token in front"),
+        ("--no-bos", False, "leave the start token out"),
+    ):
+        start.add_argument(option, dest="start_token", action="store_const", const=kept, help=words)
+    parser.add_argument(
+        "--position-offset",
+        type=_INDEX,
+        default=0,
+        metavar="N",
+        help="count positions from N on (default 0)",
+    )
     parser.add_argument(
         "--template-args",
         metavar="JSON",
@@ -212,6 +242,12 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     )
     add("--out", metavar="FILE.dxt", help="save the run")
     _json(parser)
+    add("--top", type=_COUNT, metavar="K", help="list the K most likely tokens of each step")
+    add(
+        "--reference",
+        metavar="FILE.npy",
+        help="your own logits, (steps, vocabulary): where does the run part from them?",
+    )
     add("--greedy", action="store_true", help="choose the most likely token (the default)")
     add("--temperature", type=_REAL, metavar="T", help="0 = greedy")
     add("--top-k", type=_INDEX, metavar="K", help="0 = off")

@@ -33,6 +33,7 @@ class Client:
         self._events: queue.SimpleQueue[m.Event] = queue.SimpleQueue()
         self._run = 0
         self._progress = ProgressLine()
+        self._said: set[str] = set()
 
     def __enter__(self) -> Client:
         self._engine.start(self._events.put)
@@ -126,9 +127,10 @@ class Client:
             self.note(sentence)
 
     def note(self, sentence: str) -> None:
-        """A sentence on stderr that is no error; nothing if it is empty."""
+        """A sentence on stderr that is no error, once; nothing if it is empty."""
         self._progress.clear()
-        if sentence:
+        if sentence and sentence not in self._said:
+            self._said.add(sentence)
             terminal.complain(sentence)
 
     def progress(self, text: str, fraction: float | None = None) -> None:

@@ -12,18 +12,21 @@ import msgspec
 from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.figures.text.sentences import name
+from explorer.sampling.chain import softmax
 from explorer.trace.card import SelfCheck
 from explorer.trace.chat import ChatTurn
 from explorer.trace.interventions.kinds import written
 from explorer.trace.request import Sampling
+from explorer.trace.rounding import arithmetic, largest, logit_tolerance
 from explorer.trace.step import Step, Token
 from explorer.trace.trace import Trace
+from explorer.wording import percent
 
 CELL = 240  # letters that a cell of a table has at most: whole paths, and no endless token
 
 
-def trace_document(trace: Trace) -> dict[str, Any]:
-    """The fields of design section 8, and what came later."""
+def trace_document(trace: Trace, top: int = 0) -> dict[str, Any]:
+    """The fields of design section 8, and what came later; `top`: so many tokens of each step."""
     request = trace.request
     sampling = trace.steps[-1].sampling if trace.steps else Sampling()
     last = trace.steps[-1] if trace.steps else None
@@ -40,7 +43,7 @@ def trace_document(trace: Trace) -> dict[str, Any]:
         "tokens": [token_document(token) for token in trace.tokens],
         "turns": _turns(trace),
         "steps": [
-            _step(step, token) for step, token in zip(trace.steps, trace.chosen, strict=True)
+            _step(step, token, top) for step, token in zip(trace.steps, trace.chosen, strict=True)
         ],
         "cache_bytes_per_layer": list(last.cache_bytes_per_layer) if last else [],
         "self_check": self_check_document(trace.self_check),
@@ -86,14 +89,60 @@ def token_document(token: Token) -> dict[str, Any]:
     }
 
 
-def _step(step: Step, chosen: Token) -> dict[str, Any]:
+def _step(step: Step, chosen: Token, top: int = 0) -> dict[str, Any]:
     return {
         **_fields(step, "index phase positions_processed forward_ms"),
         "chosen_id": chosen.id,
         "chosen_text": chosen.text,
         **_fields(step.draw, "probability raw_probability rank entropy_bits"),
         **_fields(step, "cache_tokens cache_bytes"),
+        **({"note": step.note} if step.note else {}),
+        **({"top": _leading(step, top)} if top else {}),
     }
+
+
+def _leading(step: Step, count: int) -> list[dict[str, Any]]:
+    """The most likely tokens by the raw logits, whatever was sampled."""
+    p = softmax(step.logits)
+    return [
+        {
+            "id": token.id,
+            "text": token.text,
+            "bytes_hex": token.raw.hex(),
+            "logit": float(step.logits[token.id]),
+            "probability": float(p[token.id]),
+        }
+        for token in step.top[:count]
+    ]
+
+
+def reuse_document(trace: Trace, fresh: Trace) -> dict[str, Any]:
+    """A run that took the beginning of its prompt from the cache, beside one that read it whole."""
+    pairs = list(zip(trace.steps, fresh.steps, strict=False))
+    gap = max((largest(one.logits - other.logits) for one, other in pairs), default=0.0)
+    limits = [logit_tolerance(arithmetic(trace.request), other.logits) for _, other in pairs]
+    limit = min(limits, default=0.0)
+    return {
+        "tokens": trace.reused_tokens,
+        "prefill_ms": trace.steps[0].forward_ms if trace.steps else None,
+        "fresh_prefill_ms": fresh.steps[0].forward_ms if fresh.steps else None,
+        "same_tokens": trace.chosen_ids == fresh.chosen_ids,
+        "largest_logit_difference": gap,
+        "tolerance": limit,
+        "equal": gap <= limit,
+    }
+
+
+def print_reuse(found: dict[str, Any] | None) -> None:
+    """The same as a sentence; nothing for None."""
+    if found is None or found["prefill_ms"] is None:
+        return
+    word = "equal" if found["equal"] else "NOT EQUAL"
+    print(
+        f"{found['tokens']:,} tokens from the cache: prefill {found['prefill_ms']:.1f} ms, read "
+        f"whole {found['fresh_prefill_ms']:.1f} ms; logits {word} (largest difference "
+        f"{found['largest_logit_difference']:.2g}, rounding explains {found['tolerance']:.2g})"
+    )
 
 
 def _fields(one: object, names: str) -> dict[str, Any]:
@@ -101,13 +150,15 @@ def _fields(one: object, names: str) -> dict[str, Any]:
     return {name: getattr(one, name) for name in names.split()}
 
 
-def print_json(document: dict[str, Any]) -> None:
+def print_json(document: dict[str, Any], lines: bool = False) -> None:
     """One JSON object, in ASCII so that any terminal and pipe takes it; what is no number is null.
 
-    JSON has no NaN and no infinity, and any figure of a file or of an engine may be one.
+    JSON has no NaN and no infinity, and any figure of a file or of an engine may be one.  `lines`:
+    on one line, for more follow.
     """
-    text = json.dumps(_finite(document), indent=1, allow_nan=False)
-    print(text.replace("\x7f", "\\u007f"))  # the one control character that JSON lets pass
+    text = json.dumps(_finite(document), indent=None if lines else 1, allow_nan=False)
+    text = text.replace("\x7f", "\\u007f")  # the one control character that JSON lets pass
+    print(text, flush=lines)
 
 
 def _finite(value: Any) -> Any:
@@ -118,8 +169,8 @@ def _finite(value: Any) -> Any:
     return [_finite(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
-def print_trace(trace: Trace) -> None:
-    """The run as a table."""
+def print_trace(trace: Trace, top: int = 0) -> None:
+    """The run as a table; `top`: with so many tokens of each step."""
     request, card = trace.request, trace.card
     mask = "causal mask on" if request.causal_mask else "causal mask OFF"
     named = [request.model or card.name, card.architecture, card.dtype, card.device]
@@ -161,6 +212,10 @@ def print_trace(trace: Trace) -> None:
     heads = ("step", "phase", "read", "ms", "token", "how", "p", "raw p", "rank",
              "entropy bits", "cache bytes")  # fmt: skip
     print_table(heads, rows, left={1, 4, 5})
+    for step in trace.steps if top else ():
+        p = softmax(step.logits)
+        likely = [f"{labels.written(t)} {percent(float(p[t.id]))}" for t in step.top[:top]]
+        print(f"{'' if step.index else chr(10)}step {step.index}: {', '.join(likely)}")
     notes = [f"step {step.index}: {step.note}" for step in trace.steps if step.note]
     print("\n".join(["", *notes, f"stopped: {trace.stop_reason or 'not yet'}"]))
 

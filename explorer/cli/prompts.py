@@ -13,11 +13,16 @@ from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.chat import Message
 
 _MOST_MESSAGES = 1000
+_MOST_IDS = 1 << 20
+_MOST_PROMPTS = 10_000
 _MESSAGE = '[{"role": "user", "content": "…"}]'
 
 
 def prompt_fields(arguments: argparse.Namespace) -> dict[str, Any]:
     """The fields of a RunRequest that say what is read; CommandError for what can't be."""
+    ids = getattr(arguments, "input_ids", None)
+    if ids is not None:
+        return {"input_ids": _input_ids(arguments, ids)}
     messages = getattr(arguments, "messages", None)
     told = getattr(arguments, "template_args", None)
     if told is not None and not (messages or arguments.chat):
@@ -99,6 +104,58 @@ def _message(name: str, number: int, one: Any) -> Message:
     if not re.fullmatch(r"\S{1,64}", one["role"]):
         raise CommandError(f"{where} has no usable role. Use a word such as user or system.")
     return Message(one["role"], one["content"])
+
+
+def _input_ids(arguments: argparse.Namespace, given: str) -> tuple[int, ...]:
+    """Token ids, written out or in a file; CommandError for what is none."""
+    if arguments.chat or arguments.template_args is not None:
+        raise CommandError("--input-ids are taken as they are. Leave out --chat, --template-args.")
+    where, text = "--input-ids", given
+    if not re.fullmatch(r"[\d,\s]*", given):
+        where, text = given, read_text(given)
+    numbers = text.strip().removeprefix("[").removesuffix("]").replace(",", " ").split()
+    if not numbers:
+        raise CommandError(f"{where} names no token. Write ids such as 12,7,44.")
+    if wrong := next((one for one in numbers if not re.fullmatch(r"\d{1,9}", one)), None):
+        raise CommandError(f"{where}: {wrong[:40]!r} is no token id. Write ids such as 12,7,44.")
+    if len(numbers) > _MOST_IDS:
+        raise CommandError(f"{where} has {len(numbers):,} ids. At most {_MOST_IDS:,} fit.")
+    return tuple(map(int, numbers))
+
+
+def read_prompts(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """The same fields for each prompt of the file of --prompts: texts, or conversations.
+
+    One text a line, or a JSON list of texts and of lists of messages.
+    """
+    name = arguments.prompts
+    text = read_text(name)
+    try:
+        entries = json.loads(text) if text.lstrip().startswith("[") else None
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{name} starts as a JSON list but is none ({error}).") from error
+    if entries is None:
+        entries = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    if not 1 <= len(entries) <= _MOST_PROMPTS or entries == [""]:
+        count = 0 if entries == [""] else len(entries)
+        raise CommandError(f"{name} has {count:,} prompts. Write 1 to {_MOST_PROMPTS:,}.")
+    return [_entry(arguments, name, number, one) for number, one in enumerate(entries, 1)]
+
+
+def _entry(arguments: argparse.Namespace, name: str, number: int, one: Any) -> dict[str, Any]:
+    if isinstance(one, str):
+        told = {"prompt": one, "prompt_file": None, "messages": None, "input_ids": None}
+        try:
+            return prompt_fields(argparse.Namespace(**{**vars(arguments), **told}))
+        except CommandError as error:
+            raise CommandError(f"Prompt {number} of {name}: {error}") from error
+    conversation = as_messages(f"prompt {number} of {name}", one)
+    return {
+        "prompt": conversation[-1].content,
+        "chat": True,
+        "messages": conversation,
+        "template_args": _template_args(arguments.template_args),
+    }
 
 
 def _template_args(text: str | None) -> str:

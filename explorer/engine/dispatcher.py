@@ -354,6 +354,8 @@ class Dispatcher:
         side = f"{asked.padding}_padding"
         if asked.padding and asked.pad and not card.offers(side):
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
+        if asked.position_offset and runner.first_position is None:
+            raise BadInput("This model counts its positions itself. Leave out the offset.")
         if asked.interventions:
             from explorer.engine.passes import interventions
 

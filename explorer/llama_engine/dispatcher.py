@@ -6,6 +6,7 @@ pass: cancel, new sampling.  What is typed is tokenised in a thread of its own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
@@ -82,7 +83,8 @@ class LlamaDispatcher:
         try:
             if self._cancel_asked(request.run):
                 raise Cancelled
-            reason = self._answer(request)
+            with self._counting(request):
+                reason = self._answer(request)
             if reason is not None:
                 self._say(messages.Finished(run=request.run, reason=reason))
         except Cancelled:
@@ -92,6 +94,13 @@ class LlamaDispatcher:
         with self._lock:
             self._cancelled.discard(request.run)
             self._sampling.pop(request.run, None)
+
+    def _counting(self, request: AnyRequest) -> contextlib.AbstractContextManager[None]:
+        """Positions are counted as the run of this request has them."""
+        asked = getattr(request, "request", None)
+        if self._runner is None or not isinstance(asked, RunRequest):
+            return contextlib.nullcontext()
+        return self._runner.counting_from(asked.position_offset)
 
     def _answer(self, request: AnyRequest) -> str | None:
         """The reason for which it ended; None if an answer of another kind was given."""

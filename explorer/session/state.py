@@ -28,7 +28,7 @@ from explorer.trace.step import Draw, Step, Token
 from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
 
-Reading = tuple[str, str, bool, bool, tuple[Message, ...], str]
+Reading = tuple[str, str, bool, bool, tuple[Message, ...], str, tuple[int, ...], bool | None]
 """What decides a prompt's tokens: see `reading`."""
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
@@ -196,7 +196,7 @@ class LessonPlace:
 def reading(request: RunRequest) -> Reading:
     """What decides a prompt's tokens: model, text and how it is read, or a conversation."""
     how = request.chat, request.special_as_text, request.messages, request.template_args
-    return request.model, request.prompt, *how
+    return request.model, request.prompt, *how, request.input_ids, request.start_token
 
 
 class ModelKey(NamedTuple):

@@ -37,9 +37,9 @@ class ChatTurn(msgspec.Struct, frozen=True, kw_only=True):
         return self.message is None
 
     def moved(self, slots: int) -> ChatTurn:
-        """The same turn so many slots further on."""
-        first, last = self.first_slot + slots, self.last_slot + slots
-        text = None if self.text is None else (self.text[0] + slots, self.text[1] + slots)
+        """The same turn so many slots further on; what would begin before slot 0 begins there."""
+        first, last = max(0, self.first_slot + slots), self.last_slot + slots
+        text = self.text and (max(0, self.text[0] + slots), max(0, self.text[1] + slots))
         return msgspec.structs.replace(self, first_slot=first, last_slot=last, text=text)
 
 

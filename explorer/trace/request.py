@@ -32,7 +32,7 @@ def usual_form(file: Path) -> Form:
     return "float32" if file.name == smollm2.GGUF else "as-is"
 
 
-TYPED: dict[str, Any] = {"messages": (), "template_args": ""}
+TYPED: dict[str, Any] = {"messages": (), "template_args": "", "input_ids": ()}
 """The fields of a RunRequest whose prompt is what the user types."""
 
 
@@ -64,6 +64,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     # A conversation in place of `prompt`, which then holds the last message, to be shown.
     messages: tuple[Message, ...] = ()
     template_args: str = ""  # more names for the chat template: a JSON object
+    input_ids: tuple[int, ...] = ()  # in place of `prompt`: tokens, taken as they are
+    start_token: bool | None = None  # True: with one; False: without; None: as the tokenizer has it
+    position_offset: int = 0  # the first token's position is so much further on
     causal_mask: bool = True
     cache: bool = True
     padding: Side | None = None
@@ -80,7 +83,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def typed(self) -> bool:
         """True if `prompt` is what is read."""
-        return not self.messages
+        return not (self.messages or self.input_ids)
 
     @property
     def keeps_beginnings(self) -> bool:
@@ -91,7 +94,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_prompt(self) -> bool:
         """True if there is anything to read."""
-        return bool(self.prompt or self.messages)
+        return bool(self.prompt or not self.typed)
 
     @property
     def sees_later(self) -> bool:

@@ -14,6 +14,7 @@ from explorer.trace.request import Sampling
 
 Origin = Literal["prompt", "generated", "forced", "padding"]
 Phase = Literal["prefill", "decode", "recompute"]
+NAMED = 100  # most probable tokens that a step has with their bytes
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -75,7 +76,7 @@ class Step:
     warm_up: bool = False  # first pass after loading: not the model's own speed
     cache_tokens: int = 0  # slots in the cache after the pass
     cache_bytes_per_layer: tuple[int, ...] = ()  # measured on the cache's tensors
-    top: tuple[Token, ...] = ()  # the 100 most probable ids with their bytes, to name chart rows
+    top: tuple[Token, ...] = ()  # the NAMED most probable ids with their bytes
     layers: tuple[LayerRecord, ...] = ()
     hidden: np.ndarray | None = None  # (Q, d) final hidden states, float32
     keys_from: int = 0  # index of the first step whose keys this pass could read

@@ -12,10 +12,17 @@ from explorer import disk
 from explorer import sampling as chain
 from explorer.cli.client import Client, require_possible
 from explorer.cli.commands.engine import engine_command
-from explorer.cli.document import print_json, print_trace, trace_document
+from explorer.cli.document import (
+    print_json,
+    print_reuse,
+    print_trace,
+    reuse_document,
+    trace_document,
+)
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
 from explorer.cli.patch_sources import require_same_model
-from explorer.cli.prompts import prompt_fields
+from explorer.cli.prompts import prompt_fields, read_prompts
+from explorer.cli.reference import compared, print_reference, read_reference, reference_document
 from explorer.figures.cost import run_cost as plan_words
 from explorer.figures.text import warnings
 from explorer.session import capture_budget
@@ -23,6 +30,7 @@ from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
 from explorer.trace.interventions.kinds import Cells, Patch, brief
 from explorer.trace.request import Form, RunRequest, Sampling
+from explorer.trace.step import NAMED
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
 from explorer.trace.wire.bounds import MOST_PADDING
@@ -30,15 +38,24 @@ from explorer.trace.wire.bounds import MOST_PADDING
 
 def run(arguments: argparse.Namespace) -> int:
     """Everything that can be refused is refused before the engine starts."""
-    request, given = _request(arguments), _given(arguments)
+    if (arguments.top or 0) > NAMED:
+        raise CommandError(f"--top {arguments.top} is too many: at most {NAMED} tokens are named.")
+    if arguments.prompts is not None:
+        return _run_many(arguments)
+    if arguments.reuse_prefix:
+        raise CommandError("--reuse-prefix is for --prompts: one prompt has none before it.")
+    request, given = _request(arguments, **prompt_fields(arguments)), _given(arguments)
     _sampling(given)  # refused now, if it is to be refused
     command = engine_command(arguments.engine)
     out = None if arguments.out is None else writable(arguments.out)
+    name = arguments.reference
+    own = None if name is None else read_reference(name)
     with Client(command) as client:
         card = client.load_for(request)
         require_same_model(request, card)
         sampling = _sampling(given, card if arguments.model_defaults else None)
         trace = run_loaded(client, card, request, arguments.steps, sampling)
+    found = None if own is None else compared(trace, own, name)
     if out is not None:
         try:
             dxt.save(trace, out)
@@ -46,19 +63,76 @@ def run(arguments: argparse.Namespace) -> int:
             raise CommandError(str(error)) from error
     if arguments.json:
         # The path is of this machine: `show` has no such field, for no file holds it.
-        print_json({**trace_document(trace), "path": card.path})
+        document = {**trace_document(trace, arguments.top or 0), "path": card.path}
+        more = {} if found is None else {"reference": reference_document(found)}
+        print_json({**document, **more})
     else:
-        print_trace(trace)
+        print_trace(trace, arguments.top or 0)
+        if found is not None:
+            print_reference(found, trace)
     return DONE
 
 
+def _run_many(arguments: argparse.Namespace) -> int:
+    """One start, and each prompt of a file after the other; one that fails is told."""
+    for option in ("out", "reference"):
+        if getattr(arguments, option) is not None:
+            raise CommandError(f"--{option} is of one run. Leave it out, or leave out --prompts.")
+    given = _given(arguments)
+    _sampling(given)
+    requests = [_request(arguments, **fields) for fields in read_prompts(arguments)]
+    code = DONE
+    with Client(engine_command(arguments.engine)) as client:
+        card = client.load_for(requests[0])
+        require_same_model(requests[0], card)
+        sampling = _sampling(given, card if arguments.model_defaults else None)
+        for number, request in enumerate(requests):
+            try:
+                document = _run_one_of_many(client, card, request, sampling, number, arguments)
+            except CommandError as error:
+                if error.code == ENGINE_FAILED:
+                    raise
+                client.note(f"Prompt {number + 1}: {error}")
+                document, code = {"prompt_index": number, "error": str(error)}, error.code
+            if arguments.json:
+                print_json(document, lines=True)
+    return code
+
+
+def _run_one_of_many(
+    client: Client,
+    card: ModelCard,
+    request: RunRequest,
+    sampling: Sampling,
+    number: int,
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    """The JSON of one prompt; printed as a table, unless JSON is asked for."""
+    how = (client, card, request, arguments.steps, sampling)
+    trace = run_loaded(*how, reuse=bool(arguments.reuse_prefix))
+    document = {"prompt_index": number, **trace_document(trace, arguments.top or 0)}
+    if arguments.reuse_prefix == "check":
+        document["reuse"] = reuse_document(trace, run_loaded(*how))
+    if not arguments.json:
+        print(f"\nprompt {number + 1}" if number else "prompt 1")
+        print_trace(trace, arguments.top or 0)
+        print_reuse(document.get("reuse"))
+    return document
+
+
 def run_loaded(
-    client: Client, card: ModelCard, request: RunRequest, steps: int, sampling: Sampling
+    client: Client,
+    card: ModelCard,
+    request: RunRequest,
+    steps: int,
+    sampling: Sampling,
+    reuse: bool = False,
 ) -> Trace:
     """A whole run of the model that the engine holds: prefill, decode."""
     client.note(warnings.settings_left_out(card, sampling))
     trace: Trace | None = None
-    for event in client.answers(m.Advance(request=request, steps=steps, sampling=sampling)):
+    asked = m.Advance(request=request, steps=steps, sampling=sampling, reuse=reuse)
+    for event in client.answers(asked):
         match event:
             case m.Planned():
                 client.note(plan_words.sentence(event.plan))
@@ -113,7 +187,8 @@ def writable(name: str) -> Path:
     return path
 
 
-def _request(arguments: argparse.Namespace) -> RunRequest:
+def _request(arguments: argparse.Namespace, **read: Any) -> RunRequest:
+    """`read`: the fields that say what is read."""
     if (arguments.padding is None) != (arguments.pad is None):
         raise CommandError(
             "--padding and --pad must be used together, for example --padding left --pad 4."
@@ -128,6 +203,9 @@ def _request(arguments: argparse.Namespace) -> RunRequest:
         pad=arguments.pad or 0,
         capture_every=arguments.capture_every,
         interventions=tuple(arguments.interventions),
+        start_token=arguments.start_token,
+        position_offset=arguments.position_offset,
+        **read,
     )
 
 
@@ -137,9 +215,10 @@ def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: A
     A .gguf file is converted for what llama.cpp does not do, unless it is to be run as it is.
     """
     patched = any(isinstance(one, Patch) for one in more.get("interventions", ()))
+    if not more.keys() & {"prompt", "input_ids"}:
+        more |= prompt_fields(arguments)
     request = RunRequest(
         model=arguments.model,
-        **prompt_fields(arguments),
         dtype=arguments.dtype or "float32",
         device=arguments.device or "cpu",
         cache_type_k=getattr(arguments, "cache_type_k", "f16"),

@@ -20,7 +20,8 @@ class Layout:
 
     ids: tuple[int, ...]
     attention_mask: tuple[int, ...]  # 1 = a real token, 0 = padding
-    position_ids: tuple[int, ...]  # cumsum(mask) - 1; 0 at padding
+    position_ids: tuple[int, ...]  # cumsum(mask) - 1 + offset; 0 at padding
+    offset: int = 0
 
     @property
     def readout(self) -> int:
@@ -32,24 +33,33 @@ class Layout:
 
     def first(self, slots: int) -> Layout:
         """The first `slots` slots alone."""
-        return Layout(self.ids[:slots], self.attention_mask[:slots], self.position_ids[:slots])
+        return replace(
+            self,
+            ids=self.ids[:slots],
+            attention_mask=self.attention_mask[:slots],
+            position_ids=self.position_ids[:slots],
+        )
 
     def grown(self, token_id: int, real: bool = True) -> Layout:
         """With one more slot, for the next token or for padding."""
-        position = sum(self.attention_mask) if real else 0
-        return Layout(
-            (*self.ids, token_id), (*self.attention_mask, int(real)), (*self.position_ids, position)
+        position = sum(self.attention_mask) + self.offset if real else 0
+        return replace(
+            self,
+            ids=(*self.ids, token_id),
+            attention_mask=(*self.attention_mask, int(real)),
+            position_ids=(*self.position_ids, position),
         )
 
     def followed_by(self, chosen: Sequence[int]) -> Layout:
         """With one more slot for each of the tokens chosen so far."""
         if not chosen:
             return self
-        seen, count = sum(self.attention_mask), len(chosen)
-        return Layout(
-            (*self.ids, *chosen),
-            (*self.attention_mask, *[1] * count),
-            (*self.position_ids, *range(seen, seen + count)),
+        seen, count = sum(self.attention_mask) + self.offset, len(chosen)
+        return replace(
+            self,
+            ids=(*self.ids, *chosen),
+            attention_mask=(*self.attention_mask, *[1] * count),
+            position_ids=(*self.position_ids, *range(seen, seen + count)),
         )
 
     @property
@@ -120,7 +130,8 @@ def lay_out(
     else:
         ids, mask = [*filler, *prompt_ids], zeros + ones
     mask = mask + [1] * len(chosen)
-    return Layout((*ids, *chosen), tuple(mask), positions(mask))
+    offset = request.position_offset
+    return Layout((*ids, *chosen), tuple(mask), positions(mask, offset), offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +184,24 @@ def require_padding(slots: int) -> None:
         raise BadInput(f"{slots:,} padding tokens are too many. The maximum is {MOST_PADDING:,}.")
 
 
-def positions(mask: Sequence[int]) -> tuple[int, ...]:
-    """cumsum(mask) - 1 for real tokens; a legal 0 at padding."""
-    result, seen = [], 0
+def positions(mask: Sequence[int], offset: int = 0) -> tuple[int, ...]:
+    """cumsum(mask) - 1 + offset for real tokens; a legal 0 at padding."""
+    result, seen = [], offset
     for real in mask:
         seen += real
         result.append(seen - 1 if real else 0)
     return tuple(result)
+
+
+def require_context(layout: Layout, limit: int) -> None:
+    """BadInput if a sequence takes more positions than the model reads; limit 0 = not known."""
+    end = len(layout.ids) + layout.offset
+    if limit and end > limit:
+        after = f" after {layout.offset:,}" if layout.offset else ""
+        raise BadInput(
+            f"The prompt takes {len(layout.ids):,} positions{after}, but this model reads at most "
+            f"{limit:,}. Shorten it."
+        )
 
 
 def chosen_slots(layout: Layout, asked: Sequence[int]) -> tuple[int, ...]:

@@ -9,11 +9,11 @@ import torch
 
 from explorer.engine.passes.cache import layer_bytes
 from explorer.engine.passes.layout import Layout
-from explorer.engine.passes.picking import NAMED, drawn, note
+from explorer.engine.passes.picking import drawn, note
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.step import Step, Token
+from explorer.trace.step import NAMED, Step, Token
 
 
 def picked_step(

@@ -10,8 +10,6 @@ from explorer.engine.passes.layout import Layout
 from explorer.trace.request import Sampling
 from explorer.trace.step import Draw
 
-NAMED = 100  # most probable tokens that travel with their bytes
-
 
 def require_possible(sampling: Sampling) -> None:
     """BadInput for settings that no token can be picked with."""

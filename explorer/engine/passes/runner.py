@@ -19,7 +19,7 @@ from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.passes.cache import PrefixCache
 from explorer.engine.passes.fast_calls import FastCalls
-from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
+from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt, require_context
 from explorer.engine.passes.picking import MEANS, NOT_CUT, reused_note
 from explorer.engine.text import asked_prompt
 from explorer.trace.request import RunRequest
@@ -67,23 +67,15 @@ class Runner:
             self.require_ids(made.layout.ids)
             self._prompts = {key: made}
         found = self._prompts[key].asked_as(request)
-        self._require_context(found.layout)
+        require_context(found.layout, self.loaded.card.context)
         return found
 
     def layout(self, request: RunRequest, chosen: Sequence[int]) -> Layout:
         """Prompt, padding and chosen tokens in slots; BadInput if they exceed the context."""
         found = self.prompt(request).layout.followed_by(chosen)
-        self._require_context(found)
+        require_context(found, self.loaded.card.context)
         self.require_ids(chosen)
         return found
-
-    def _require_context(self, layout: Layout) -> None:
-        limit = self.loaded.card.context
-        if limit and len(layout.ids) > limit:
-            raise BadInput(
-                f"The prompt takes {len(layout.ids):,} positions, but this model reads at "
-                f"most {limit:,}. Shorten it."
-            )
 
     def require_ids(self, ids: Sequence[int]) -> None:
         """BadInput if the model has no such token: tokenizers may know more than it does."""
@@ -110,7 +102,8 @@ class Runner:
     @contextlib.contextmanager
     def cache_of(self, request: RunRequest) -> Iterator[None]:
         """The cache belongs to one kind of request, and a pass that fails leaves none behind."""
-        belongs = request.padding, request.pad, request.causal_mask, request.interventions
+        fed = request.padding, request.pad, request.position_offset
+        belongs = (*fed, request.causal_mask, request.interventions)
         if belongs != self._cache_for:
             self.cache.drop()
             self._cache_for = belongs

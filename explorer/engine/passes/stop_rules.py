@@ -33,7 +33,8 @@ class StopRules:
         """May the model read so many slots, and one more token come of it?"""
         if self._most and self._count >= self._most:
             return "length"
-        return "context" if self._context and len(layout.ids) > self._context else ""
+        end = len(layout.ids) + layout.offset
+        return "context" if self._context and end > self._context else ""
 
     def after(self, token: Token) -> str:
         """Was this token, or a string that it completes, one to end with?"""

@@ -98,7 +98,8 @@ class TraceCheck:
             return None
         mask = np.array(self.layout.attention_mask, bool)
         ids = tuple(int(i) for i in np.array(self.layout.ids)[mask])
-        bare = Layout(ids, (1,) * len(ids), tuple(range(len(ids))))
+        places = tuple(int(i) for i in np.array(self.layout.position_ids)[mask])
+        bare = Layout(ids, (1,) * len(ids), places)
         request = msgspec.structs.replace(self.request, padding=None, pad=0, cache=False)
         alone = forward(self.runner, request, bare, 0, None, self.stop)
         readout = self.layout.readout - (len(self.layout.ids) - len(self.whole.logits))
@@ -120,7 +121,7 @@ class TraceCheck:
         """Our greedy tokens against transformers' own generate() from the same prompt."""
         if not self.request.causal_mask or self.note or not self.runner.capture.causal:
             return None
-        if self.request.interventions:
+        if self.request.interventions or self.request.position_offset:
             return None  # generate() knows nothing of them
         ours: list[int] = []
         generate(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from explorer.engine.errors import BadInput
@@ -42,10 +44,39 @@ def source(request: RunRequest) -> tuple[object, ...]:
         request.special_as_text,
         request.messages,
         request.template_args,
+        request.input_ids,
+        request.start_token,
+        request.position_offset,
     )
 
 
+def _with_start(tokenizer: ModelTokenizer, found: Encoded, wanted: bool) -> Encoded:
+    """With or without the start token in front, and a remark where it changes nothing."""
+    start = tokenizer.start_id
+    if start is None:
+        raise BadInput("This model has no start token to add or to leave out.")
+    tokens, name = found.tokens, tokenizer.token(start).text
+    there = bool(tokens) and tokens[0].id == start
+    if there == wanted:
+        words = f"The prompt {'already begins' if there else 'does not begin'} with {name}."
+        return replace(found, problem=f"{found.problem} {words}".strip())
+    by = 1 if wanted else -1
+    moved = [turn.moved(by) for turn in found.turns]
+    turns = tuple(turn for turn in moved if turn.last_slot >= 0)
+    tokens = (tokenizer.token(start), *tokens) if wanted else tokens[1:]
+    return replace(found, tokens=tokens, parts=None, turns=turns)
+
+
 def _encoded(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
+    found = _as_written(tokenizer, request)
+    if request.start_token is None:
+        return found
+    return _with_start(tokenizer, found, request.start_token)
+
+
+def _as_written(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
+    if request.input_ids:
+        return Encoded(tuple(tokenizer.token(i) for i in request.input_ids))
     if request.messages:
         return tokenizer.encode_messages(request.messages, request.template_args)
     return tokenizer.encode(request.prompt, request.chat, request.special_as_text)

@@ -47,14 +47,14 @@ def _step(left: Trace, right: Trace, index: int, shared: bool) -> StepDifference
     kl = variation = logits = None
     if shared:
         one, other = (t.steps[index].logits.astype(np.float64) for t in (left, right))
-        kl, variation, logits = _distributions(one, other)
+        kl, variation, logits = distributions(one, other)
     largest, why = _maps(left, right, index, shared)
     return StepDifference(
         index, a.id == b.id if shared else a.raw == b.raw, kl, variation, logits, largest, why
     )
 
 
-def _distributions(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
+def distributions(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
     """KL in bits, total variation, and the largest difference of the logits themselves."""
     p, q = _log_softmax(one), _log_softmax(other)
     there = np.isfinite(p)  # what has no probability adds nothing

@@ -82,6 +82,7 @@ class Context:
         self.causal = True
         self._under: Interventions = ()  # which what is held was read
         self._gap = 0  # positions left out
+        self.begin = 0  # position of the first slot
         self._slow = False  # True after a call in which a thread had time to look
 
     @property
@@ -108,6 +109,12 @@ class Context:
             self.clear()
             self._under = interventions
 
+    def begin_at(self, position: int) -> None:
+        """Count positions from this one on; what was read from another one on is not held."""
+        if position != self.begin:
+            self.clear()
+            self.begin = position
+
     def holds(self, ids: Sequence[int], interventions: Interventions) -> bool:
         """True if these are its first tokens, read under these interventions."""
         return self._under == interventions and self.ids[: len(ids)] == tuple(ids)
@@ -121,7 +128,7 @@ class Context:
         """Count `positions` more from slot `slot` on, until the next `clear`; False if it can't."""
         if not self._library.llama_memory_can_shift(self._memory):
             return False
-        self._library.llama_memory_seq_add(self._memory, 0, slot, -1, positions)
+        self._library.llama_memory_seq_add(self._memory, 0, self.begin + slot, -1, positions)
         self._gap = positions
         return True
 
@@ -129,11 +136,16 @@ class Context:
         """Keep the first `slots` slots; False, and nothing kept, if this memory can't be cut."""
         if slots == self.slots:
             return True
-        if slots > 0 and self._library.llama_memory_seq_rm(self._memory, 0, slots, -1):
+        if slots > 0 and self._remove_from(slots):
             self.ids = self.ids[:slots]
             return True
         self.clear()
         return slots == 0
+
+    def _remove_from(self, slot: int) -> bool:
+        """Drop what is held from this slot on; False if this memory can't."""
+        first = self.begin + slot
+        return bool(self._library.llama_memory_seq_rm(self._memory, 0, first, -1))
 
     def take_over(self, other: Context) -> None:
         """Hold what `other`, a smaller one of the same model, holds: a copy, bit for bit."""
@@ -142,7 +154,7 @@ class Context:
         given = self._library.llama_state_seq_get_data(other._handle, state, size, 0)
         taken = self._library.llama_state_seq_set_data(self._handle, state, given, 0)
         if given and taken == given:
-            self.ids, self._under = other.ids, other._under
+            self.ids, self._under, self.begin = other.ids, other._under, other.begin
         else:
             self.clear()
 
@@ -205,7 +217,7 @@ class Context:
         if len(at) > self.shape.outputs:
             raise EngineError(f"Logits of {len(at)} tokens do not fit into one call.")
         batch.n_tokens = count
-        first, reads = self.slots, set(at)
+        first, reads = self.begin + self.slots, set(at)
         for row, token_id in enumerate(ids):
             batch.token[row] = token_id
             batch.pos[row] = first + row + self._gap
@@ -223,7 +235,7 @@ class Context:
                 self.watch.finish()
                 return
             self.watch.forget()
-            if not self._library.llama_memory_seq_rm(self._memory, 0, self.slots, -1):
+            if not self._remove_from(self.slots):
                 break
         raise EngineError("The attention of this pass could not be recorded. Start the run again.")
 

@@ -21,7 +21,6 @@ from explorer.engine.callbacks import Stop, never
 from explorer.engine.passes.layout import Layout, Prompt
 from explorer.engine.passes.picking import (
     MEANS,
-    NAMED,
     NOT_CUT,
     drawn,
     note,
@@ -36,7 +35,7 @@ from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.sampling import leading
 from explorer.trace.request import RunRequest, Sampling, Stops
-from explorer.trace.step import Phase, Step, Token
+from explorer.trace.step import NAMED, Phase, Step, Token
 
 _WORTH_TELLING = 256  # slots
 

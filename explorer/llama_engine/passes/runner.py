@@ -9,7 +9,7 @@ from typing import Any
 
 from explorer.engine.callbacks import Report, nobody
 from explorer.engine.errors import BadInput
-from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt
+from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt, require_context
 from explorer.engine.text import asked_prompt
 from explorer.llama_engine.binding.compute import Recompute
 from explorer.llama_engine.model.model import LlamaModel
@@ -60,6 +60,7 @@ class LlamaRunner:
         self.chunk = chunk_for(card.parameters)
         self._contexts: dict[str, Context] = {}
         self._run = "run"  # whose cache a run uses
+        self._begin = 0  # position that contexts count from
         self._phases_seen: set[str] = set()
         self._prompts: dict[Any, Prompt] = {}  # the last one, laid out
         self._located: dict[bool, Located] = {}
@@ -76,25 +77,18 @@ class LlamaRunner:
             tokenizer = self.model.tokenizer
             encoded = asked_prompt.encoded(tokenizer, request)
             made = lay_out_prompt(encoded, request, self.card.pad_id, tokenizer.token)
+            self.require_ids(made.layout.ids)
             self._prompts = {source: made}
         found = self._prompts[source].asked_as(request)
-        self._require_context(found.layout)
+        require_context(found.layout, self.card.context)
         return found
 
     def layout(self, request: RunRequest, chosen: Sequence[int]) -> Layout:
         """Prompt and chosen tokens in slots; BadInput if they exceed the context."""
         found = self.prompt(request).layout.followed_by(chosen)
-        self._require_context(found)
+        require_context(found, self.card.context)
         self.require_ids(chosen)
         return found
-
-    def _require_context(self, layout: Layout) -> None:
-        limit = self.card.context
-        if limit and len(layout.ids) > limit:
-            raise BadInput(
-                f"The prompt takes {len(layout.ids):,} positions, but this model reads at "
-                f"most {limit:,}. Shorten it."
-            )
 
     def require_ids(self, ids: Sequence[int]) -> None:
         """BadInput if the model has no such token."""
@@ -137,7 +131,21 @@ class LlamaRunner:
             self._run = before
             self._drop("aside")
 
+    @contextlib.contextmanager
+    def counting_from(self, position: int) -> Iterator[None]:
+        """While inside, the first slot of every context has this position."""
+        before, self._begin = self._begin, position
+        try:
+            yield
+        finally:
+            self._begin = before
+
     def _context(self, name: str, slots: int, chunk: int, outputs: int = MOST_OUTPUTS) -> Context:
+        found = self._with_room(name, slots, chunk, outputs)
+        found.begin_at(self._begin)
+        return found
+
+    def _with_room(self, name: str, slots: int, chunk: int, outputs: int) -> Context:
         held = self._contexts.get(name)
         if held is not None and held.shape.holds(slots, chunk, outputs):
             return held
@@ -156,6 +164,7 @@ class LlamaRunner:
         """
         run = self._contexts.get(self._run)
         known = run is not None and run.holds(ids, request.interventions)
+        known = known and run is not None and run.begin == context.begin
         if run is not None and known and run.slots <= context.shape.slots and ids:
             context.take_over(run)
             context.cut_to(len(ids))

@@ -81,6 +81,8 @@ class LiveTokens:
                     special_as_text=request.special_as_text,
                     messages=request.messages,
                     template_args=request.template_args,
+                    input_ids=request.input_ids,
+                    start_token=request.start_token,
                 )
             )
             self._asked = (run, wanted)

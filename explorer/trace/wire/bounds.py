@@ -44,6 +44,7 @@ class Bound:
 
 
 MOST_PADDING = 1 << 20  # slots; each is a token that the engine would make
+MOST_OFFSET = 1 << 26  # positions; no context is as long
 MOST_LAYERS = 100_000  # figures make lists of that length
 COUNT = Bound(0, 2**31 - 1)  # what a window's controls can hold
 MEASURE = Bound(0, 1e15)
@@ -60,6 +61,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (RunRequest, "pad"): Bound(0, MOST_PADDING),
     (RunRequest, "gpu_layers"): Bound(0, MOST_LAYERS),
     (RunRequest, "capture_every"): Bound(1, 2**31 - 1),
+    (RunRequest, "position_offset"): Bound(0, MOST_OFFSET),
     (BatchRequest, "extra"): Bound(0, MOST_PADDING),
     (BatchRequest, "steps"): Bound(1, MOST_PADDING),
     (Scale, "factor"): Bound(0, 1e6),

@@ -52,6 +52,8 @@ class Tokenize(Request, frozen=True, kw_only=True):
     special_as_text: bool = False
     messages: tuple[Message, ...] = ()  # a conversation in place of `text`
     template_args: str = ""
+    input_ids: tuple[int, ...] = ()  # tokens in place of it
+    start_token: bool | None = None
 
     @property
     def asked(self) -> RunRequest:
@@ -62,6 +64,8 @@ class Tokenize(Request, frozen=True, kw_only=True):
             special_as_text=self.special_as_text,
             messages=self.messages,
             template_args=self.template_args,
+            input_ids=self.input_ids,
+            start_token=self.start_token,
         )
 
 

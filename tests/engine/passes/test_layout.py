@@ -45,18 +45,20 @@ def test_one_sequence(prompt: list[int], chosen: list[int], side: Side | None, p
     assert layout.ids[before : before + pads] == (PAD_ID,) * pads
 
 
-@given(PROMPT, IDS, SIDES, PADS)
+@given(PROMPT, IDS, SIDES, PADS, st.sampled_from([0, 7]))
 def test_a_sequence_that_grew_is_the_one_laid_out_at_once(
-    prompt: list[int], chosen: list[int], side: Side, pad: int
+    prompt: list[int], chosen: list[int], side: Side, pad: int, moved: int
 ) -> None:
-    request = RunRequest(padding=side, pad=pad)
+    request = RunRequest(padding=side, pad=pad, position_offset=moved)
     grown = lay_out(prompt, (), request, PAD_ID)
     for token_id in chosen:
         grown = grown.grown(token_id)
     whole = lay_out(prompt, chosen, request, PAD_ID)
     assert grown == whole
     for slots in range(len(whole.ids) + 1):
-        assert astuple(whole.first(slots)) == tuple(part[:slots] for part in astuple(whole))
+        first, offset = astuple(whole.first(slots))[:-1], whole.first(slots).offset
+        assert first == tuple(part[:slots] for part in astuple(whole)[:-1])
+        assert offset == whole.offset
 
 
 @given(st.lists(PROMPT, min_size=1, max_size=5), SIDES, PADS, st.data())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from explorer.llama_engine.passes.records import slopes
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.llama_engine.selftest import gaps, selfcheck
+from explorer.llama_engine.selftest.tolerance import logit_tolerance
 from explorer.trace.request import RunRequest
 from tests.llama_engine import tiny_gguf
 from tests.llama_engine.opened import opened, run
@@ -96,6 +98,24 @@ def test_a_thin_recording_leaves_layers_out(tmp_path: Path) -> None:
         "absent" if layer % 2 else "qk" for layer in range(runner.card.layers)
     ]
     runner.close()
+
+
+def test_positions_are_counted_from_an_offset(tmp_path: Path) -> None:
+    """Turned keys depend on distances alone; learned positions do not."""
+    asked = RunRequest(input_ids=(5, 60, 70, 80, 90), position_offset=40)
+    for name in ("llama", "gpt2"):
+        runner = opened(tiny_gguf.write(tmp_path / f"{name}.gguf", name))
+        plain = run(runner, msgspec.structs.replace(asked, position_offset=0), 1).steps[0]
+        with runner.counting_from(asked.position_offset):
+            moved = run(runner, asked, 3)
+            again = run(runner, asked, 1, moved.chosen_ids[:1]).steps[0]
+            checks = list(selfcheck.check(runner, asked, ()))
+        gap = np.abs(moved.steps[0].logits - plain.logits).max()
+        assert (gap <= logit_tolerance(plain.logits)) == (name == "llama")
+        assert moved.steps[0].position_ids == (40, 41, 42, 43, 44)
+        assert np.array_equal(again.logits, moved.steps[1].logits), "undone, and read again"
+        assert all(check.passed for check in checks)
+        runner.close()
 
 
 def test_alibi_falls_by_each_heads_slope() -> None:

@@ -39,7 +39,7 @@ def whole() -> tuple[Trace, SavedExtras]:
         Scale(layer=0, head=1, factor=2.0),
         Patch(layer=1, head=1, positions=(1, 1), first=1, source=OtherRun(tokens=(3, 4))),
     )
-    request = msgspec.structs.replace(made.request, interventions=changes)
+    request = msgspec.structs.replace(made.request, interventions=changes, input_ids=(3, 4))
     turns = (ChatTurn(role="user", first_slot=0, last_slot=1, message=0, text=(0, 1)),)
     trace = replace(made, card=card, steps=steps, request=request, turns=turns)
     longer = trace.appended(replace(steps[-1], index=2), trace.chosen[-1])
