@@ -156,6 +156,10 @@ class Session:
         if changed:
             self._driver.prompt.refresh()
 
+    def set_reuse(self, on: bool) -> None:
+        """Of a conversation that begins as the last run did, read only what is new."""
+        self._store.set(reuse=on)
+
     def answer_again(self) -> None:
         """Another answer to the same prompt: a branch from the first token on, with another seed.
 

@@ -240,6 +240,7 @@ class State:
     branch_names: Mapping[int, str] = field(default_factory=dict)  # given by the user
     forgotten: frozenset[int] = frozenset()  # branches given up; undo brings them back
     undo_bytes: int = 0  # held by what can be undone or redone, and by nothing else
+    reuse: bool = True  # a conversation goes on from the cache of the run before
     status: Status = field(default_factory=Status)
     error: str = ""  # one sentence with a next step; empty = none
     prompt_tokens: tuple[Token, ...] = ()  # live tokens of request.prompt

@@ -123,3 +123,19 @@ def test_another_answer_is_a_branch_from_the_first_token_with_another_seed() -> 
     assert before in [list(branch.trace.chosen_ids) for branch in stage.state.tree]
     stage.session.undo()
     assert ids(stage.state) == before
+
+
+def test_a_conversation_goes_on_from_the_cache_unless_that_is_switched_off() -> None:
+    stage = talking()
+    stage.session.step()
+    assert stage.engine.last(m.Advance).reuse
+    stage.prompted()
+    stage.steps(1)
+    stage.finish()
+    stage.session.set_reuse(False)
+    stage.session.set_messages((ASKED, SAID))
+    stage.session.step()
+    assert not stage.engine.last(m.Advance).reuse
+    typed = Stage().loaded("one")
+    typed.session.step()
+    assert not typed.engine.last(m.Advance).reuse  # each row of its map is wanted

@@ -101,6 +101,7 @@ class TimingFigure:
     split: Split  # of the selected pass
     prefill_ms: float | None
     prefill_tokens: int
+    reused_tokens: int  # slots of the prompt that were in the cache of the run before
     decode: Spread | None  # of a new token after the prefill, warm-up left out
     positions: int  # run through the model so far
     positions_without_cache: int  # what the same tokens take when every pass reads everything
@@ -129,6 +130,7 @@ def chart(
         split=split(trace.steps[index]),
         prefill_ms=first.forward_ms if first.phase == "prefill" else None,
         prefill_tokens=first.positions,
+        reused_tokens=trace.reused_tokens,
         decode=spread([p.forward_ms for p in passes[1:] if not p.warm_up]),
         positions=sum(p.positions + p.rebuilt_tokens for p in passes),
         positions_without_cache=sum(p.slots for p in passes),

@@ -122,6 +122,7 @@ class TokenArea(QWidget):
         else:
             self.strip.set_tokens(state.prompt_tokens)
         self.strip.set_parts(chat_parts(state))
+        self.strip.set_reused(0 if state.trace is None else state.trace.reused_tokens)
         some = state.trace is not None or bool(state.prompt_tokens)
         self._pages.setCurrentIndex((2 if self.as_text.isChecked() else 1) if some else 0)
         if self.as_text.isChecked():

@@ -361,6 +361,18 @@ ACTIONS: tuple[Action, ...] = (
         enabled=lambda s: not s.request.sees_later,
         checked=lambda s: s.request.uses_cache,
     ),
+    Action(
+        id="reuse",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Reuse the cache in a conversation"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "On: of a new turn only the new tokens are read. Off: the whole prompt is read again.",
+        ),
+        act=lambda w: w.session.set_reuse(not w.session.state.reuse),
+        enabled=lambda s: s.request.uses_cache,
+        checked=lambda s: s.reuse,
+    ),
     *INTERVENTION_ACTIONS,
     Action(
         id="padding-lab",

@@ -72,6 +72,13 @@ def test_a_rebuilt_cache_counts() -> None:
     assert figure.positions == 3 + 1 + 3
 
 
+def test_what_was_in_the_cache_before_the_run_is_told() -> None:
+    made = trace([1, 1])
+    read_on = replace(made.steps[0], first_slot=4)  # 3 of 7 slots were read
+    figure = timing.chart(replace(made, steps=(read_on, *made.steps[1:])), 0)
+    assert (figure.reused_tokens, figure.prefill_tokens) == (4, 3)
+
+
 def test_layers_that_overlap_never_make_the_rest_negative() -> None:
     made = trace([1])
     step = replace(made.steps[0], layer_ms=np.array([1, 1], np.float32))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from explorer.trace.chat import ChatTurn, Message
@@ -9,7 +11,7 @@ from explorer.trace.request import Sampling
 from explorer.trace.step import Token
 from explorer.trace.wire import messages as m
 from explorer.ui.inputs.turn_list import TurnList
-from tests.session.scripted import stepped
+from tests.session.scripted import made_step, stepped
 from tests.ui.stage import WindowStage
 
 ASKED, SAID, MORE = Message("user", "The cat"), Message("assistant", "sat"), Message("user", "Why?")
@@ -142,6 +144,28 @@ def test_reply_and_edit_take_the_answer_over(talk: WindowStage) -> None:
     assert turns.place == 4
     assert talk.window.prompt.edit.text() == ""
     assert not turns.answers.isVisible()  # it belongs to the run of before
+
+
+def test_what_was_in_the_cache_is_told_and_marked(talk: WindowStage) -> None:
+    talk.session.step()
+    run = talk.engine.last(m.Advance).run
+    talk.say(m.Prompted(run=run, tokens=TOKENS, turns=TURNS))
+    first = replace(made_step(0, prompt=len(TOKENS)), first_slot=9)
+    talk.say(m.Stepped(run=run, step=first, token=Token(10, b"Ja", "generated")))
+    talk.finish()
+    talk.paint()
+    strip = talk.window.sequence.strip
+    assert "were in the cache" in strip.words(8)
+    assert "were in the cache" not in strip.words(9)
+    left = strip.box_rect(9).left()
+    image = strip.viewport().grab().toImage()
+    row = round(strip.box_rect(9).top())
+    seen = {image.pixelColor(round(left) - dx, row).name() for dx in range(4)}
+    assert talk.look.theme.formula in seen
+    action = talk.window.actions_table.by_id["reuse"]
+    assert action.isChecked()
+    action.trigger()
+    assert not talk.state.reuse
 
 
 def test_the_strip_tells_whose_turn_a_token_is_of_and_where_the_answer_begins(

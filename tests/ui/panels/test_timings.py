@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
+from explorer.figures.cost import timing
 from explorer.figures.cost.timing import PIECES
 from explorer.trace.experiments import CacheExperiment
 from explorer.trace.step import Step
@@ -18,11 +19,12 @@ from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.charts.chart import Chart, ChartReading
 from explorer.ui.files import export
 from explorer.ui.look.theme import LIGHT
+from explorer.ui.panels.timings import words
 from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.panel import TimingsPanel
 from explorer.ui.panels.timings.passes_page import PassesPage
 from explorer.wording import ms_text
-from tests.session.scripted import stepped
+from tests.session.scripted import played, stepped
 from tests.ui import pointer
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import settle, wait_until
@@ -336,3 +338,11 @@ def test_with_little_room_one_chart_is_seen_and_a_list_turns_to_the_other(
     assert page.charts.seen == (first, second)
     assert first.isVisible()
     assert second.isVisible()
+
+
+def test_prompt_tokens_from_the_cache_are_told() -> None:
+    run = played(2)
+    first = replace(run.steps[0], first_slot=4)  # 3 of 7 slots were read
+    figure = timing.chart(replace(run, steps=(first, *run.steps[1:])), 0)
+    said = "4 of 7 prompt tokens from the cache; 4 positions computed; without a cache: "
+    assert words.positions(figure).startswith(said)

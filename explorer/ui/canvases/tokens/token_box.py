@@ -97,12 +97,15 @@ def paint_joint(
     painter.fillRect(QRectF(left, rect.top() - 2 * unit, right - left, 1.5 * unit), QColor(edge))
 
 
-def paint_boundary(painter: QPainter, rect: QRectF, theme: Theme, unit: float) -> None:
-    """A line before the box at which the template opens the answer."""
-    x = rect.left() - 2 * unit
-    painter.fillRect(
-        QRectF(x, rect.top() - 2 * unit, 2 * unit, rect.height() + 4 * unit), QColor(theme.warning)
-    )
+def paint_boundary(
+    painter: QPainter, rect: QRectF, colour: str, unit: float, dashes: int = 1
+) -> None:
+    """A line before a box, whole or in so many dashes."""
+    top, whole = rect.top() - 2 * unit, rect.height() + 4 * unit
+    high = whole / (2 * dashes - 1)
+    for dash in range(dashes):
+        place = QRectF(rect.left() - 2 * unit, top + 2 * dash * high, 2 * unit, high)
+        painter.fillRect(place, QColor(colour))
 
 
 def in_words(
@@ -112,6 +115,7 @@ def in_words(
     read: bool,
     part: Part | None = None,
     role: str = "",
+    reused: bool = False,
     more: str = "",
 ) -> str:
     """One slot in words: its text, id, bytes and origin, and what it spells with others; `more`."""
@@ -139,6 +143,7 @@ def in_words(
         origins[token.origin],
         parts[part] if part else "",
         translate("TokenStrip", "turn of: {0}").format(role) if role else "",
+        translate("TokenStrip", "its keys and values were in the cache") if reused else "",
         spells if label.whole else "",
         "" if read else translate("TokenStrip", "not read yet when this token was generated"),
     ]

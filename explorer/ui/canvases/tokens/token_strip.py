@@ -64,6 +64,7 @@ class TokenStrip(ScrollCanvas):
         self._boxes: list[Box] = []
         self._read = 0
         self._parts: PromptParts | None = None
+        self._reused = 0  # slots that were in the cache before the run
         self._levels: Sequence[float | None] = ()  # colours, 0..1; empty = by origin
         self._more: Callable[[int], str] = lambda slot: ""  # to be said of a slot
         self._selected: int | None = None
@@ -112,6 +113,12 @@ class TokenStrip(ScrollCanvas):
         """Tell a chat template's tokens from the message; slots as they are shown."""
         if parts != self._parts:
             self._parts = parts
+            self._redraw(0)
+
+    def set_reused(self, count: int) -> None:
+        """Mark where the prompt was read on from: slots before it were in the cache."""
+        if count != self._reused:
+            self._reused = count
             self._redraw(0)
 
     def set_levels(self, levels: Sequence[float | None], more: Callable[[int], str]) -> None:
@@ -316,7 +323,9 @@ class TokenStrip(ScrollCanvas):
             faint=slot >= self._read and not self._levels,
         )
         if self._parts is not None and slot == self._parts.answer:
-            paint_boundary(painter, self.box_rect(slot), self._theme, unit(self))
+            paint_boundary(painter, self.box_rect(slot), self._theme.warning, unit(self))
+        if slot and slot == self._reused:
+            paint_boundary(painter, self.box_rect(slot), self._theme.formula, unit(self), 3)
         label = self._labels[slot]
         if label.first != label.last:
             ends = (slot == label.first, slot == label.last)
@@ -328,7 +337,7 @@ class TokenStrip(ScrollCanvas):
     def words(self, slot: int) -> str:
         """One slot in words: its text, id, bytes and origin."""
         read = slot < self._read
-        more = self._part(slot), self._role(slot), self._more(slot)
+        more = self._part(slot), self._role(slot), slot < self._reused, self._more(slot)
         return in_words(slot, self._tokens[slot], self._labels[slot], read, *more)
 
     def _part(self, slot: int) -> Part | None:

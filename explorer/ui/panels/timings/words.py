@@ -62,6 +62,11 @@ def speed(figure: TimingFigure) -> str:
 def positions(figure: TimingFigure) -> str:
     """What went through the model so far, and what it would be without a cache."""
     so_far = tr("{0} computed").format(_read(figure.positions))
+    if figure.reused_tokens:
+        prompt = figure.reused_tokens + figure.prefill_tokens
+        so_far = tr("{0} of {1} prompt tokens from the cache; {2}").format(
+            f"{figure.reused_tokens:,}", f"{prompt:,}", so_far
+        )
     if len(figure.passes) == 1:
         return so_far  # the cache has saved nothing yet
     without = tr("without a cache: {0}").format(f"{figure.positions_without_cache:,}")
