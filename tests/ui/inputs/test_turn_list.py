@@ -162,10 +162,6 @@ def test_what_was_in_the_cache_is_told_and_marked(talk: WindowStage) -> None:
     row = round(strip.box_rect(9).top())
     seen = {image.pixelColor(round(left) - dx, row).name() for dx in range(4)}
     assert talk.look.theme.formula in seen
-    action = talk.window.actions_table.by_id["reuse"]
-    assert action.isChecked()
-    action.trigger()
-    assert not talk.state.reuse
 
 
 def test_the_strip_tells_whose_turn_a_token_is_of_and_where_the_answer_begins(

@@ -360,6 +360,12 @@ def try_cache(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert not stage.window.actions_table.by_id["cache"].isChecked()
 
 
+def try_reuse(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "reuse")
+    assert not stage.state.reuse
+    assert not stage.window.actions_table.by_id["reuse"].isChecked()
+
+
 def try_check(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stage.loaded().ran(1)
     begun = stage.engine.count(m.CheckTrace)  # one begins by itself after a step

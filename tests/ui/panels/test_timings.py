@@ -19,7 +19,7 @@ from explorer.ui.access.accessible import line_of
 from explorer.ui.canvases.charts.chart import Chart, ChartReading
 from explorer.ui.files import export
 from explorer.ui.look.theme import LIGHT
-from explorer.ui.panels.timings import words
+from explorer.ui.panels.timings import words as timing_words
 from explorer.ui.panels.timings.cache_comparison_page import CacheComparisonPage
 from explorer.ui.panels.timings.panel import TimingsPanel
 from explorer.ui.panels.timings.passes_page import PassesPage
@@ -345,4 +345,4 @@ def test_prompt_tokens_from_the_cache_are_told() -> None:
     first = replace(run.steps[0], first_slot=4)  # 3 of 7 slots were read
     figure = timing.chart(replace(run, steps=(first, *run.steps[1:])), 0)
     said = "4 of 7 prompt tokens from the cache; 4 positions computed; without a cache: "
-    assert words.positions(figure).startswith(said)
+    assert timing_words.positions(figure).startswith(said)
