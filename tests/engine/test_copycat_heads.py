@@ -44,6 +44,6 @@ def test_two_heads_copy_and_the_others_do_not_matter(runner: Runner) -> None:
         for head in range(heads)
     }
     print(shares)
-    assert shares.pop((0, 0)) < 0.04
-    assert shares.pop((1, 0)) < 0.03
+    assert shares.pop((0, 0)) < 0.025
+    assert shares.pop((1, 0)) < 0.015
     assert min(shares.values()) >= 0.985
