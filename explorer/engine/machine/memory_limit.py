@@ -27,8 +27,7 @@ def set_here() -> None:
     To be set anew before each piece of work, for others take and give back.  A GPU's driver maps
     far more than it uses.
     """
-    torch = sys.modules.get("torch")
-    if not sys.platform.startswith("linux") or (torch and torch.cuda.is_available()):
+    if not sys.platform.startswith("linux") or _torch_has_gpu():
         return
     import resource
 
@@ -41,6 +40,14 @@ def set_here() -> None:
         if hard != resource.RLIM_INFINITY:
             most = min(most, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def _torch_has_gpu() -> bool:
+    """False also where torch is not imported, or another thread is still importing it."""
+    torch = sys.modules.get("torch")
+    if torch is None or getattr(torch.__spec__, "_initializing", False):
+        return False
+    return bool(torch.cuda.is_available())
 
 
 def is_reached(error: BaseException) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import time
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 from explorer.engine.errors import BadInput
 from explorer.engine.library import recipe
 from explorer.engine.loading.loading import load
+from explorer.engine.machine import memory_limit
 from explorer.engine.text.tokenizers import load_tokenizer
 from tests.engine.folders import byte_level, model, write_folder, write_tokenizer
 from tests.engine.loading.test_loading import change_config
@@ -131,3 +135,19 @@ def test_the_file_at_fault_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text('{"version": ')
     with pytest.raises(BadInput, match=f"The {name} of"):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux sets such limits")
+def test_a_limit_is_set_while_another_thread_imports_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the list of modules then, but most of it is not there yet."""
+    import resource
+
+    half = ModuleType("torch")
+    half.__spec__ = ModuleSpec("torch", None)
+    monkeypatch.setattr(half.__spec__, "_initializing", True)
+    monkeypatch.setitem(sys.modules, "torch", half)
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: asked.append(limits))
+    memory_limit.set_here()
+    assert len(asked) == 1
+    assert asked[0][0] > 0
