@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+NOT_OFFERED = "not offered: "  # may begin the words of a capability; the reason follows
+
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One measured claim: `measured` must not exceed `tolerance`."""
@@ -80,5 +82,9 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
         return any(c.name == name and c.offered for c in self.capabilities)
 
     def words(self, name: str) -> str:
-        """The sentence that goes with one capability; empty if it was never tested."""
-        return next((c.words for c in self.capabilities if c.name == name), "")
+        """What the self-test says of one capability, or the reason why it is not offered.
+
+        Empty if it was never tested.
+        """
+        found = next((c.words for c in self.capabilities if c.name == name), "")
+        return found.removeprefix(NOT_OFFERED)

@@ -33,9 +33,12 @@ LENGTH, CACHED_STEPS = 12, 2
 _SHORT = 256  # slots
 CHUNK_ENDS = (5, 9)
 _CACHE = re.compile(r"cache_(k|v|r|s|\w+)_l(\d+)$")
-NO_PADDING = "not offered: no padding tokens are needed, because texts of any length can be run"
-PATCHES = ("patch_heads", "patch_mlp", "patch_stream")
-NO_PATCHES = "not offered with llama.cpp: open the file converted to float32 for it"
+NO_PADDING = "not offered: {} padding is not needed, because texts of any length can be run"
+PATCHES = {"patch_heads": "heads", "patch_mlp": "MLPs", "patch_stream": "the residual stream"}
+NO_PATCH = (
+    "not offered: llama.cpp takes no patches of {} from other runs; open the file converted to "
+    "float32 for it"
+)
 
 
 def sample_ids(vocabulary: int, avoid: set[int], length: int = LENGTH) -> tuple[int, ...]:
@@ -284,12 +287,12 @@ def run(
         "cache": test.cache,
         "undo": test.undo,
         "chunked_prefill": test.chunks,
-        "left_padding": lambda: _finding("left_padding", False, NO_PADDING, None),
-        "right_padding": lambda: _finding("right_padding", False, NO_PADDING, None),
+        "left_padding": lambda: _refused("left_padding", NO_PADDING.format("left")),
+        "right_padding": lambda: _refused("right_padding", NO_PADDING.format("right")),
     }
     changing = ChangesTest(runner, test.ids, test.reference, test.limit, stop)
     findings |= {name: _change(changing, name) for name in CHANGES}
-    findings |= {name: _not_patched(name) for name in PATCHES}
+    findings |= {name: _not_patched(name, part) for name, part in PATCHES.items()}
     found: list[Capability] = []
     for name, find in findings.items():
         tell((len(found) + 1) / (len(findings) + 1))
@@ -310,8 +313,12 @@ def run(
     runner.free_spare()
 
 
-def _not_patched(name: str) -> Callable[[], Capability]:
-    return lambda: _finding(name, False, NO_PATCHES, None)
+def _not_patched(name: str, part: str) -> Callable[[], Capability]:
+    return lambda: _refused(name, NO_PATCH.format(part))
+
+
+def _refused(name: str, words: str) -> Capability:
+    return _finding(name, False, words, None)
 
 
 def _change(test: ChangesTest, name: str) -> Callable[[], Capability]:

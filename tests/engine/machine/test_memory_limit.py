@@ -144,7 +144,7 @@ def test_a_limit_is_set_while_another_thread_imports_torch(monkeypatch: pytest.M
 
     half = ModuleType("torch")
     half.__spec__ = ModuleSpec("torch", None)
-    monkeypatch.setattr(half.__spec__, "_initializing", True)
+    monkeypatch.setattr(half.__spec__, "_initializing", True, raising=False)
     monkeypatch.setitem(sys.modules, "torch", half)
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: asked.append(limits))

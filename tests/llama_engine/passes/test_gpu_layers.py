@@ -84,9 +84,7 @@ def test_what_is_on_a_gpu_is_not_offered_and_the_rest_is_the_same(
     for name in ("capture", "causal_off", "cache", "undo", "silence_heads", "cut_cells"):
         assert card.offers(name), name
     for name in ("silence_mlp", "silence_layers"):
-        assert card.words(name) == (
-            "not offered: what it reads or changes is in the memory of a GPU"
-        )
+        assert card.words(name) == "what it reads or changes is in the memory of a GPU"
     found = run(runner, REQUEST, STEPS)
     for step, other in zip(found.steps, expected.steps, strict=True):
         assert np.array_equal(step.logits, other.logits)

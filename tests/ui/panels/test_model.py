@@ -126,6 +126,22 @@ def test_another_model_takes_the_recipe_away(stage: WindowStage) -> None:
     assert stage.state.error == ""
 
 
+def test_of_a_file_as_it_is_the_card_tells_the_sizes(stage: WindowStage) -> None:
+    stage.loaded()
+    panel = opened(stage)
+    stage.session.open_model("a.gguf", form="as-is")
+    stage.drain()
+    sizes = {"layers": 30, "hidden_size": 576, "parameters": 134_515_008, "context": 8192}
+    stage.answer_load(name="a", form="as-is", heads=9, kv_heads=3, head_dim=64, **sizes)
+    run = stage.engine.last(m.Inspect).run
+    stage.say(m.Failed(run=run, sentence="No such model is known."))
+    shown = words(panel)
+    assert "30 layers of width 576, 134,515,008 parameters." in shown
+    assert "9 heads of 64 numbers, 3 of keys and values." in shown
+    assert "Built for texts of up to 8,192 tokens." in shown
+    assert "No such model is known." in shown
+
+
 def test_the_table_holds_exact_figures_and_every_sentence(stage: WindowStage) -> None:
     stage.loaded()
     panel = opened(stage)

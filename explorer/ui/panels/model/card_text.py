@@ -7,7 +7,7 @@ from html import escape
 
 from explorer.figures.text import sentences
 from explorer.figures.text.sentences import fitting
-from explorer.trace.card import Capability, ModelCard
+from explorer.trace.card import NOT_OFFERED, Capability, ModelCard
 from explorer.trace.found_models import Recipe
 from explorer.ui.look.theme import Theme
 from explorer.wording import bytes_text
@@ -82,12 +82,9 @@ def table(rows: Iterable[Sequence[str]], theme: Theme, strong_last: bool = False
     return f"<table cellspacing=0>{''.join(lines)}</table>"
 
 
-_REFUSED = "not offered: "  # of the engine's words: here a mark says so
-
-
 def capabilities(found: Sequence[Capability], theme: Theme, tr: Tr) -> str:
     """What the self-test found, each with a mark that is a word as well as a colour."""
-    words = ((c, c.words.removeprefix(_REFUSED) or c.name.replace("_", " ")) for c in found)
+    words = ((c, c.words.removeprefix(NOT_OFFERED) or c.name.replace("_", " ")) for c in found)
     return _stacked(_marked(c.offered, _sentence(what), theme, tr) for c, what in words)
 
 
@@ -110,6 +107,20 @@ def _marked(good: bool, words: str, theme: Theme, tr: Tr) -> str:
 def _sentence(words: str) -> str:
     words = words[:1].upper() + words[1:]
     return words if words.endswith(".") else f"{words}."
+
+
+def sizes(card: ModelCard, tr: Tr) -> list[str]:
+    """What the card itself tells of the architecture, where the config is not known."""
+    heads = tr("Attention: {0} heads of {1} numbers, {2} of keys and values.")
+    lines = [
+        tr("{0} layers of width {1:,}, {2:,} parameters.").format(
+            card.layers, card.hidden_size, card.parameters
+        ),
+        heads.format(card.heads, card.head_dim, card.kv_heads) if card.heads else "",
+        tr("Vocabulary: {0:,} tokens.").format(card.vocab_size),
+        tr("Built for texts of up to {0:,} tokens.").format(card.context) if card.context else "",
+    ]
+    return [line for line in lines if line]
 
 
 def token_lines(card: ModelCard, tr: Tr) -> list[str]:

@@ -185,15 +185,14 @@ class ModelPanel(Panel):
     def _draw_recipe(self) -> None:
         recipe = self._recipe
         if recipe is None:
-            as_it_is = self._card is not None and self._card.form == "as-is"
             words = self._problem or (
-                self.tr("The architecture is shown once the file is opened in float32.")
-                if as_it_is
-                else self.tr("Reading the config…") if self._open
+                self.tr("Reading the config…") if self._open
                 else self.tr("A saved session does not contain the architecture. Open its model to "
                 "see it.")
             )  # fmt: skip
-            self._put("recipe", card_text.paragraphs([words]))
+            as_it_is = self._card is not None and self._card.form == "as-is"
+            known = card_text.sizes(self._card, self.tr) if self._card and as_it_is else []
+            self._put("recipe", card_text.paragraphs([*known, words]))
             self._put("compare", "")
             self._put("cache", "")
             return

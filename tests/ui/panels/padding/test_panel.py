@@ -436,8 +436,10 @@ def test_a_file_as_it_is_takes_no_padding_and_the_panel_says_why(stage: WindowSt
     stage.session.open_model("a.gguf", form="as-is")
     stage.drain()
     sides = ("left_padding", "right_padding")
-    why = "not offered: no padding tokens are needed"
-    denied = tuple(Capability(name=side, offered=False, words=why) for side in sides)
+    why = "left padding is not needed"
+    denied = tuple(
+        Capability(name=side, offered=False, words=f"not offered: {why}") for side in sides
+    )
     stage.answer_load(form="as-is", capabilities=denied)
     panel = opened(stage)
     assert panel.made.text() == "As it is, a file takes no padding."
