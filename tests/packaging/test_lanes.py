@@ -38,3 +38,12 @@ def test_lanes_run_at_the_same_time_and_name_what_failed(
     assert script("test").run_beside([lane(a, b, 0), lane(b, a, 3)], dict(os.environ)) == [b]
     printed = capfd.readouterr().out
     assert printed.index(f"said by {a}") < printed.index(f"said by {b}")
+
+
+def test_arguments_go_to_pytest_and_everything_else_is_checked_too(
+    script: Callable[[str], ModuleType],
+) -> None:
+    arguments = ["--run-big", "tests/llama_engine/test_big.py"]
+    (lane,) = script("test").lanes("python", [], arguments)
+    assert lane[-1][1][-3:] == ["-q", *arguments]
+    assert [name for name, _ in lane[:-1]] == ["ruff check", "ruff format", "types", "import rules"]

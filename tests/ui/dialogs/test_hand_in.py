@@ -20,7 +20,7 @@ from explorer.lessons.given_answers import GivenAnswer
 from explorer.ui.dialogs.hand_in import report_page
 from explorer.ui.dialogs.hand_in.gif_dialog import GifDialog
 from explorer.ui.dialogs.hand_in.pdf_pages import pdf_of
-from explorer.ui.dialogs.hand_in.report import Answer, Picture, Report
+from explorer.ui.dialogs.hand_in.report import Answer, Picture, Report, facts
 from explorer.ui.dialogs.hand_in.report_dialog import ReportDialog
 from explorer.ui.dialogs.hand_in.trimmed import trimmed
 from tests.ui.stage import WindowStage
@@ -74,6 +74,21 @@ def test_a_page_escapes_every_text_and_asks_for_nothing(qapp: QApplication) -> N
     assert "\u202e" not in page.text
     for words in ("Answers", "Paris", "92.5 %", "Room for more", "forced by you", "2026"):
         assert words in page.text, words
+
+
+def test_a_report_says_how_llama_cpp_ran_a_file(stage: WindowStage) -> None:
+    stage.session.start_engine()
+    stage.session.open_model("a.gguf", form="as-is", cache_type_k="q8_0", gpu_layers=1)
+    stage.drain()
+    how = {"cache_type_k": "q8_0", "gpu_layers": 1, "layers": 2}
+    stage.answer_load(name="a", form="as-is", stored_dtype="Q4_1", **how)
+    stage.session.set_prompt("abc")
+    stage.session.step()
+    stage.drain()
+    stage.prompted()
+    stage.steps(1)
+    said = "llama.cpp, as it is (Q4_1), keys in q8_0, 1 of 2 layers on a GPU, cpu"
+    assert dict(facts(stage.state))["Runs in"] == said
 
 
 def test_a_picture_loses_the_empty_room_around_it(qapp: QApplication) -> None:

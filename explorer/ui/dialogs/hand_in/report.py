@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtGui import QImage
@@ -15,6 +16,7 @@ from explorer.figures.text import tokens
 from explorer.session.state import State
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
+from explorer.ui.panel.as_is_words import as_is_choices
 from explorer.ui.panel.intervention_words import together
 
 translate = QCoreApplication.translate
@@ -90,8 +92,9 @@ def _facts(state: State, trace: Trace) -> Iterator[tuple[str, str]]:
         ),
     )
     as_it_is = translate("Report", "llama.cpp, as it is ({0})").format(card.stored_dtype)
-    runs_in = as_it_is if card.form == "as-is" else card.dtype
-    yield translate("Report", "Runs in"), f"{runs_in}, {card.device}"
+    choices = as_is_choices(card, partial(translate, "Report"))
+    runs_in = [as_it_is, *choices] if card.form == "as-is" else [card.dtype]
+    yield translate("Report", "Runs in"), ", ".join([*runs_in, card.device])
     yield translate("Report", "Settings of the run"), _run_words(request)
     if trace.steps:
         sampling = trace.steps[-1].sampling
