@@ -262,6 +262,20 @@ def _trace(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=_INDEX, default=0, metavar="S", help="default 0")
     add("--no-causal-mask", action="store_true", help="let tokens attend to later tokens")
     _interventions(parser)
+    add(
+        "--context-policy",
+        choices=("refuse", "drop-turns", "window", "sinks"),
+        help="what to do about a long text: refuse it, drop a conversation's oldest turns, attend "
+        "to the last tokens alone, or to the first and the last; positions stay those of the text",
+    )
+    add(
+        "--window",
+        type=_COUNT,
+        metavar="N",
+        help="tokens kept by the policy, sinks included (for refuse and drop-turns the model's "
+        "context if left out)",
+    )
+    add("--sinks", type=_COUNT, metavar="N", help="first tokens that are kept (default 4)")
     add("--no-cache", action="store_true", help="recompute the whole text at every step")
     add("--padding", choices=("left", "right"), help="pad on this side …")
     add("--pad", type=_INDEX, metavar="N", help="… with this many padding tokens")

@@ -32,7 +32,7 @@ def usual_form(file: Path) -> Form:
     return "float32" if file.name == smollm2.GGUF else "as-is"
 
 
-TYPED: dict[str, Any] = {"messages": (), "template_args": "", "input_ids": ()}
+TYPED: dict[str, Any] = {"messages": (), "template_args": "", "fit_tokens": 0, "input_ids": ()}
 """The fields of a RunRequest whose prompt is what the user types."""
 
 
@@ -64,6 +64,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     # A conversation in place of `prompt`, which then holds the last message, to be shown.
     messages: tuple[Message, ...] = ()
     template_args: str = ""  # more names for the chat template: a JSON object
+    fit_tokens: int = 0  # the oldest turns are left out until no more are read; 0 = all are read
     input_ids: tuple[int, ...] = ()  # in place of `prompt`: tokens, taken as they are
     start_token: bool | None = None  # True: with one; False: without; None: as the tokenizer has it
     position_offset: int = 0  # the first token's position is so much further on

@@ -12,6 +12,7 @@ from explorer import disk
 from explorer import sampling as chain
 from explorer.cli.client import Client, require_possible
 from explorer.cli.commands.engine import engine_command
+from explorer.cli.context_policy import ContextPolicy, policy_of
 from explorer.cli.document import (
     print_json,
     print_reuse,
@@ -28,7 +29,7 @@ from explorer.figures.text import warnings
 from explorer.session import capture_budget
 from explorer.trace.card import ModelCard
 from explorer.trace.files import dxt
-from explorer.trace.interventions.kinds import Cells, Patch, brief
+from explorer.trace.interventions.kinds import Cells, Interventions, Patch, brief
 from explorer.trace.request import Form, RunRequest, Sampling
 from explorer.trace.step import NAMED
 from explorer.trace.trace import Trace
@@ -44,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_many(arguments)
     if arguments.reuse_prefix:
         raise CommandError("--reuse-prefix is for --prompts: one prompt has none before it.")
-    request, given = _request(arguments, **prompt_fields(arguments)), _given(arguments)
+    policy, given = policy_of(arguments), _given(arguments)
+    request = _request(arguments, policy, **prompt_fields(arguments))
     _sampling(given)  # refused now, if it is to be refused
     command = engine_command(arguments.engine)
     out = None if arguments.out is None else writable(arguments.out)
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         card = client.load_for(request)
         require_same_model(request, card)
         sampling = _sampling(given, card if arguments.model_defaults else None)
-        trace = run_loaded(client, card, request, arguments.steps, sampling)
+        trace = run_loaded(client, card, request, arguments.steps, sampling, policy=policy)
     found = None if own is None else compared(trace, own, name)
     if out is not None:
         try:
@@ -65,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The path is of this machine: `show` has no such field, for no file holds it.
         document = {**trace_document(trace, arguments.top or 0), "path": card.path}
         more = {} if found is None else {"reference": reference_document(found)}
+        more |= {} if policy is None else {"context_policy": policy.document()}
         print_json({**document, **more})
     else:
         print_trace(trace, arguments.top or 0)
@@ -78,9 +81,9 @@ def _run_many(arguments: argparse.Namespace) -> int:
     for option in ("out", "reference"):
         if getattr(arguments, option) is not None:
             raise CommandError(f"--{option} is of one run. Leave it out, or leave out --prompts.")
-    given = _given(arguments)
+    policy, given = policy_of(arguments), _given(arguments)
     _sampling(given)
-    requests = [_request(arguments, **fields) for fields in read_prompts(arguments)]
+    requests = [_request(arguments, policy, **fields) for fields in read_prompts(arguments)]
     code = DONE
     with Client(engine_command(arguments.engine)) as client:
         card = client.load_for(requests[0])
@@ -88,7 +91,8 @@ def _run_many(arguments: argparse.Namespace) -> int:
         sampling = _sampling(given, card if arguments.model_defaults else None)
         for number, request in enumerate(requests):
             try:
-                document = _run_one_of_many(client, card, request, sampling, number, arguments)
+                how = (client, card, request, arguments.steps, sampling)
+                document = _run_one_of_many(how, policy, number, arguments)
             except CommandError as error:
                 if error.code == ENGINE_FAILED:
                     raise
@@ -100,19 +104,18 @@ def _run_many(arguments: argparse.Namespace) -> int:
 
 
 def _run_one_of_many(
-    client: Client,
-    card: ModelCard,
-    request: RunRequest,
-    sampling: Sampling,
+    how: tuple[Client, ModelCard, RunRequest, int, Sampling],
+    policy: ContextPolicy | None,
     number: int,
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     """The JSON of one prompt; printed as a table, unless JSON is asked for."""
-    how = (client, card, request, arguments.steps, sampling)
-    trace = run_loaded(*how, reuse=bool(arguments.reuse_prefix))
+    trace = run_loaded(*how, reuse=bool(arguments.reuse_prefix), policy=policy)
     document = {"prompt_index": number, **trace_document(trace, arguments.top or 0)}
+    if policy is not None:
+        document["context_policy"] = policy.document()
     if arguments.reuse_prefix == "check":
-        document["reuse"] = reuse_document(trace, run_loaded(*how))
+        document["reuse"] = reuse_document(trace, run_loaded(*how, policy=policy))
     if not arguments.json:
         print(f"\nprompt {number + 1}" if number else "prompt 1")
         print_trace(trace, arguments.top or 0)
@@ -127,8 +130,11 @@ def run_loaded(
     steps: int,
     sampling: Sampling,
     reuse: bool = False,
+    policy: ContextPolicy | None = None,
 ) -> Trace:
     """A whole run of the model that the engine holds: prefill, decode."""
+    if policy is not None:
+        request = policy.fitted(request, card, steps)
     client.note(warnings.settings_left_out(card, sampling))
     trace: Trace | None = None
     asked = m.Advance(request=request, steps=steps, sampling=sampling, reuse=reuse)
@@ -137,7 +143,11 @@ def run_loaded(
             case m.Planned():
                 client.note(plan_words.sentence(event.plan))
             case m.Prompted():
-                _require_positions(request, len(event.tokens) + steps - 1)
+                slots = len(event.tokens) + steps - 1
+                given = len(() if policy is None else policy.cells)
+                _require_positions(request.interventions[given:], slots)
+                if policy is not None:
+                    policy.require_room(card, slots)
                 trace = Trace(request=request, card=card, prompt=event.tokens, turns=event.turns)
                 client.note(event.note)
                 client.progress("prefill")
@@ -152,9 +162,9 @@ def run_loaded(
     return trace
 
 
-def _require_positions(request: RunRequest, slots: int) -> None:
+def _require_positions(interventions: Interventions, slots: int) -> None:
     """CommandError naming the first cell that lies beyond the `slots` that the run reads."""
-    for one in request.interventions:
+    for one in interventions:
         spans = [one.queries, one.keys] if isinstance(one, Cells) else []
         spans += [one.positions] if isinstance(one, Patch) else []
         last = max((span[1] for span in spans if span is not None), default=0)
@@ -187,7 +197,9 @@ def writable(name: str) -> Path:
     return path
 
 
-def _request(arguments: argparse.Namespace, **read: Any) -> RunRequest:
+def _request(
+    arguments: argparse.Namespace, policy: ContextPolicy | None, **read: Any
+) -> RunRequest:
     """`read`: the fields that say what is read."""
     if (arguments.padding is None) != (arguments.pad is None):
         raise CommandError(
@@ -195,7 +207,7 @@ def _request(arguments: argparse.Namespace, **read: Any) -> RunRequest:
         )
     if (arguments.pad or 0) > MOST_PADDING:
         raise CommandError(f"--pad {arguments.pad} is too large: at most {MOST_PADDING:,} slots.")
-    return run_request(
+    made = run_request(
         arguments,
         causal_mask=not arguments.no_causal_mask,
         cache=not arguments.no_cache,
@@ -207,6 +219,7 @@ def _request(arguments: argparse.Namespace, **read: Any) -> RunRequest:
         position_offset=arguments.position_offset,
         **read,
     )
+    return made if policy is None else policy.applied(made)
 
 
 def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: Any) -> RunRequest:

@@ -44,10 +44,43 @@ def source(request: RunRequest) -> tuple[object, ...]:
         request.special_as_text,
         request.messages,
         request.template_args,
+        request.fit_tokens,
         request.input_ids,
         request.start_token,
         request.position_offset,
     )
+
+
+def _fitting(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
+    """A conversation without its oldest turns; BadInput if the last one alone is too long.
+
+    System messages stay.  A turn of the user goes with the answers to it, so that roles alternate
+    as before.
+    """
+    kept = list(range(len(request.messages)))  # by their places in the whole conversation
+    while True:
+        messages = [request.messages[i] for i in kept]
+        found = tokenizer.encode_messages(messages, request.template_args)
+        if len(found.tokens) <= request.fit_tokens:
+            break
+        turns = [i for i in kept if request.messages[i].role != "system"]
+        starts = [i for i in turns[1:] if request.messages[i].role == "user"]
+        if not starts:
+            raise BadInput(
+                f"The last turn takes {len(found.tokens):,} tokens, and at most "
+                f"{request.fit_tokens:,} fit. Shorten it."
+            )
+        kept = [i for i in kept if i not in turns or i >= starts[0]]
+    gone = len(request.messages) - len(kept)
+    if not gone:
+        return found
+    turned = [
+        turn if turn.message is None else msgspec.structs.replace(turn, message=kept[turn.message])
+        for turn in found.turns
+    ]
+    words = f"{gone} messages were left out: the oldest, to fit in {request.fit_tokens:,} tokens."
+    problem = f"{words} {found.problem}".strip()
+    return replace(found, problem=problem, turns=tuple(turned))
 
 
 def _with_start(tokenizer: ModelTokenizer, found: Encoded, wanted: bool) -> Encoded:
@@ -77,6 +110,8 @@ def _encoded(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
 def _as_written(tokenizer: ModelTokenizer, request: RunRequest) -> Encoded:
     if request.input_ids:
         return Encoded(tuple(tokenizer.token(i) for i in request.input_ids))
+    if request.messages and request.fit_tokens:
+        return _fitting(tokenizer, request)
     if request.messages:
         return tokenizer.encode_messages(request.messages, request.template_args)
     return tokenizer.encode(request.prompt, request.chat, request.special_as_text)
