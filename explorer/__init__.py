@@ -1,9 +1,10 @@
 """Decoder Explorer: watch a decoder-only language model generate, one pass at a time.
 
 Rooms, from the top: cli and app start things; ui shows; session owns the state; engine runs the
-model in a child process; figures turn traces into arrays to draw; notebooks repeats and opens
-runs in Python of one's own; sampling, trace and places hold what all of them share. Imports go
-down only, and import-linter (pyproject.toml) sees to it.
+model in a child process, llama_engine a .gguf file as it is; figures turn traces into arrays to
+draw; lessons are pages with scenes and measured figures; notebooks repeats and opens runs in Python
+of one's own; sampling, trace and places hold what all of them share. Imports go down only, and
+import-linter (pyproject.toml) sees to it.
 """
 
 import importlib
