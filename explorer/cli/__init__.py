@@ -1,7 +1,8 @@
 """The command line: `decoder-explorer`, with or without a command.
 
-Every command but `engine` reaches the engine through `session.connection.remote`, so that none of them loads
-torch in this process.  What a command needs is imported when it runs: --help stays quick.
+Every command but `engine` reaches the engine through `session.connection.remote`, so that none of
+them loads torch in this process.  What a command needs is imported when it runs: --help stays
+quick.
 """
 
 try:

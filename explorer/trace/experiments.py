@@ -38,6 +38,7 @@ class Experiment(Request, frozen=True, kw_only=True):
     RUNNING: ClassVar[str]  # while it runs
     CANCELLED: ClassVar[str]  # once it was cancelled
     OF_PROMPT: ClassVar[bool] = False  # about the prompt alone, whatever was chosen after it
+    OF_MODEL: ClassVar[bool] = False  # needs no prompt in the window, only its model
     IN_PARTS: ClassVar[bool] = False  # what is known of it so far is told, and stays if cancelled
 
     request: RunRequest
@@ -321,6 +322,61 @@ class ReadSlot(Experiment, frozen=True, kw_only=True):
     slot: int = 0
 
 
+# -- a list of prompts
+
+MOST_PROMPTS = 1000
+
+
+class ScoredPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt of a list: what the model would say next, and how well it foresaw the text.
+
+    `answer`: the probability of the whole answer that was given with it, token after token; None
+    where there was none, or `problem` says why it is not known.  0 tokens: it was not run.
+    """
+
+    prompt: str
+    tokens: Count
+    id: Count  # of the most likely next token
+    raw: Bytes
+    probability: Share
+    mean_nats: Annotated[float, Meta(ge=-1e-3)] | None  # surprisal; None of one token
+    answer: Share | None
+    ms: Measure  # of the pass
+    problem: str
+
+
+class PromptTable(Result, frozen=True, kw_only=True):
+    """The prompts of a list, in its order, as far as they were run."""
+
+    asked: Count
+    rows: Annotated[tuple[ScoredPrompt, ...], Meta(max_length=MOST_PROMPTS)]
+
+    def __post_init__(self) -> None:
+        _require(len(self.rows) <= self.asked, "more rows than prompts")
+
+
+class ScorePrompts(Experiment, frozen=True, kw_only=True):
+    """One pass over each prompt of a list, read as the run on screen is: raw or as a chat.
+
+    Each has an answer beside it, empty where there is none.
+    """
+
+    RESULT = PromptTable
+    RUNNING = "Running the prompts…"
+    CANCELLED = "Cancelled: the prompts after the last row were not run."
+    OF_PROMPT = True
+    IN_PARTS = True
+    OF_MODEL = True
+
+    prompts: Annotated[tuple[tuple[str, str], ...], Meta(max_length=MOST_PROMPTS)] = ()
+
+
 AnyExperiment = (
-    DrawMany | SearchSequences | PrefixExperiment | ScorePrompt | CacheExperiment | ReadSlot
+    DrawMany
+    | SearchSequences
+    | PrefixExperiment
+    | ScorePrompt
+    | CacheExperiment
+    | ReadSlot
+    | ScorePrompts
 )

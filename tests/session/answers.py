@@ -13,6 +13,7 @@ from explorer.trace.experiments import (
     PrefixExperiment,
     ReadSlot,
     ScorePrompt,
+    ScorePrompts,
     SearchSequences,
 )
 
@@ -37,6 +38,13 @@ ANSWERS: dict[type[Experiment], dict[str, Any]] = {
     ScorePrompt: {
         "slots": [1], "nats": [1.5], "entropy_bits": [2.0], "ranks": [3], "top": [[[1, 0.5]]],
         "passes": 1,
+    },
+    ScorePrompts: {
+        "asked": 1,
+        "rows": [
+            {"prompt": "a", "tokens": 2, "id": 1, "raw": b" a", "probability": 0.5,
+             "mean_nats": 1.5, "answer": 0.25, "ms": 3.0, "problem": ""},
+        ],
     },
     CacheExperiment: {
         "prompt": 2, "tokens": 1, "ids": [5], "same_tokens": True,

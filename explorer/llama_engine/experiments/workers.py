@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from explorer.engine.experiments import cache_comparison, prompt_scores, samples, search
+from explorer.engine.experiments import (
+    cache_comparison,
+    prompt_scores,
+    prompt_table,
+    samples,
+    search,
+)
 from explorer.llama_engine.experiments import prefix, read_position
 from explorer.llama_engine.experiments.llama_passes import LlamaPasses
 from explorer.llama_engine.inside import head_sweep, lens, residual
@@ -32,6 +38,7 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     asked.SearchSequences: _through_passes(search.search),
     asked.PrefixExperiment: prefix.drop_last,
     asked.ScorePrompt: _through_passes(prompt_scores.score_prompt),
+    asked.ScorePrompts: _through_passes(prompt_table.score_prompts),
     asked.CacheExperiment: _through_passes(cache_comparison.run),
     asked.ReadSlot: read_position.read,
     ReadLens: lens.read,

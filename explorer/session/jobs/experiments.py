@@ -26,7 +26,8 @@ class Experiments:
         trace, index = state.trace, state.step_index
         request = state.request if trace is None else trace.request
         if kind.OF_PROMPT:
-            ready = model_key(request) in self._lease.loaded and bool(trace or request.has_prompt)
+            prompted = kind.OF_MODEL or trace is not None or request.has_prompt
+            ready = model_key(request) in self._lease.loaded and prompted
             needs = "This needs a prompt and its model. Open the model first."
         else:
             ready = trace is not None and index is not None and self._lease.can_continue(trace)

@@ -79,5 +79,11 @@ PANELS: tuple[PanelEntry, ...] = (
     PanelEntry(
         "padding", "PaddingPanel", QT_TRANSLATE_NOOP("PaddingPanel", "Padding"), "padding.panel"
     ),
+    PanelEntry(
+        "prompts",
+        "PromptTablePanel",
+        QT_TRANSLATE_NOOP("PromptTablePanel", "Prompts"),
+        "prompt_table",
+    ),
     PanelEntry("model", "ModelPanel", QT_TRANSLATE_NOOP("ModelPanel", "Model"), "model.panel"),
 )

@@ -1,0 +1,275 @@
+"""Prompts: a list of them, run one after the other, as a table to sort and to open rows from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFileDialog,
+    QHeaderView,
+    QPlainTextEdit,
+    QPushButton,
+    QSplitter,
+    QTableWidget,
+    QTableWidgetItem,
+    QWidget,
+)
+
+from explorer import disk
+from explorer.figures.text import tokens
+from explorer.figures.text.characters import elide, printable
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.experiments import MOST_PROMPTS, PromptTable, ScoredPrompt, ScorePrompts
+from explorer.ui.access.tips import tip
+from explorer.ui.files.dropped_files import IgnoreFileDrops
+from explorer.ui.kit import boxes, forms
+from explorer.ui.kit.flow import Flow
+from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
+from explorer.ui.look.theme import Theme
+from explorer.ui.panel.panel import Panel, View
+from explorer.wording import exact_percent, ms_text
+
+BEFORE_ANSWER = "=>"  # in a line, between a prompt and the answer to it
+EXAMPLES = (
+    f"The capital of France is {BEFORE_ANSWER} Paris",
+    f"The capital of Italy is {BEFORE_ANSWER} Rome",
+    "Once upon a time",
+)
+PROMPT, NEXT, SHARE, ANSWER, SURPRISAL, TIME = range(6)
+_LONGEST = 300  # characters of a cell
+
+
+def read_lines(text: str) -> tuple[tuple[str, str], ...]:
+    """(prompt, answer) of each line that holds something; "" where no answer is given."""
+    found = []
+    for line in text.split("\n"):
+        prompt, _, answer = line.partition(BEFORE_ANSWER)
+        if line.strip():
+            found.append((prompt.rstrip() if answer else line, answer.strip()))
+    return tuple(found)
+
+
+class PromptTablePanel(Panel):
+    """Needs a model and nothing else; the run on screen stays."""
+
+    ID = "prompts"
+    BESIDE = "attention"
+    TITLE = QT_TRANSLATE_NOOP("PromptTablePanel", "Prompts")
+    TERM = "prompt"
+    EXPLANATION = QT_TRANSLATE_NOOP(
+        "PromptTablePanel", "Many prompts, run one after the other on the open model"
+    )
+    EMPTY = QT_TRANSLATE_NOOP(
+        "PromptTablePanel",
+        "Open a model to run a list of prompts here. A prompt of your own runs with Step (Space).",
+    )
+    NEEDS = ("measured", "card", "opened", "request", "status.activity", "status.experiment")
+
+    def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(session, theme, parent)
+        self._shown: PromptTable | None = None
+        self.edit = QPlainTextEdit("\n".join(EXAMPLES))
+        self.edit.setAccessibleName(self.tr("Prompts, one per line"))
+        self.edit.setTabChangesFocus(True)
+        self.edit.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        IgnoreFileDrops(self.edit)
+        self.run_button = QPushButton(self.tr("Run"))
+        self.run_button.setToolTip(
+            self.tr("One pass per prompt, read as raw text or as a chat, as chosen for the prompt")
+        )
+        self.run_button.clicked.connect(self._run)
+        self.stop_button = QPushButton(self.tr("Stop"))
+        self.stop_button.clicked.connect(session.cancel)
+        self.load_button = QPushButton(self.tr("From a file…"))
+        self.load_button.setToolTip(
+            self.tr("A text file with one prompt per line; {0} comes before an answer").format(
+                BEFORE_ANSWER
+            )
+        )
+        self.load_button.clicked.connect(self._ask_file)
+        self.open_button = QPushButton(self.tr("Open row"))
+        self.open_button.setToolTip(self.tr("Run this prompt in the window, with all panels"))
+        self.open_button.clicked.connect(self._open_row)
+        self.words = forms.words()
+        self.table = QTableWidget(0, 6)
+        self.table.setAccessibleName(self.tr("Prompts and what the model makes of them"))
+        self.table.verticalHeader().hide()
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setHorizontalHeaderLabels(self._heads())
+        self.table.verticalHeader().setDefaultSectionSize(24)
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(PROMPT, QHeaderView.ResizeMode.Stretch)
+        self.table.itemActivated.connect(lambda _: self._open_row())
+        self.table.itemSelectionChanged.connect(self._on_selected)
+        self.table.setSortingEnabled(True)
+        self.table.sortItems(-1)
+        buttons = Flow()
+        for button in (self.run_button, self.stop_button, self.load_button, self.open_button):
+            buttons.addWidget(button)
+        typed, found = QWidget(), QWidget()
+        boxes.column(typed, (self.edit, 1), gap=4)
+        boxes.column(found, self.words, (self.table, 1), gap=4)
+        split = QSplitter(Qt.Orientation.Vertical)
+        split.setChildrenCollapsible(False)
+        split.addWidget(typed)
+        split.addWidget(found)
+        split.setStretchFactor(0, 1)
+        split.setStretchFactor(1, 3)
+        self.content.addLayout(buttons)
+        self.content.addWidget(split, 1)
+
+    def _heads(self) -> list[str]:
+        return [
+            self.tr("prompt"),
+            self.tr("next token"),
+            self.tr("probability"),
+            self.tr("answer"),
+            self.tr("nats/token"),
+            self.tr("time"),
+        ]
+
+    # -- showing
+
+    def draw(self, new: State) -> None:
+        ready = new.model_is_free and not new.other_model
+        going = new.status.experiment is ScorePrompts
+        self.run_button.setEnabled(ready)
+        self.stop_button.setEnabled(going)
+        found = new.measured_of(PromptTable)
+        table = None if found is None else found.result
+        if table is not self._shown:
+            self._show_rows(table)
+        self.words.setText(self._sentence(new, going))
+        self._on_selected()
+        if new.card is None and table is None:
+            self.show_empty()
+        else:
+            self.show_content()
+
+    def _sentence(self, state: State, going: bool) -> str:
+        table = self._shown
+        if table is None:
+            return self.tr("Each line is a prompt. {0} comes before an answer to it.").format(
+                BEFORE_ANSWER
+            )
+        count, asked = len(table.rows), table.asked
+        if count < asked:
+            words = self.tr("{0} of {1} prompts so far") if going else self.tr("{0} of {1} prompts")
+            return words.format(f"{count:,}", f"{asked:,}")
+        failed = sum(bool(row.problem) for row in table.rows)
+        return (
+            self.tr("{0} prompts; {1} with a note").format(f"{count:,}", f"{failed:,}")
+            if failed
+            else self.tr("{0} prompts. Nats/token: mean surprisal of the prompt.").format(
+                f"{count:,}"
+            )
+        )
+
+    def _show_rows(self, table: PromptTable | None) -> None:
+        """Rows in the order that is chosen; those that were there stay as they are."""
+        rows = () if table is None else table.rows
+        self._shown = table
+        with QSignalBlocker(self.table):
+            self.table.setSortingEnabled(False)  # a row must not move while it is filled
+            self.table.setRowCount(len(rows))
+            for place, row in enumerate(rows):
+                for column, cell in enumerate(self._cells(place, row)):
+                    self.table.setItem(place, column, cell)
+            self.table.setSortingEnabled(True)
+
+    def _cells(self, place: int, row: ScoredPrompt) -> tuple[QTableWidgetItem, ...]:
+        said = bool(row.tokens)  # else it was not run
+        next_token = tokens.visible(row.raw) if said else self.tr("not run")
+        cells = (
+            _Cell(elide(printable(row.prompt), _LONGEST), place, tip(row.problem or row.prompt)),
+            _Cell(next_token, next_token, tip(row.problem)),
+            _Cell(exact_percent(row.probability) if said else "", row.probability),
+            _Cell("" if row.answer is None else exact_percent(row.answer), row.answer),
+            _Cell("" if row.mean_nats is None else f"{row.mean_nats:.2f}", row.mean_nats),
+            _Cell(ms_text(row.ms) if said else "", row.ms),
+        )
+        cells[PROMPT].setData(_PLACE, place)
+        for cell in cells[SHARE:]:
+            cell.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        return cells
+
+    # -- wishes
+
+    def _run(self) -> None:
+        lines = read_lines(self.edit.toPlainText())
+        if not 1 <= len(lines) <= MOST_PROMPTS:
+            self.session.report(
+                self.tr("There are {0} prompts. Type 1 to {1}, one per line.").format(
+                    f"{len(lines):,}", f"{MOST_PROMPTS:,}"
+                )
+            )
+            return
+        self.session.measure(ScorePrompts, prompts=lines)
+
+    def _ask_file(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, self.tr("Prompts from a file"))
+        if name:
+            self.take_file(name)
+
+    def take_file(self, name: str) -> None:
+        """The lines of a file in place of those that are there; one sentence if it is no text."""
+        try:
+            text = disk.read_text(name)
+        except disk.TextError as error:
+            self.session.report(str(error))
+            return
+        self.edit.setPlainText(text.replace("\r\n", "\n").removesuffix("\n"))
+
+    def _on_selected(self) -> None:
+        self.open_button.setEnabled(self._selected() is not None)
+
+    def _selected(self) -> ScoredPrompt | None:
+        row, shown = self.table.currentRow(), self._shown
+        cell = self.table.item(row, PROMPT) if row >= 0 else None
+        return None if cell is None or shown is None else shown.rows[cell.data(_PLACE)]
+
+    def _open_row(self) -> None:
+        row = self._selected()
+        if row is not None:
+            self.session.set_prompt(row.prompt)
+            self.session.step()
+
+    # -- export
+
+    def views(self) -> Mapping[str, View]:
+        if self._shown is None or not self._shown.rows:
+            return {}
+        return {self.tr("Prompts"): View(self.table, self._rows)}
+
+    def _rows(self) -> Iterator[Sequence[object]]:
+        """In the order of the list."""
+        yield ("prompt", "tokens", "next_id", "next_text", "probability", "answer_probability",
+               "mean_surprisal_nats", "ms", "problem")  # fmt: skip
+        for one in () if self._shown is None else self._shown.rows:
+            text = one.raw.decode("utf-8", "replace")
+            yield (one.prompt, one.tokens, one.id, text, one.probability, one.answer,
+                   one.mean_nats, one.ms, one.problem)  # fmt: skip
+
+
+_PLACE = Qt.ItemDataRole.UserRole
+
+
+class _Cell(QTableWidgetItem):
+    """Sorted by its value, not by how it is written; what is not known comes last."""
+
+    def __init__(self, text: str, value: str | float | None, said: str = "") -> None:
+        super().__init__(text)
+        self._value = value
+        self.setToolTip(said)
+
+    def __lt__(self, other: QTableWidgetItem) -> bool:
+        mine, theirs = self._value, getattr(other, "_value", None)
+        if mine is None or theirs is None:
+            return mine is not None
+        return bool(mine < theirs)

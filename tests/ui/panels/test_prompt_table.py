@@ -1,0 +1,111 @@
+"""The panel of many prompts: lines read, rows shown as they come, sorted, opened and exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+
+from explorer.trace.experiments import ScorePrompts
+from explorer.trace.wire import messages as m
+from explorer.ui.panels.prompt_table import ANSWER, PROMPT, SHARE, PromptTablePanel, read_lines
+from tests.ui.stage import WindowStage
+
+LINES = "The capital of France is => Paris\n\nHel => lo\n  <b>x</b>"
+
+
+def row(prompt: str, probability: float = 0.5, **more: Any) -> dict[str, Any]:
+    return {"prompt": prompt, "tokens": 3, "id": 10, "raw": b" a", "probability": probability,
+            "mean_nats": 2.5, "answer": None, "ms": 12.0, "problem": "", **more}  # fmt: skip
+
+
+def panel_of(stage: WindowStage) -> PromptTablePanel:
+    stage.window.docks.bring_up("prompts")
+    stage.paint()
+    dock = next(d for d in stage.window.docks.docks if d.panel.ID == "prompts")
+    assert isinstance(dock.panel, PromptTablePanel)
+    return dock.panel
+
+
+def column(panel: PromptTablePanel, place: int) -> list[str]:
+    table = panel.table
+    return [table.item(row, place).text() for row in range(table.rowCount())]
+
+
+def test_lines_with_and_without_an_answer() -> None:
+    assert read_lines(LINES) == (
+        ("The capital of France is", "Paris"), ("Hel", "lo"), ("  <b>x</b>", ""),
+    )  # fmt: skip
+    assert read_lines("\n \n") == ()
+
+
+def answered(stage: WindowStage) -> PromptTablePanel:
+    """With the rows of LINES, the last one not run."""
+    stage.loaded("")
+    panel = panel_of(stage)
+    panel.edit.setPlainText(LINES)
+    panel.run_button.click()
+    run = stage.engine.last(ScorePrompts).run
+    some = [row("The capital of France is", 0.25, answer=0.25), row("Hel", 0.75)]
+    stage.say(m.PartFacts(run=run, facts={"asked": 3, "rows": some}))
+    assert panel.words.text() == "2 of 3 prompts so far"
+    assert panel.stop_button.isEnabled()
+    assert not panel.run_button.isEnabled()
+    failed = row("  <b>x</b>", 0.0, tokens=0, mean_nats=None, ms=0.0, problem="Too long.")
+    stage.say(m.Facts(run=run, facts={"asked": 3, "rows": [*some, failed]}))
+    return panel
+
+
+def test_a_list_is_run_with_no_prompt_in_the_window_and_rows_come_one_by_one(
+    stage: WindowStage,
+) -> None:
+    panel = answered(stage)
+    asked = stage.engine.last(ScorePrompts)
+    assert asked.prompts == read_lines(LINES)
+    assert panel.words.text() == "3 prompts; 1 with a note"
+    assert column(panel, PROMPT) == ["The capital of France is", "Hel", "  <b>x</b>"]
+    assert column(panel, ANSWER) == ["25.0 %", "", ""]
+    assert panel.table.item(2, 1).text() == "not run"
+    assert "Too long." in panel.table.item(2, PROMPT).toolTip()
+
+
+def test_rows_are_sorted_by_value_and_opened_in_the_window(stage: WindowStage) -> None:
+    panel = answered(stage)
+    panel.table.sortItems(SHARE, Qt.SortOrder.DescendingOrder)
+    assert column(panel, PROMPT) == ["Hel", "The capital of France is", "  <b>x</b>"]
+    assert not panel.open_button.isEnabled()
+    panel.table.selectRow(1)
+    panel.open_button.click()
+    assert stage.state.request.prompt == "The capital of France is"
+    assert stage.engine.last(m.Advance).request.prompt == "The capital of France is"
+
+
+def test_the_export_is_in_the_order_of_the_list_with_full_figures(stage: WindowStage) -> None:
+    panel = answered(stage)
+    panel.table.sortItems(SHARE, Qt.SortOrder.DescendingOrder)
+    view = next(iter(panel.views().values()))
+    heads, *rows = list(view.table())
+    assert heads[0] == "prompt"
+    assert [one[0] for one in rows] == ["The capital of France is", "Hel", "  <b>x</b>"]
+    assert rows[0][4:7] == (0.25, 0.25, 2.5)
+
+
+def test_a_file_of_prompts_and_one_that_is_none(stage: WindowStage, tmp_path: Path) -> None:
+    panel = panel_of(stage)
+    (tmp_path / "list.txt").write_bytes(b"eins\r\nzwei => 2\r\n")
+    panel.take_file(str(tmp_path / "list.txt"))
+    assert read_lines(panel.edit.toPlainText()) == (("eins", ""), ("zwei", "2"))
+    (tmp_path / "odd.bin").write_bytes(b"\xff\xfe\x00")
+    panel.take_file(str(tmp_path / "odd.bin"))
+    assert "odd.bin" in stage.state.error
+    assert read_lines(panel.edit.toPlainText())[0] == ("eins", "")
+
+
+def test_no_prompt_is_told(stage: WindowStage) -> None:
+    stage.loaded("")
+    panel = panel_of(stage)
+    panel.edit.setPlainText("\n")
+    panel.run_button.click()
+    assert "There are 0 prompts" in stage.state.error
+    assert stage.engine.count(ScorePrompts) == 0
