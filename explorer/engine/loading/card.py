@@ -12,6 +12,7 @@ import tokenizers
 import torch
 import transformers
 
+from explorer.engine.model_files.find_layers import decoder_layers
 from explorer.engine.model_files.identity import fingerprint
 from explorer.engine.model_files.model_shape import shape_of, text_config
 from explorer.engine.text.tokenizers import Tokenizer
@@ -40,7 +41,7 @@ def model_card(
         path=str(path),
         architecture=str(model.config.model_type),
         source=origin,
-        layers=shape.layers,
+        layers=shape.layers or len(decoder_layers(model)),  # a few state it for their parts only
         hidden_size=shape.hidden_size,
         heads=shape.heads,
         kv_heads=shape.kv_heads,

@@ -17,6 +17,7 @@ from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.loading.loading import LoadedModel, load
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import store
+from tests.engine.architectures import tiny
 from tests.engine.folders import byte_level, greedy, model, write_folder, write_tokenizer
 
 PROMPT = "the cat sat on"
@@ -100,6 +101,13 @@ def test_card(tmp_path: Path) -> None:
     assert card.warnings == ()
     assert set(card.versions) >= {"torch", "transformers", "tokenizers"}
     assert card.capabilities == ()
+
+
+@pytest.mark.filterwarnings("ignore")  # BLT's own code
+def test_layers_that_only_the_configs_inside_state_are_counted(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "blt", tiny("blt"))
+    loaded = load(str(folder))
+    assert loaded.card.layers == len(Runner(loaded).layers) == 4
 
 
 def test_progress_goes_to_the_caller_and_nowhere_else(
