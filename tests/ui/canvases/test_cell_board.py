@@ -109,3 +109,18 @@ def test_a_board_that_shows_all_goes_on_doing_so_until_it_is_zoomed(board: CellB
     before = board.zoomed
     board.show_figure(figure(49, 30))
     assert board.zoomed == before
+
+
+def test_the_names_of_the_columns_stand_right_under_few_rows(board: CellBoard) -> None:
+    board.show_figure(figure(2, 4))
+    settle()
+    image = board.viewport().grab().toImage()
+    ground = image.pixel(image.width() - 2, image.height() - 2)
+
+    def written(first: int, last: int) -> bool:
+        rows = range(first, min(last, image.height()))
+        return any(image.pixel(x, y) != ground for y in rows for x in range(image.width()))
+
+    end = round(board.cell_rect((0, 0)).bottom())
+    assert written(end + 2, end + 24)
+    assert not written(end + 40, image.height())

@@ -202,7 +202,9 @@ class CellBoard(ScrollCanvas):
         text = QFont(small)
         pixels = max(round(small.pixelSize() * min(self._zoom, 1.6)), 1)
         text.setPixelSize(pixels)
-        grid = QRectF(self._names, 0, view.width() - self._names, view.height() - self._head)
+        rows = len(self._figure.rows) * self._size[1]  # the names stand right under few of them
+        high = min(view.height() - self._head, rows)
+        grid = QRectF(self._names, 0, view.width() - self._names, high)
         painter.save()
         painter.setClipRect(grid)
         painter.setFont(text)
