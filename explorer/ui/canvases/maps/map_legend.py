@@ -70,7 +70,7 @@ class MapLegend(Canvas):
             lambda at: self._scale(painter, metrics, at, *_ends(plain), shown, self._colours),
             lambda at: self._scale(painter, metrics, at, *_ends(change), signed, name),
         ]
-        ratio, size = self.devicePixelRatioF(), metrics.height() * 0.7
+        ratio, size = self.devicePixelRatioF(), _side(metrics)
         for brush, words in swatches(self._theme, ratio, self._shown, size):
             pieces.append(partial(self._swatch, painter, metrics, brush, words))
         at = QPointF(2, 0)
@@ -86,10 +86,10 @@ class MapLegend(Canvas):
     def rows_in(self, width: float) -> int:
         """How many rows the key takes at this width."""
         u, metrics = unit(self), QFontMetricsF(small_font(self))
-        line, ends = metrics.height(), [_ends(key) for key in self._keys]
+        ends = [_ends(key) for key in self._keys]
         lengths = [(_BAR + 8) * u + sum(map(metrics.horizontalAdvance, both)) for both in ends]
         words = [text for _, text in swatches(self._theme, 1.0, self._shown)]
-        lengths += [0.9 * line + 4 * u + metrics.horizontalAdvance(text) for text in words]
+        lengths += [_side(metrics) + 4 * u + metrics.horizontalAdvance(text) for text in words]
         rows, at = 1, 2.0
         for length in lengths:
             if at + length > width and at > 2:
@@ -134,11 +134,12 @@ class MapLegend(Canvas):
         self, painter: QPainter, metrics: QFontMetricsF, brush: QBrush, words: str, at: QPointF
     ) -> float:
         """The same for a swatch with its word."""
-        u, line = unit(self), metrics.height()
-        end = at.x() + line * 0.9 + 4 * u + metrics.horizontalAdvance(words)
+        u, side = unit(self), _side(metrics)
+        end = at.x() + side + 4 * u + metrics.horizontalAdvance(words)
         if end > self.width() and at.x() > 2:
             return end
-        box = QRectF(round(at.x()), self._middle(at, line), line * 0.9, line * 0.7)
+        top = round(at.y() + (self.row_height() - side) / 2)
+        box = QRectF(round(at.x()), top, side, side)
         painter.setBrushOrigin(box.topLeft())
         painter.fillRect(box, brush)
         painter.setBrushOrigin(QPointF())
@@ -160,3 +161,8 @@ class MapLegend(Canvas):
 def _ends(key: ColourKey) -> tuple[str, str]:
     """What stands at the ends of a scale."""
     return key.low, f"{key.high} · {key.name}" if key.name else key.high
+
+
+def _side(metrics: QFontMetricsF) -> int:
+    """Pixels of a swatch: a square, as the cells whose marks it shows."""
+    return round(0.85 * metrics.height())
