@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QCoreApplication, QTimer
 from PySide6.QtWidgets import QWidget
 
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.experiments import Experiment
 
+translate = QCoreApplication.translate
 Question = tuple[type[Experiment], dict[str, Any]]
 
 
@@ -38,6 +39,19 @@ class Asking:
         question = self._find(state)
         return question is not None and state.model_is_free and self._asked == _key(state, question)
 
+    def held_up(self, state: State) -> str:
+        """Why nothing is asked for what is looked at now; empty if it is, or may be soon."""
+        shown = state.shown
+        if shown is None:
+            return ""
+        if not state.model_of_run:
+            return ""  # in the panel's own words
+        if state.status.activity == "lost":
+            return translate("Asking", "The engine has stopped. Restart it to continue.")
+        if shown.trace.tokens[shown.query].origin == "padding":
+            return padding_words(shown.query)
+        return ""
+
     def later(self) -> None:
         """Look what is missing, soon."""
         self._turn.start(0)
@@ -56,6 +70,13 @@ class Asking:
         if asked != self._asked:
             self._asked = asked
             self._session.measure(question[0], quiet=True, **question[1])
+
+
+def padding_words(slot: int) -> str:
+    """Why there is nothing of a position."""
+    return translate(
+        "Asking", "Position {0} is padding and is not read. Select another token."
+    ).format(slot)
 
 
 def _key(state: State, question: Question) -> object:

@@ -16,7 +16,7 @@ from explorer.trace.experiments import Experiment, Result
 from explorer.trace.trace import Trace
 from explorer.ui.kit import boxes, forms
 from explorer.ui.kit.sentence import SentenceLabel
-from explorer.ui.panel.asking import Asking, Question
+from explorer.ui.panel.asking import Asking, Question, padding_words
 from explorer.ui.panel.board_panel import BoardPanel
 from explorer.ui.panel.panel import Panel
 
@@ -176,6 +176,8 @@ class LayerBoardPanel(BoardPanel):
             return self.tr("Reading the layers: {0} of {1} tokens so far").format(
                 f"{done:,}", f"{len(self.columns):,}"
             )
+        if column is None and self.trace and self.trace.tokens[self.slot].origin == "padding":
+            return padding_words(self.slot)
         if column is None:
             return self.tr("Position {0} has not been read yet.").format(self.slot)
         return self.column_words(column)

@@ -155,6 +155,10 @@ def comparison(beside: Beside, trace: Trace, layer: int) -> str:
             "llama.cpp. Same tokens, two real runs.",
         ).format(stored)
     if beside == "interventions":
+        if not trace.request.interventions:
+            return translate(
+                "AttentionWords", "This run has no interventions, so both sides are the same."
+            )
         return translate(
             "AttentionWords",
             "Left: a second run of the same tokens, without interventions. Right: this run, with "

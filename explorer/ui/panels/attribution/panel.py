@@ -165,7 +165,8 @@ class AttributionPanel(BoardPanel):
     def _reason(self, new: State) -> str:
         if not new.model_of_run:
             return self.tr("Only the model of this run can take a logit apart. Open it first.")
-        return new.refusal(Attribute) or self.tr("Taking the logit apart…")
+        why = new.refusal(Attribute) or self._asking.held_up(new)
+        return why or self.tr("Taking the logit apart…")
 
     def _offer(self, shown: Shown) -> None:
         """The most likely tokens of the step, where it is the step's own position, and others."""

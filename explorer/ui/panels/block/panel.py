@@ -113,7 +113,7 @@ class BlockPanel(Panel):
             return ""
         if not new.model_of_run:
             return self.tr("Only the model of this run can walk through its layers. Open it first.")
-        refused = new.refusal(WalkLayer)
+        refused = new.refusal(WalkLayer) or self._asking.held_up(new)
         if refused or not self._asking.settled(new):
             return refused or self.tr("Walking through the layer…")
         return self.tr("This layer was not read. Select another layer or token.")

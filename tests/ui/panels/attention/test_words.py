@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 
 from explorer.figures.attention.map_blocks import ABSENT, MASKED, READ
 from explorer.figures.attention.maps import QueryRow
 from explorer.figures.text.tokens import labels
+from explorer.trace.interventions.kinds import Silence
 from explorer.ui.panels.attention import words
 from tests.figures.runs import Run
 
@@ -30,3 +34,13 @@ def test_a_cell_says_its_share_or_why_it_has_none() -> None:
     assert words.cell_words(MASKED, 0, 1, 3) == "masked"
     assert "did not exist yet" in words.cell_words(ABSENT, 0, 1, 3)
     assert "cache" in words.cell_words(ABSENT, 0, 5, 1)
+
+
+def test_a_comparison_names_the_interventions_or_says_that_there_are_none() -> None:
+    trace = Run().prefill(4)
+    assert words.comparison("interventions", trace, 0) == (
+        "This run has no interventions, so both sides are the same."
+    )
+    request = msgspec.structs.replace(trace.request, interventions=(Silence(layer=0, head=1),))
+    said = words.comparison("interventions", replace(trace, request=request), 0)
+    assert said.endswith("this run, with L0 H1 silenced.")
