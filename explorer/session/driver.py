@@ -320,7 +320,7 @@ class Driver:
                 sampling=state.sampling,
                 stops=state.stops,
                 ask_first=state.request != self._agreed,
-                reuse=state.reuse and not state.request.typed,
+                reuse=state.reuse and fresh and not state.request.typed,
             )
         )
         self._planned = steps

@@ -116,6 +116,7 @@ def test_another_answer_is_a_branch_from_the_first_token_with_another_seed() -> 
     stage.session.answer_again()
     asked = stage.engine.last(m.Advance)
     assert (asked.chosen, asked.sampling.seed) == ((), 5)
+    assert not asked.reuse  # its own prompt is in the cache: no row of its map would be read
     stage.prompted()
     stage.say(stepped(asked.run, 0, sampling=asked.sampling))
     stage.finish("end")
