@@ -197,10 +197,14 @@ def _prompts_of_trace(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _machine(parser: argparse.ArgumentParser) -> None:
+def _dtype(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--dtype", choices=("float32", "bfloat16", "float16"), help="default float32")
     add("--device", metavar="D", help="cpu (the default), cuda, mps, …")
+
+
+def _machine(parser: argparse.ArgumentParser) -> None:
+    _dtype(parser)
     _form(parser)
     _llama(parser)
     _engine(parser)
@@ -398,13 +402,19 @@ def _compare(parser: argparse.ArgumentParser) -> None:
 def _batch(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _model(parser)
-    add(
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
         "--prompts",
-        required=True,
         metavar="FILE",
         help="UTF-8, one prompt per line, or a JSON list of strings; 1 to 16 prompts",
     )
-    add("--padding", choices=("left", "right"), required=True, help="the side")
+    what.add_argument(
+        "--inputs",
+        metavar="FILE.json",
+        help="your own {input_ids, attention_mask, position_ids}, rows of one length: which of "
+        "them is wrong?",
+    )
+    add("--padding", choices=("left", "right"), help="the side, for --prompts")
     add(
         "--steps",
         type=_COUNT,
@@ -418,6 +428,7 @@ def _batch(parser: argparse.ArgumentParser) -> None:
         help="a deliberate mistake: no position ids, no mask, or read the last position",
     )
     add("--chat", action="store_true", help="send each prompt in the chat template")
+    _dtype(parser)
     _form(parser)
     _json(parser)
     _engine(parser)
@@ -430,6 +441,11 @@ def _of_model(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
+    _of_run(parser)
+    _dtype(parser)
+
+
+def _of_run(parser: argparse.ArgumentParser) -> None:
     _of_model(parser)
     _form(parser)
     _llama(parser)
@@ -438,7 +454,7 @@ def _check(parser: argparse.ArgumentParser) -> None:
 
 def _bench(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    _check(parser)
+    _of_run(parser)
     add("--out", metavar="FILE", help="save the results, as JSON")
     add("--against", metavar="FILE", help="compare with results saved earlier")
     add("--no-window", action="store_true", help="skip the measurements of the window")

@@ -12,6 +12,7 @@ from explorer.cli.errors import CommandError
 from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.chat import Message
 
+_INPUTS = ("input_ids", "attention_mask", "position_ids")
 _MOST_MESSAGES = 1000
 _MOST_IDS = 1 << 20
 _MOST_PROMPTS = 10_000
@@ -156,6 +157,24 @@ def _entry(arguments: argparse.Namespace, name: str, number: int, one: Any) -> d
         "messages": conversation,
         "template_args": _template_args(arguments.template_args),
     }
+
+
+def read_inputs(name: str) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """input_ids, and attention_mask and position_ids where they are given, of a JSON file."""
+    found = read_json(name, read_text(name))
+    if not isinstance(found, dict) or "input_ids" not in found:
+        raise CommandError(f'{name} must hold an object such as {{"input_ids": [[5, 6]]}}.')
+    if more := sorted(found.keys() - set(_INPUTS)):
+        raise CommandError(f"{name} has {more[0]!r}, which is no input. Use {', '.join(_INPUTS)}.")
+    for field, rows in found.items():
+        if not isinstance(rows, list) or not all(
+            isinstance(row, list) and all(type(one) is int and 0 <= one < 2**31 for one in row)
+            for row in rows
+        ):
+            raise CommandError(
+                f"{field} in {name} must be a list of rows of whole numbers from 0 up."
+            )
+    return {field: tuple(map(tuple, rows)) for field, rows in found.items()}
 
 
 def _template_args(text: str | None) -> str:

@@ -37,7 +37,7 @@ from explorer.trace.wire.framing import RawFrame, event_of
 from explorer.trace.wire.messages import AnyRequest, Event
 
 if TYPE_CHECKING:
-    from explorer.engine.experiments.batch_cache import ResultCache
+    from explorer.engine.experiments.padded.batch_cache import ResultCache
     from explorer.engine.passes.layout import Prompt
     from explorer.engine.passes.runner import Runner
 
@@ -416,7 +416,7 @@ class Dispatcher:
 
     def _batch(self, request: messages.RunBatch) -> None:
         from explorer.engine.experiments import batch
-        from explorer.engine.experiments.batch_cache import ResultCache
+        from explorer.engine.experiments.padded.batch_cache import ResultCache
 
         self._batches = self._batches or ResultCache()
         result = batch.run(self._loaded(), request.batch, *self._watch(request), self._batches)

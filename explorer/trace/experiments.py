@@ -6,7 +6,7 @@ bounds or at odds with each other are a sentence, and nothing of them is drawn.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -371,6 +371,52 @@ class ScorePrompts(Experiment, frozen=True, kw_only=True):
     prompts: Annotated[tuple[tuple[str, str], ...], Meta(max_length=MOST_PROMPTS)] = ()
 
 
+# -- the inputs of a padded batch
+
+
+InputVerdict = Literal["right", "attention_mask", "position_ids", "both", "neither"]
+"""Which input is wrong: correcting it gives the row's own logits; neither: correcting does not."""
+Ids = Annotated[tuple[Count, ...], Many]
+
+
+class InputRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One row as it was given, beside its tokens run alone."""
+
+    verdict: InputVerdict
+    readout: Count  # the last slot with a token: where the next one is to be read off
+    attention_mask: Ids  # as it should be
+    position_ids: Ids  # likewise
+    first_wrong_mask: Count | None = None  # slot where the given one differs
+    first_wrong_position: Count | None = None
+    difference: Measure  # of the logits at `readout` from those of the row alone
+    last_slot_difference: Measure  # of those at the last slot
+    next_id: Count  # the most likely token at `readout`
+    next_id_alone: Count
+
+
+class InputsChecked(Result, frozen=True, kw_only=True):
+    """Every row of a batch, and how far rounding alone may move logits."""
+
+    rows: Annotated[tuple[InputRow, ...], Many]
+    tolerance: Measure
+
+
+class CheckInputs(Experiment, frozen=True, kw_only=True):
+    """Are these the inputs that give each row the logits it has alone?  Rows of one length.
+
+    Empty `attention_mask`: all ones; empty `position_ids`: none are passed.
+    """
+
+    RESULT = InputsChecked
+    RUNNING = "Comparing each row with itself alone…"
+    CANCELLED = "Cancelled: the inputs were not checked."
+    OF_PROMPT = True
+
+    input_ids: tuple[tuple[int, ...], ...]
+    attention_mask: tuple[tuple[int, ...], ...] = ()
+    position_ids: tuple[tuple[int, ...], ...] = ()
+
+
 AnyExperiment = (
     DrawMany
     | SearchSequences
@@ -379,4 +425,5 @@ AnyExperiment = (
     | CacheExperiment
     | ReadSlot
     | ScorePrompts
+    | CheckInputs
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from explorer.trace.experiments import (
     CacheExperiment,
+    CheckInputs,
     DrawMany,
     Experiment,
     PrefixExperiment,
@@ -49,6 +50,15 @@ ANSWERS: dict[type[Experiment], dict[str, Any]] = {
     CacheExperiment: {
         "prompt": 2, "tokens": 1, "ids": [5], "same_tokens": True,
         "cached": {"positions": [2], "ms": [5.0]}, "uncached": {"positions": [2], "ms": [6.0]},
+    },
+    CheckInputs: {
+        "tolerance": 1e-4,
+        "rows": [
+            {
+                "verdict": "right", "readout": 1, "attention_mask": [1, 1], "position_ids": [0, 1],
+                "difference": 0.0, "last_slot_difference": 0.0, "next_id": 5, "next_id_alone": 5,
+            }
+        ],
     },
     ReadSlot: {"slot": 0, "layers": [{"key": _PART, "value": _PART}, {"reason": "a state"}]},
 }  # fmt: skip

@@ -5,21 +5,39 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import msgspec
+
 from explorer.cli.client import Client, require_possible
 from explorer.cli.commands.engine import engine_command
 from explorer.cli.commands.trace import form_of
 from explorer.cli.document import print_json, print_table
 from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
+from explorer.cli.prompts import read_inputs
 from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.session.jobs.prompt_list import PromptListError, read_prompts
 from explorer.trace.batch import BatchRequest, BatchResult, BatchRow
+from explorer.trace.card import ModelCard
+from explorer.trace.experiments import CheckInputs, InputsChecked
+from explorer.trace.request import RunRequest
 from explorer.trace.wire import messages as m
 from explorer.wording import percent
+
+_VERDICTS = {
+    "right": "right",
+    "attention_mask": "attention_mask is wrong, first at slot {mask}",
+    "position_ids": "position_ids are wrong, first at slot {position}",
+    "both": "attention_mask is wrong from slot {mask}, position_ids from slot {position}",
+    "neither": "differs, and correcting mask and positions does not help",
+}
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Everything that can be refused is refused before the engine starts."""
+    if arguments.inputs is not None:
+        return _check_inputs(arguments)
+    if arguments.padding is None:
+        raise CommandError("--prompts needs a side to pad on: --padding left or right.")
     try:
         prompts = read_prompts(arguments.prompts)
     except PromptListError as error:
@@ -34,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_possible(request)
     command = engine_command(arguments.engine)
     with Client(command) as client:
-        card = client.load(arguments.model, form=form_of(arguments, by_torch=True))
+        card = _loaded(client, arguments)
         result = _result(client, m.RunBatch(batch=request))
         client.note(result.decoded_apart)
     if arguments.json:
@@ -42,6 +60,60 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(result)
     return DONE
+
+
+def _loaded(client: Client, arguments: argparse.Namespace) -> ModelCard:
+    how = (arguments.dtype or "float32", arguments.device or "cpu")
+    return client.load(arguments.model, *how, form=form_of(arguments, by_torch=True))
+
+
+def _check_inputs(arguments: argparse.Namespace) -> int:
+    """The user's own tensors: is each row what it is alone, and if not, what is wrong?"""
+    for option in ("padding", "wrong"):
+        if getattr(arguments, option) is not None:
+            raise CommandError(f"--{option} is for --prompts. The inputs are taken as they are.")
+    if arguments.chat or arguments.steps != 1:
+        raise CommandError("--chat and --steps are for --prompts. Leave them out.")
+    given: dict[str, Any] = {**read_inputs(arguments.inputs)}
+    with Client(engine_command(arguments.engine)) as client:
+        card = _loaded(client, arguments)
+        asked = CheckInputs(request=RunRequest(model=arguments.model), **given)
+        found = msgspec.convert(client.facts(asked, InputsChecked), InputsChecked)
+    document = {
+        "tolerance": found.tolerance,
+        "rows": [msgspec.to_builtins(row) for row in found.rows],
+        "warnings": warnings.of_card(card),
+    }
+    if arguments.json:
+        print_json(document)
+    else:
+        _print_inputs(found)
+    return DONE
+
+
+def _print_inputs(found: InputsChecked) -> None:
+    rows = [
+        (
+            str(number),
+            str(row.readout),
+            f"{row.difference:.2g}",
+            f"{row.last_slot_difference:.2g}",
+            str(row.next_id),
+            str(row.next_id_alone),
+            _VERDICTS[row.verdict].format(
+                mask=row.first_wrong_mask, position=row.first_wrong_position
+            ),
+        )
+        for number, row in enumerate(found.rows)
+    ]
+    heads = ("row", "read", "difference", "at last slot", "next id", "alone", "")
+    print_table(heads, rows, left={6})
+    print(f"\nequal means within {found.tolerance:.2g} on the logits")
+    late = [
+        str(n) for n, row in enumerate(found.rows) if row.last_slot_difference > found.tolerance
+    ]
+    if late:
+        print(f"Read row {', '.join(late)} at its own slot, not at the last one.")
 
 
 def _result(client: Client, request: m.RunBatch) -> BatchResult:

@@ -25,12 +25,16 @@ def run(arguments: argparse.Namespace) -> int:
         prompt=PROMPT,
         cache_type_k=arguments.cache_type_k,
         gpu_layers=arguments.gpu_layers,
+        dtype=arguments.dtype or "float32",
+        device=arguments.device or "cpu",
         form=form_of(arguments, by_torch=bool(arguments.interventions)),
         interventions=tuple(arguments.interventions),
     )
     with Client(engine_command(arguments.engine)) as client:
         card = client.load(
             request.model,
+            request.dtype,
+            request.device,
             form=request.form,
             cache_type_k=request.cache_type_k,
             gpu_layers=request.gpu_layers,

@@ -13,10 +13,10 @@ import numpy as np
 
 from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput, EngineError
-from explorer.engine.experiments.batch_cache import ResultCache
-from explorer.engine.experiments.batch_decode import Alone, Decoded, Steps
-from explorer.engine.experiments.batch_pass import BatchPass
 from explorer.engine.experiments.loss import Scores, ranked, score
+from explorer.engine.experiments.padded.batch_cache import ResultCache
+from explorer.engine.experiments.padded.batch_decode import Alone, Decoded, Steps
+from explorer.engine.experiments.padded.batch_pass import BatchPass
 from explorer.engine.passes.layout import BatchLayout, lay_out_batch
 from explorer.engine.passes.runner import Runner
 from explorer.trace.batch import (

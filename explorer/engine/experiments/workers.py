@@ -14,6 +14,7 @@ from explorer.engine.experiments import (
     samples,
     search,
 )
+from explorer.engine.experiments.padded import batch_inputs
 from explorer.engine.experiments.torch_passes import TorchPasses
 from explorer.engine.inside import attribution, head_sweep, lens, residual, structure
 from explorer.engine.inside.walk import layer_walk
@@ -46,6 +47,7 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     asked.ScorePrompts: _through_passes(prompt_table.score_prompts),
     asked.CacheExperiment: _through_passes(cache_comparison.run),
     asked.ReadSlot: read_position.read,
+    asked.CheckInputs: batch_inputs.check,
     ReadLens: lens.read,
     ReadStream: residual.read,
     Attribute: attribution.attribute,

@@ -219,7 +219,7 @@ def test_padding_that_moves_the_logits_is_refused_not_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """GPT-2 fed its padded rows with slot numbers although nothing wrong was asked for."""
-    from explorer.engine.experiments.batch_pass import BatchPass
+    from explorer.engine.experiments.padded.batch_pass import BatchPass
 
     feed = BatchPass._arguments
     monkeypatch.setattr(
@@ -234,7 +234,7 @@ def test_padding_that_moves_the_logits_is_refused_not_drawn(
 def test_rows_that_are_not_a_number_are_an_error_not_a_verdict(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from explorer.engine.experiments.batch_pass import BatchPass
+    from explorer.engine.experiments.padded.batch_pass import BatchPass
 
     logits = BatchPass.logits
     monkeypatch.setattr(

@@ -66,7 +66,7 @@ def test_ranks_and_alternatives_of_a_prediction() -> None:
 
 
 def test_logits_of_many_slots_are_taken_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    from explorer.engine.experiments import batch_pass
+    from explorer.engine.experiments.padded import batch_pass
 
     whole = run(runner_of("llama"), loss=True)
     monkeypatch.setattr(batch_pass, "LOGIT_BYTES", 5 * 96 * 4 * 7)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.engine.experiments.batch_pass import BatchPass
 from explorer.engine.experiments.loss import nats
+from explorer.engine.experiments.padded.batch_pass import BatchPass
 from explorer.engine.passes.layout import BatchLayout, Layout
 from explorer.trace.batch import BatchRequest, Mistake
 from explorer.trace.card import ModelCard

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from explorer.engine.experiments import batch
-from explorer.engine.experiments.batch_cache import ResultCache
+from explorer.engine.experiments.padded.batch_cache import ResultCache
 from explorer.trace.batch import BatchRequest, BatchResult
 from tests.engine.experiments.batches import (
     PROMPTS,
@@ -19,7 +19,7 @@ from tests.engine.experiments.batches import (
 
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by one with each pass over a batch; restored after the test."""
-    from explorer.engine.experiments.batch_pass import BatchPass
+    from explorer.engine.experiments.padded.batch_pass import BatchPass
 
     run_one: list[int] = []
     logits = BatchPass.logits

@@ -1,0 +1,1 @@
+"""Padded batches: one pass over their rows, decoding, and inputs of the user's own."""
