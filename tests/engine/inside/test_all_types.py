@@ -38,7 +38,7 @@ REPRESENTATIVES = (
 BUILT = [kind for kind in causal_types() if kind not in NOT_BUILT]
 EXACT, CLOSE, REFUSED = "bit for bit", "by rounding", "refused"
 LEAST = {
-    "lens": {EXACT: 178, EXACT + CLOSE: 183},
+    "lens": {EXACT: 183, EXACT + CLOSE: 183},
     "stream": {EXACT + CLOSE: 149},
     "parts": {EXACT + CLOSE: 144},
     "walk": {EXACT + CLOSE: 187},
@@ -81,13 +81,15 @@ def _asked(look: Callable[[], str]) -> str:
 
 
 def _lens(runner: Runner) -> str:
-    """The last row is the logits, however the row before was come by."""
+    """The last row is the logits, however the row before was come by.
+
+    Bit for bit with the passes' own rows; of one position alone some kernels round otherwise.
+    """
     board = lens.read(runner, ReadLens(request=REQUEST), nobody)
     last = lens.read(runner, ReadLens(request=REQUEST, slots=(len(PROMPT) - 1,)), nobody)
     np.testing.assert_allclose(last.probabilities[:, 0], board.probabilities[:, -1], atol=1e-5)
-    worst = max(board.final_gap, last.final_gap)
-    assert worst < 1e-6
-    return EXACT if worst == 0 else CLOSE
+    assert max(board.final_gap, last.final_gap) < 1e-6
+    return EXACT if board.final_gap == 0 else CLOSE
 
 
 def _stream(runner: Runner) -> str:

@@ -355,7 +355,7 @@ class AtlasView(ScrollCanvas):
                 painter.drawRoundedRect(self.cell_rect(*place).adjusted(-1, -1, 1, 1), 2, 2)
 
     def _paint_change(self, painter: QPainter, box: QRectF, change: HeadChange) -> None:
-        middle, arm = box.center(), min(box.width(), box.height()) / 2 - 2
+        middle, arm = box.center(), max(min(box.width(), box.height()) / 2 - 2, 3.0)
         right, down = QPointF(arm, 0), QPointF(0, arm)
         diamond = [middle - down, middle + right, middle + down, middle - right]
         for colour, width in ((self._theme.card, 4.0), (self._theme.danger, 2.0)):
