@@ -15,7 +15,7 @@ from explorer.figures.attention.atlas import (
     weights_per_answer,
 )
 from explorer.figures.attention.layer_rows import LayerRows
-from explorer.figures.attention.map_blocks import READ
+from explorer.figures.attention.map_blocks import ABSENT, READ
 from explorer.figures.attention.maps import ROWS_AT_ONCE, Map
 from explorer.figures.attention.mask_pair import Side
 from explorer.figures.drawing.colour_scale import Scale, row_tops, scaled
@@ -29,16 +29,26 @@ _WIDE_STEPS = WIDE_MIDDLE - READ
 def difference(masked: Map, unmasked: Map) -> Map:
     """Cell by cell, unmasked minus masked; READ where either side reads.
 
+    A row that one side has not recorded is absent.
+
     ValueError if the two are not of the same slots.
     """
     if masked.weights.shape != unmasked.weights.shape:
         raise ValueError("The two runs have read different numbers of tokens. Press Step again.")
     weights = unmasked.weights - masked.weights
     kinds = np.maximum(masked.kinds, unmasked.kinds)
+    alone = _alone(masked.kinds, unmasked.kinds)
+    weights[alone], kinds[alone] = 0, ABSENT
     for array in (weights, kinds):
         array.flags.writeable = False
     passes = (*masked.passes, *unmasked.passes)
     return Map(weights, kinds, 0, 0, masked.layer, masked.head, passes)
+
+
+def _alone(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(n,) True for rows of (n, K) kinds of which one side has nothing to compare."""
+    found: np.ndarray = (one == ABSENT).all(axis=1) | (other == ABSENT).all(axis=1)
+    return found
 
 
 def farthest_weight(changed: Map) -> float:
@@ -117,6 +127,8 @@ def _portion(
     after *= np.float32(_WIDE_STEPS)
     np.clip(np.rint(after, out=after), -_WIDE_STEPS, _WIDE_STEPS, out=after)
     after += WIDE_MIDDLE
+    alone = _alone(kinds, other)
     kinds = np.maximum(kinds, other)
+    kinds[alone] = ABSENT
     whole = np.where(kinds == READ, after.astype(np.uint16), kinds.astype(np.uint16))
     return farthest(whole, lambda array: pool_columns(pool_rows(array, first, stride), 0, stride))

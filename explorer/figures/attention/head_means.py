@@ -98,6 +98,8 @@ def _rollout(side: Side, layer: int) -> Iterator[float | Map]:
     sum of 1; layers without a map pass everything on.
     """
     layers = layers_of(side, layer, "rollout")
+    if side.trace.reused_tokens:
+        raise ValueError(f"There is no rollout of this run: {parts.REUSED}.")
     slots = side.slots
     whole = np.eye(slots, dtype=np.float32)
     kinds = np.full((slots, slots), ABSENT, np.uint8)

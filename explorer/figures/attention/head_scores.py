@@ -132,6 +132,7 @@ def scores(
     layers = parts.layer_count(trace, step)
     heads = tuple(parts.record_of(trace, step, layer).heads for layer in range(layers))
     wanted = targets(trace.tokens, slots, kind)
+    wanted[: trace.reused_tokens] = -1  # rows of the run before, which this one has not
     sums = np.zeros((layers, max(heads, default=0)))
     start = 0
     if known is not None and (known.kind, known.heads, known.complete) == (kind, heads, True):

@@ -19,6 +19,7 @@ from explorer.trace.trace import Trace
 # In this order a maximum over kinds keeps what matters: anything read, else masked.
 ABSENT, MASKED, READ = 0, 1, 2
 NOT_RECORDED = "this pass was not recorded"
+REUSED = "a part of its prompt was in the cache of the run before, so its rows are not recorded"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,12 +90,16 @@ def owner_of(trace: Trace, step: int, query: int) -> int:
 
 
 def row_block(trace: Trace, owner: int, layer: int, query: int) -> Block | None:
-    """One query's row in the pass that read it; None if that layer kept nothing there."""
-    record = record_of(trace, owner, layer)
-    if record.kind == "absent":
+    """One query's row in the pass that read it; None if that layer kept nothing there.
+
+    Nor is there one of a slot that no pass of the run read: it was in the cache before.
+    """
+    record, this = record_of(trace, owner, layer), trace.steps[owner]
+    read = this.first_slot <= query < this.first_slot + this.positions_processed
+    if record.kind == "absent" or not read:
         return None
     keys = np.empty((0, 1, 1)) if record.kind == "map" else trace.keys(owner, layer)
-    at = query - trace.steps[owner].first_slot
+    at = query - this.first_slot
     return Block(record, keys, slice(at, at + 1), query, record.first_key)
 
 

@@ -99,7 +99,7 @@ def _opened(side: Side, layer: int, real: np.ndarray, masks: dict[int, Mask]) ->
     trace, index = side.trace, side.step
     sources = parts.sources(trace, index)
     records = [parts.record_of(trace, source, layer) for source, _, _ in sources]
-    why = _refusal(records)
+    why = parts.REUSED if trace.reused_tokens else _refusal(records)
     if why:
         return LayerRecord(layer=layer, kind="absent", reason=why)
     owned = [(record, rows) for record, (_, _, rows) in zip(records, sources, strict=True)]

@@ -10,7 +10,14 @@ import pytest
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
-from explorer.figures.attention.maps import full_map
+from explorer.figures.attention import head_means, head_scores
+from explorer.figures.attention.difference import difference
+from explorer.figures.attention.map_blocks import ABSENT
+from explorer.figures.attention.maps import full_map, row
+from explorer.figures.attention.mask_pair import Side, without_mask
+from explorer.figures.attention.strongest_heads import rank
+from explorer.figures.inside.block import score_terms
+from explorer.session.jobs.replay_check import drift
 from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.rounding import largest, logit_tolerance
@@ -136,3 +143,48 @@ def test_a_long_rest_is_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ours.reused_tokens == len(FIRST)
         require_same(ours, fresh)
         assert np.isfinite(full_map(ours, 1, 0, 0).weights).all()
+
+
+def test_figures_show_what_was_read_and_nothing_of_another_row() -> None:
+    runner = runner_on(made("llama"))
+    selftest.run(runner)
+    run(runner, FIRST, 1, reuse=False)
+    longer = (*FIRST, 40, 41, 42)
+    ours, fresh = run(runner, longer, 2), run(runner, longer, 2, reuse=False)
+    held, last = ours.reused_tokens, 1
+    assert held == len(FIRST)
+    for query in range(ours.read_slots(last)):
+        mine = row(ours, last, 1, 0, query)
+        if query < held:
+            assert set(mine.kinds.tolist()) == {ABSENT}
+            assert list(rank(ours, last, query, 0))[-1].heads == ()  # type: ignore[union-attr]
+            assert score_terms(ours, last, 1, 0, query, 0) is None
+        else:
+            theirs = row(fresh, last, 1, 0, query)
+            np.testing.assert_allclose(mine.weights, theirs.weights, atol=1e-5)
+    for kind in ("first", "previous", "entropy"):
+        *_, found = head_scores.scores(ours, last, kind)
+        maps = [full_map(fresh, last, 1, head).weights[held:] for head in range(4)]
+        if kind == "first":
+            expected = [float(one[:, 0].mean()) for one in maps]
+            np.testing.assert_allclose(found.sums[1] / found.rows, expected, atol=1e-5)
+        assert found.rows == ours.read_slots(last) - held
+    with pytest.raises(ValueError, match="in the cache of the run before"):
+        list(head_means.build(Side(ours, last), 1, 0, "rollout"))
+    opened = without_mask(Side(ours, last))
+    assert "in the cache of the run before" in opened.trace.steps[-1].layers[1].reason
+    same = difference(full_map(ours, last, 1, 0), full_map(fresh, last, 1, 0))
+    assert (same.kinds[:held] == ABSENT).all()
+    assert largest(same.weights) < 1e-5
+
+
+def test_a_run_read_on_from_the_cache_is_proven_by_one_that_reads_it_whole() -> None:
+    runner = runner_on(made("llama"))
+    selftest.run(runner)
+    run(runner, FIRST, 1, reuse=False)
+    longer = (*FIRST, 40, 41)
+    ours, whole = run(runner, longer, 1), run(runner, longer, 1, reuse=False).steps[0]
+    assert drift(ours, whole, same_files=True) is None
+    other = run(runner, (*FIRST, 40, 42), 1, reuse=False).steps[0]
+    assert drift(ours, other, same_files=True) is not None
+    assert drift(ours, run(runner, (*longer, 43), 1, reuse=False).steps[0], True) is not None
