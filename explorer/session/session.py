@@ -148,7 +148,8 @@ class Session:
         last = messages[-1].content
         alone = len(messages) == 1 and messages[0].role == USER
         changes: dict[str, Any] = {"chat": True, "prompt": last}
-        changes |= TYPED if alone else {"messages": tuple(messages), "special_as_text": False}
+        own = {"messages": tuple(messages), "special_as_text": False, "fit_tokens": 0}
+        changes |= TYPED if alone else own
         if typing:
             changed = self._change_request("prompt", merge=True, **changes)
         else:

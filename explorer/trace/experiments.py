@@ -356,7 +356,7 @@ class PromptTable(Result, frozen=True, kw_only=True):
 
 
 class ScorePrompts(Experiment, frozen=True, kw_only=True):
-    """One pass over each prompt of a list, read as the run on screen is: raw or as a chat.
+    """One pass over each prompt of a list, read as the next run would be: raw or as a chat.
 
     Each has an answer beside it, empty where there is none.
     """

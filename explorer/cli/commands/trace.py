@@ -57,12 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
         require_same_model(request, card)
         sampling = _sampling(given, card if arguments.model_defaults else None)
         trace = run_loaded(client, card, request, arguments.steps, sampling, policy=policy)
-    found = None if own is None else compared(trace, own, name)
     if out is not None:
         try:
             dxt.save(trace, out)
         except dxt.DxtError as error:
             raise CommandError(str(error)) from error
+    found = None if own is None else compared(trace, own, name)  # if that fails, the run is saved
     if arguments.json:
         # The path is of this machine: `show` has no such field, for no file holds it.
         document = {**trace_document(trace, arguments.top or 0), "path": card.path}

@@ -56,9 +56,9 @@ def score_prompts(
 
 
 def _row(
-    passes: ModelPasses, shown: RunRequest, prompt: str, answer: str, cancelled: Stop
+    passes: ModelPasses, asked: RunRequest, prompt: str, answer: str, cancelled: Stop
 ) -> ScoredPrompt:
-    request = _alone(shown, prompt)
+    request = _alone(asked, prompt)
     layout, problem = passes.layout(request, ()), ""
     read = len(layout.ids)
     if answer and request.sees_later:
@@ -113,9 +113,9 @@ def _not_run(prompt: str, why: str) -> ScoredPrompt:
     )
 
 
-def _alone(shown: RunRequest, prompt: str) -> RunRequest:
-    """The prompt read as the run on screen is, without its padding."""
-    return msgspec.structs.replace(shown, prompt=prompt, padding=None, pad=0, **TYPED)
+def _alone(asked: RunRequest, prompt: str) -> RunRequest:
+    """The prompt read as that run would be, without its padding."""
+    return msgspec.structs.replace(asked, prompt=prompt, padding=None, pad=0, **TYPED)
 
 
 def answered(request: RunRequest, answer: str) -> RunRequest:
@@ -123,5 +123,4 @@ def answered(request: RunRequest, answer: str) -> RunRequest:
     if request.chat:
         said = (Message("user", request.prompt), Message("assistant", answer))
         return msgspec.structs.replace(request, messages=said)
-    apart = request.prompt[-1:].isspace() or answer[:1].isspace() or not request.prompt
-    return msgspec.structs.replace(request, prompt=request.prompt + " " * (not apart) + answer)
+    return msgspec.structs.replace(request, prompt=request.prompt + answer)

@@ -24,7 +24,7 @@ class Experiments:
         """Begin; `settings` are fields of `kind`.  `quiet`: nobody asked, so no error is told."""
         state = self._store.state
         trace, index = state.trace, state.step_index
-        request = state.request if trace is None else trace.request
+        request = state.request if trace is None or kind.OF_MODEL else trace.request
         if kind.OF_PROMPT:
             prompted = kind.OF_MODEL or trace is not None or request.has_prompt
             ready = model_key(request) in self._lease.loaded and prompted

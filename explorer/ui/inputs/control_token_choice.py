@@ -46,7 +46,7 @@ class ControlChoice(QWidget):
         found = [name for name in self._names if name in request.prompt]
         self.choice.setCurrentIndex(int(request.special_as_text))
         self.which.setText(printable(" ".join(found)))
-        self.setVisible(bool(found))
+        self.setVisible(bool(found) and request.typed)  # a conversation has no such choice
 
 
 def control_names(vocabulary: Vocabulary | None) -> tuple[str, ...]:

@@ -32,10 +32,10 @@ from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.wording import exact_percent, ms_text
 
-BEFORE_ANSWER = "=>"  # in a line, between a prompt and the answer to it
+BEFORE_ANSWER = "=>"  # in a line, between a prompt and the answer to it, exactly as it follows
 EXAMPLES = (
-    f"The capital of France is {BEFORE_ANSWER} Paris",
-    f"The capital of Italy is {BEFORE_ANSWER} Rome",
+    f"The capital of France is{BEFORE_ANSWER} Paris",
+    f"The capital of Italy is{BEFORE_ANSWER} Rome",
     "Once upon a time",
 )
 PROMPT, NEXT, SHARE, ANSWER, SURPRISAL, TIME = range(6)
@@ -43,12 +43,15 @@ _LONGEST = 300  # characters of a cell
 
 
 def read_lines(text: str) -> tuple[tuple[str, str], ...]:
-    """(prompt, answer) of each line that holds something; "" where no answer is given."""
+    """(prompt, answer) of each line that holds something; "" where no answer is given.
+
+    Both are taken as they are written: a space before the answer belongs to it.
+    """
     found = []
     for line in text.split("\n"):
-        prompt, _, answer = line.partition(BEFORE_ANSWER)
+        prompt, parted, answer = line.rpartition(BEFORE_ANSWER)
         if line.strip():
-            found.append((prompt.rstrip() if answer else line, answer.strip()))
+            found.append((prompt, answer) if parted and prompt and answer else (line, ""))
     return tuple(found)
 
 
@@ -145,7 +148,6 @@ class PromptTablePanel(Panel):
         table = None if found is None else found.result
         if table is not self._shown:
             self._show_rows(table)
-        self.words.setText(self._sentence(new, going))
         self._on_selected()
         if new.card is None and table is None:
             self.show_empty()
@@ -155,16 +157,21 @@ class PromptTablePanel(Panel):
     def _sentence(self, state: State, going: bool) -> str:
         table = self._shown
         if table is None:
-            return self.tr("Each line is a prompt. {0} comes before an answer to it.").format(
-                BEFORE_ANSWER
-            )
+            return self.tr(
+                "Each line is a prompt. What follows {0} is an answer to it, its space included."
+            ).format(BEFORE_ANSWER)
         count, asked = len(table.rows), table.asked
         if count < asked:
             words = self.tr("{0} of {1} prompts so far") if going else self.tr("{0} of {1} prompts")
             return words.format(f"{count:,}", f"{asked:,}")
+        chosen = self._selected()
+        if chosen is not None and chosen.problem:
+            return chosen.problem
         failed = sum(bool(row.problem) for row in table.rows)
         return (
-            self.tr("{0} prompts; {1} with a note").format(f"{count:,}", f"{failed:,}")
+            self.tr("{0} prompts, {1} with something to say: select a row to read it.").format(
+                f"{count:,}", f"{failed:,}"
+            )
             if failed
             else self.tr("{0} prompts. Nats/token: mean surprisal of the prompt.").format(
                 f"{count:,}"
@@ -172,16 +179,28 @@ class PromptTablePanel(Panel):
         )
 
     def _show_rows(self, table: PromptTable | None) -> None:
-        """Rows in the order that is chosen; those that were there stay as they are."""
+        """Rows in the order that is chosen; the selected one stays the same, where it is there."""
+        before, selected = self._shown, self._selected_place()
         rows = () if table is None else table.rows
         self._shown = table
+        same = 0  # rows that were there
+        if before is not None and table is not None and before.asked == table.asked:
+            while same < min(len(before.rows), len(rows)) and before.rows[same] == rows[same]:
+                same += 1
         with QSignalBlocker(self.table):
             self.table.setSortingEnabled(False)  # a row must not move while it is filled
+            if before is None or same < len(before.rows):
+                same = 0
+                self.table.clearSelection()
+                self.table.setCurrentCell(-1, -1)
+                self.table.setRowCount(0)
             self.table.setRowCount(len(rows))
-            for place, row in enumerate(rows):
-                for column, cell in enumerate(self._cells(place, row)):
+            for place in range(same, len(rows)):
+                for column, cell in enumerate(self._cells(place, rows[place])):
                     self.table.setItem(place, column, cell)
             self.table.setSortingEnabled(True)
+            if same and selected is not None:
+                self._select(selected)
 
     def _cells(self, place: int, row: ScoredPrompt) -> tuple[QTableWidgetItem, ...]:
         said = bool(row.tokens)  # else it was not run
@@ -189,10 +208,12 @@ class PromptTablePanel(Panel):
         cells = (
             _Cell(elide(printable(row.prompt), _LONGEST), place, tip(row.problem or row.prompt)),
             _Cell(next_token, next_token, tip(row.problem)),
-            _Cell(exact_percent(row.probability) if said else "", row.probability),
+            _Cell(
+                exact_percent(row.probability) if said else "", row.probability if said else None
+            ),
             _Cell("" if row.answer is None else exact_percent(row.answer), row.answer),
             _Cell("" if row.mean_nats is None else f"{row.mean_nats:.2f}", row.mean_nats),
-            _Cell(ms_text(row.ms) if said else "", row.ms),
+            _Cell(ms_text(row.ms) if said else "", row.ms if said else None),
         )
         cells[PROMPT].setData(_PLACE, place)
         for cell in cells[SHARE:]:
@@ -228,11 +249,24 @@ class PromptTablePanel(Panel):
 
     def _on_selected(self) -> None:
         self.open_button.setEnabled(self._selected() is not None)
+        state = self.session.state
+        self.words.setText(self._sentence(state, state.status.experiment is ScorePrompts))
+
+    def _selected_place(self) -> int | None:
+        """Which prompt of the list the selected row is of."""
+        row = self.table.currentRow()
+        cell = self.table.item(row, PROMPT) if row >= 0 else None
+        return None if cell is None else int(cell.data(_PLACE))
+
+    def _select(self, place: int) -> None:
+        for row in range(self.table.rowCount()):
+            cell = self.table.item(row, PROMPT)
+            if cell is not None and cell.data(_PLACE) == place:
+                self.table.setCurrentCell(row, PROMPT)
 
     def _selected(self) -> ScoredPrompt | None:
-        row, shown = self.table.currentRow(), self._shown
-        cell = self.table.item(row, PROMPT) if row >= 0 else None
-        return None if cell is None or shown is None else shown.rows[cell.data(_PLACE)]
+        place, shown = self._selected_place(), self._shown
+        return None if place is None or shown is None else shown.rows[place]
 
     def _open_row(self) -> None:
         row = self._selected()
@@ -271,5 +305,7 @@ class _Cell(QTableWidgetItem):
     def __lt__(self, other: QTableWidgetItem) -> bool:
         mine, theirs = self._value, getattr(other, "_value", None)
         if mine is None or theirs is None:
-            return mine is not None
+            header = self.tableWidget().horizontalHeader()
+            falling = header.sortIndicatorOrder() == Qt.SortOrder.DescendingOrder
+            return mine is not theirs and (mine is None) == falling
         return bool(mine < theirs)

@@ -16,7 +16,7 @@ from explorer.trace.request import RunRequest
 from tests.engine.experiments.batches import PROMPTS, alone, ids_of, runner_of
 
 ONE, LONG = PROMPTS[0], PROMPTS[1]  # of 1 and of 7 tokens
-ANSWER = "5 9"
+ANSWER = " 5 9"
 
 
 def table(
@@ -96,10 +96,9 @@ def test_an_answer_that_shares_a_token_with_the_prompt_is_not_known(
     assert (row.answer, row.problem) == (None, prompt_table.NOT_SPLIT)
 
 
-def test_a_space_parts_prompt_and_answer_and_a_chat_lets_the_assistant_begin() -> None:
-    typed = RunRequest(prompt="The cat")
-    assert prompt_table.answered(typed, "sat").prompt == "The cat sat"
-    assert prompt_table.answered(RunRequest(prompt="a\n"), "b").prompt == "a\nb"
+def test_an_answer_follows_exactly_and_a_chat_lets_the_assistant_begin() -> None:
+    assert prompt_table.answered(RunRequest(prompt="The cat"), " sat").prompt == "The cat sat"
+    assert prompt_table.answered(RunRequest(prompt="2+2="), "4").prompt == "2+2=4"
     chat = prompt_table.answered(RunRequest(prompt="Who?", chat=True), "Me")
     assert [(one.role, one.content) for one in chat.messages] == [
         ("user", "Who?"), ("assistant", "Me"),

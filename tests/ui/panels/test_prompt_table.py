@@ -12,7 +12,7 @@ from explorer.trace.wire import messages as m
 from explorer.ui.panels.prompt_table import ANSWER, PROMPT, SHARE, PromptTablePanel, read_lines
 from tests.ui.stage import WindowStage
 
-LINES = "The capital of France is => Paris\n\nHel => lo\n  <b>x</b>"
+LINES = "The capital of France is=> Paris\n\nHel=>lo\n  <b>x</b>"
 
 
 def row(prompt: str, probability: float = 0.5, **more: Any) -> dict[str, Any]:
@@ -35,9 +35,12 @@ def column(panel: PromptTablePanel, place: int) -> list[str]:
 
 def test_lines_with_and_without_an_answer() -> None:
     assert read_lines(LINES) == (
-        ("The capital of France is", "Paris"), ("Hel", "lo"), ("  <b>x</b>", ""),
+        ("The capital of France is", " Paris"), ("Hel", "lo"), ("  <b>x</b>", ""),
     )  # fmt: skip
     assert read_lines("\n \n") == ()
+    assert read_lines("f = x => x+1=> 2\nx =>\n=> y") == (
+        ("f = x => x+1", " 2"), ("x =>", ""), ("=> y", ""),
+    )  # fmt: skip
 
 
 def answered(stage: WindowStage) -> PromptTablePanel:
@@ -48,7 +51,13 @@ def answered(stage: WindowStage) -> PromptTablePanel:
     panel.run_button.click()
     run = stage.engine.last(ScorePrompts).run
     some = [row("The capital of France is", 0.25, answer=0.25), row("Hel", 0.75)]
+    stage.say(m.PartFacts(run=run, facts={"asked": 3, "rows": some[:1]}))
+    panel.table.sortItems(SHARE, Qt.SortOrder.DescendingOrder)
+    panel.table.selectRow(0)
     stage.say(m.PartFacts(run=run, facts={"asked": 3, "rows": some}))
+    assert panel.table.item(panel.table.currentRow(), PROMPT).text() == some[0]["prompt"]
+    panel.table.setCurrentCell(-1, -1)
+    panel.table.sortItems(PROMPT)
     assert panel.words.text() == "2 of 3 prompts so far"
     assert panel.stop_button.isEnabled()
     assert not panel.run_button.isEnabled()
@@ -63,7 +72,9 @@ def test_a_list_is_run_with_no_prompt_in_the_window_and_rows_come_one_by_one(
     panel = answered(stage)
     asked = stage.engine.last(ScorePrompts)
     assert asked.prompts == read_lines(LINES)
-    assert panel.words.text() == "3 prompts; 1 with a note"
+    assert panel.words.text() == "3 prompts, 1 with something to say: select a row to read it."
+    panel.table.selectRow(2)
+    assert panel.words.text() == "Too long."
     assert column(panel, PROMPT) == ["The capital of France is", "Hel", "  <b>x</b>"]
     assert column(panel, ANSWER) == ["25.0 %", "", ""]
     assert panel.table.item(2, 1).text() == "not run"
@@ -93,7 +104,7 @@ def test_the_export_is_in_the_order_of_the_list_with_full_figures(stage: WindowS
 
 def test_a_file_of_prompts_and_one_that_is_none(stage: WindowStage, tmp_path: Path) -> None:
     panel = panel_of(stage)
-    (tmp_path / "list.txt").write_bytes(b"eins\r\nzwei => 2\r\n")
+    (tmp_path / "list.txt").write_bytes(b"eins\r\nzwei=>2\r\n")
     panel.take_file(str(tmp_path / "list.txt"))
     assert read_lines(panel.edit.toPlainText()) == (("eins", ""), ("zwei", "2"))
     (tmp_path / "odd.bin").write_bytes(b"\xff\xfe\x00")
