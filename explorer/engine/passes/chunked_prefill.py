@@ -110,7 +110,14 @@ class Gathered:
         if layer.keys is None:
             return LayerRecord(layer=layer.newest.layer, kind="absent", reason=UNLIKE)
         mask = self._mask(layer.masks)
-        return replace(layer.newest, queries=layer.queries, keys=layer.keys, mask=mask, first_key=0)
+        lowest = _lowest(layer.masks)  # what was forgotten before the first row is not there
+        return replace(
+            layer.newest,
+            queries=layer.queries,
+            keys=layer.keys[lowest:],
+            mask=mask,
+            first_key=lowest,
+        )
 
     def _mask(self, parts: list[tuple[Mask, int]]) -> Mask:
         """Of all rows together; made once for the layers that were given the same ones."""
@@ -121,18 +128,23 @@ class Gathered:
 
 
 def joined_mask(parts: list[tuple[Mask, int]], slots: int, first: int = 0) -> Mask:
-    """The (T - first, T) mask of row blocks from slot `first` on, each with its first key's slot.
+    """The mask of row blocks from slot `first` on, each with its first key's slot.
 
-    Keys that a block's kernel did not see are hidden from its rows.
+    Its columns begin at the lowest of those.  Keys that a block's kernel did not see are hidden
+    from its rows.
     """
     rows: list[np.ndarray] = []
-    begin, causal = first, first == 0
+    begin, causal, lowest = first, first == 0, _lowest(parts)
     for mask, first_key in parts:
         allowed = np.zeros((mask.queries, slots), bool)
         allowed[:, first_key : first_key + mask.keys] = mask.allowed()
         causal = causal and bool((allowed == np.tri(mask.queries, slots, begin, bool)).all())
-        rows.append(np.packbits(allowed, axis=1))
+        rows.append(np.packbits(allowed[:, lowest:], axis=1))
         begin += mask.queries
     if causal:
         return Mask("causal", slots, slots)
-    return Mask("bits", slots - first, slots, np.concatenate(rows))
+    return Mask("bits", slots - first, slots - lowest, np.concatenate(rows))
+
+
+def _lowest(parts: list[tuple[Mask, int]]) -> int:
+    return min(first_key for _, first_key in parts)

@@ -143,6 +143,9 @@ def test_a_long_rest_is_read_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ours.reused_tokens == len(FIRST)
         require_same(ours, fresh)
         assert np.isfinite(full_map(ours, 1, 0, 0).weights).all()
+        for layer in ours.steps[0].layers:  # none stands for one that the cache had forgotten
+            assert layer.keys is not None
+            assert (np.abs(layer.keys.astype(np.float32)).max(axis=(1, 2)) > 0).all()
 
 
 def test_figures_show_what_was_read_and_nothing_of_another_row() -> None:
