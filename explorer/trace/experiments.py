@@ -412,7 +412,7 @@ class CheckInputs(Experiment, frozen=True, kw_only=True):
     CANCELLED = "Cancelled: the inputs were not checked."
     OF_PROMPT = True
 
-    input_ids: tuple[tuple[int, ...], ...]
+    input_ids: tuple[tuple[int, ...], ...] = ()
     attention_mask: tuple[tuple[int, ...], ...] = ()
     position_ids: tuple[tuple[int, ...], ...] = ()
 

@@ -90,7 +90,9 @@ def _add(sums: list[float], layer: int, seconds: float) -> None:
 
 
 def _sum(so_far: float, seconds: float) -> float:
-    return seconds if isnan(so_far) else so_far + seconds
+    """Less than the clock can tell is no time, not a time below zero; NaN stays NaN."""
+    spent = max(seconds, 0.0)
+    return spent if isnan(so_far) else so_far + spent
 
 
 def _ms(seconds: Sequence[float]) -> np.ndarray:
