@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QPushButton,
     QSplitter,
-    QTableWidget,
     QTableWidgetItem,
     QWidget,
 )
@@ -97,14 +96,9 @@ class PromptTablePanel(Panel):
         self.open_button.setToolTip(self.tr("Run this prompt in the window, with all panels"))
         self.open_button.clicked.connect(self._open_row)
         self.words = forms.words()
-        self.table = QTableWidget(0, 6)
-        self.table.setAccessibleName(self.tr("Prompts and what the model makes of them"))
-        self.table.verticalHeader().hide()
-        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table = forms.table(self.tr("Prompts and what the model makes of them"), TIME + 1)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setHorizontalHeaderLabels(self._heads())
-        self.table.verticalHeader().setDefaultSectionSize(24)
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(PROMPT, QHeaderView.ResizeMode.Stretch)
