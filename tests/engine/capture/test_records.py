@@ -119,3 +119,14 @@ def test_sinks_that_differ_by_token_come_as_recorded_maps() -> None:
     )
     assert [r.reason for r in kept[1].layers] == [records.CALL_MAP] * 4
     assert (kept[0].layers[0].weights.sum(axis=2) < 1).all()
+
+
+@pytest.mark.parametrize("bad", [[np.nan], [np.inf], [np.inf, -np.inf], [-np.inf]])
+def test_one_number_that_is_none_is_found_and_large_ones_are_left(bad: list[float]) -> None:
+    whole = a_call(0, 3)
+    whole.query[:] = 3e38  # their sum is infinite in float32
+    kept, lost = a_call(1, 3), a_call(2, 3)
+    lost.key.view(-1)[: len(bad)] = torch.tensor(bad)
+    found = records.records(a_pass([whole, kept, lost], 3), 3)
+    assert [r.kind for r in found] == ["qk", "qk", "absent"]
+    assert found[2].reason == records.NOT_NUMBERS
