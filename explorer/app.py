@@ -110,7 +110,7 @@ def compose(
     command = shlex.split(engine_command) if engine_command else None
     session = Session(lambda: EngineProcess(command), bridge.post)
     window = Window(session, look, memory)
-    # Under a style sheet every addWidget polishes its whole subtree anew: half of the start.
+    # Under a style sheet every addWidget polishes its whole subtree again: half of the start.
     look.dress()
 
     def close() -> None:

@@ -1,6 +1,6 @@
 """torch, transformers and tiktoken: loads a model, runs passes, records what they did.  No Qt.
 
-Nothing in this room contacts a network, and the libraries are told so before they are imported;
+Nothing in this room contacts a network, and the libraries are set up so before they are imported;
 `hub`, a process of its own that a user asks for, is the one exception.
 """
 

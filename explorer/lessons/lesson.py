@@ -136,7 +136,7 @@ def read_lesson(text: str, file: str, name: str = "") -> Lesson:
     for number, page in enumerate(table.page):
         at: Place = ("page", number)
         known = partial(_scene_values, document, page, at, table.model, values, places)
-        before = values, places  # what is wrong in one page's scene is told once
+        before = values, places  # what is wrong in one page's scene is reported once
         values, places = faults.of(known) or before
         scene = faults.of(partial(scene_of, document, values, at, places))
         values, places = before if scene is None else (values, places)

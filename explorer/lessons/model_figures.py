@@ -188,7 +188,7 @@ FIGURES = (
     named("cached_ms", "time with the cache", lambda f: sum(_cache(f).cached.ms), "ms"),
     named("uncached_ms", "time without the cache", lambda f: sum(_cache(f).uncached.ms), "ms"),
     named("cache_tokens", "tokens generated each way", lambda f: _cache(f).tokens, "count"),
-    named("same_tokens", "true if both ways gave the same tokens",
+    named("same_tokens", "true if the runs with and without the cache gave the same tokens",
           lambda f: _cache(f).same_tokens, "truth"),
     named("model", "name of the model", _of_card(lambda card: card.name), "text"),
     named("layers", "layers", _of_card(lambda card: card.layers), "count"),

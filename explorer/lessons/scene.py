@@ -126,7 +126,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def compare_of(self) -> Literal["mask", "interventions"]:
-        """What is the other way round on the other side, if there is one."""
+        """What differs on the other side, if there is one."""
         return "interventions" if self.compare == "interventions" else "mask"
 
     @property

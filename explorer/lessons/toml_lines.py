@@ -52,7 +52,7 @@ class LessonFileError(ValueError):
 
 
 class Faults:
-    """Collects what is wrong in a file, so that all of it is told at once."""
+    """Collects what is wrong in a file, so that all of it is reported at once."""
 
     def __init__(self) -> None:
         self._found: list[LessonFileError] = []

@@ -65,7 +65,7 @@ class Session:
     def painted(self, at: float) -> None:
         """Everything of the newest step is on screen since `at`, in seconds of perf_counter.
 
-        During a run nobody is told: the next step brings the figure along.
+        During a run listeners are not called: the next step brings the figure along.
         """
         if self.stopwatch.painted(at) and self.state.status.activity != "running":
             self._store.set(painted=self.state.painted + 1)
@@ -447,7 +447,7 @@ class Session:
         """Run an experiment on the step on screen, for `state.measured_of` its result.
 
         `settings` are fields of `kind`.  `quiet`: the program wants it, so nothing gives way to it
-        but what else nobody asked for, and no error is told.
+        but what else nobody asked for, and no error is shown.
         """
         if not quiet:
             self._driver.stop()

@@ -132,7 +132,7 @@ class Measured(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an experiment failed on a run; nobody is told of one that nobody asked for."""
+    """Why an experiment failed on a run; one that nobody asked for is not shown."""
 
     request: RunRequest
     card: ModelCard

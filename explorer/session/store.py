@@ -69,7 +69,7 @@ class Store:
         return short
 
     def _tell(self) -> None:
-        # A listener may change the state again: that change is told after this one, to everybody.
+        # A listener may change the state again: listeners hear of that change after this one.
         if self._telling:
             return
         self._telling = True

@@ -2,7 +2,7 @@
 
 An entry holds the fields of State as they were before one act.  Undoing swaps them with what is
 there now, so that redo brings them back: nothing is ever lost by looking back.  Of an act that only
-made the run longer the entry holds how long it was: old traces would keep what was let go since.
+made the run longer the entry holds how long it was: old traces would keep what was dropped since.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One step of a run, and the same step run with one thing the other way round."""
+"""One step of a run, and the same step run with one setting changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from explorer.trace.request import Form, RunRequest
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
-# What is the other way round: the causal mask, how a .gguf file is open, or whether interventions
+# The setting that is changed: the causal mask, how a .gguf file is open, or whether interventions
 # are on.
 Of = Literal["mask", "form", "interventions"]
 KEPT: tuple[Of, ...] = ("mask", "interventions")  # that files come back to, whatever is open then
@@ -71,7 +71,7 @@ def is_first(request: RunRequest, of: Of) -> bool:
 
 
 def switched(request: RunRequest, other: RunRequest) -> Of:
-    """What of a run is the other way round in `other`, its other side."""
+    """Which setting of a run is changed in `other`, its other side."""
     found: Of
     for found in get_args(Of):
         if other_side(request, found) == other:

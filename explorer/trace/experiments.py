@@ -39,7 +39,7 @@ class Experiment(Request, frozen=True, kw_only=True):
     CANCELLED: ClassVar[str]  # once it was cancelled
     OF_PROMPT: ClassVar[bool] = False  # about the prompt alone, whatever was chosen after it
     OF_MODEL: ClassVar[bool] = False  # needs no prompt in the window, only its model
-    IN_PARTS: ClassVar[bool] = False  # what is known of it so far is told, and stays if cancelled
+    IN_PARTS: ClassVar[bool] = False  # what is known of it so far is sent, and stays if cancelled
 
     request: RunRequest
 
@@ -256,7 +256,7 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheComparison(Result, frozen=True, kw_only=True):
-    """The same greedy generation both ways, step by step."""
+    """The same greedy generation with and without the cache, step by step."""
 
     prompt: Count
     tokens: AtLeastOne

@@ -1,6 +1,6 @@
 """The keys that cached passes have added, put together once and lengthened from pass to pass.
 
-A run of a thousand steps has a thousand small arrays a layer.  To join them anew for every step
+A run of a thousand steps has a thousand small arrays a layer.  To join them again for every step
 would take longer than the model takes for it.
 """
 

@@ -474,7 +474,7 @@ class Window(PresentedWindow):
             self.docks.enlarge(None)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if event.mimeData().hasUrls():  # what can't be used is told why
+        if event.mimeData().hasUrls():  # what can't be used gets a reason
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_many(arguments: argparse.Namespace) -> int:
-    """One start, and each prompt of a file after the other; one that fails is told."""
+    """One start, and each prompt of a file after the other; one that fails is reported."""
     for option in ("out", "reference"):
         if getattr(arguments, option) is not None:
             raise CommandError(f"--{option} is of one run. Leave it out, or leave out --prompts.")

@@ -1,6 +1,6 @@
 """The cache experiment: the same greedy generation with the cache and without it.
 
-Both ways take each step one after the other, so that a busy moment of the machine hits both.
+The two runs take each step one after the other, so that a busy moment of the machine hits both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_TOKENS = 512
 def run(
     passes: ModelPasses, asked: CacheExperiment, progress: Report, cancelled: Stop = never
 ) -> CacheComparison:
-    """Both ways, step by step.  The run's own cache is left as it was.
+    """With and without the cache, step by step.  The run's own cache is left as it was.
 
     BadInput where no cache can be used, or the tokens exceed the context; Cancelled between and
     within passes.

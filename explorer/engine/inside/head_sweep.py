@@ -34,7 +34,7 @@ def sweep(
     cancelled: Stop = never,
     part: Callable[[HeadSweep], None] = lambda found: None,
 ) -> HeadSweep:
-    """Every head of every layer that attends; `part` is told after each layer.
+    """Every head of every layer that attends; `part` is called after each layer.
 
     BadInput where heads can't be silenced, or there is no such token; EngineError where the logits
     are not numbers.

@@ -24,7 +24,7 @@ SENTENCE = (
 def set_here() -> None:
     """From now on this process may take what is free now, and no more; Linux without a GPU only.
 
-    To be set anew before each piece of work, for others take and give back.  A GPU's driver maps
+    To be set again before each piece of work, for others take and give back.  A GPU's driver maps
     far more than it uses.
     """
     if not sys.platform.startswith("linux") or _torch_has_gpu():

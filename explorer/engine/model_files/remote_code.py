@@ -1,6 +1,6 @@
 """A model that brings its own program code: which files would run, and running them after a yes.
 
-Nothing here runs before `allowed` is true, and nothing remembers that it was: each load asks anew.
+Nothing here runs before `allowed` is true, and nothing remembers that it was: each load asks again.
 """
 
 from __future__ import annotations

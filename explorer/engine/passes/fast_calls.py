@@ -4,7 +4,7 @@ A quarter of a decode step of a small model is Python between arithmetic.  nn.Mo
 parts out of the instance's own dictionary, so that each mention of one is a failed look-up and a
 call; here they lie in that dictionary for the time of the pass.  A plain linear layer without
 hooks is called as the one function it consists of.  A config computes each of its attributes
-anew; for the time of the pass it is asked once for each.
+again; for the time of the pass it is asked once for each.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ CLOSE_SECONDS = 0.8
 _LOOK_SECONDS = 0.25
 _ENDS = {kind.__name__ for kind in messages.ENDS}
 _UNSAID = ("Hello", "Alive")  # the engine in between says these itself
-STUCK = "llama.cpp did not stop on request, so it was ended. Try again: the file is opened anew."
+STUCK = "llama.cpp did not stop on request, so it was ended. Try again: the file is opened again."
 SILENT = f"llama.cpp was ended because it had sent nothing for {SILENT_SECONDS:.0f} s. Try again."
 
 

@@ -126,7 +126,7 @@ class Relay:
         process.wait(request.run)
 
     def close(self) -> None:
-        """Let go of the file and end its process."""
+        """Close the file and end its process."""
         process, self._process, self.card = self._process, None, None
         if process is not None:
             process.close()

@@ -204,7 +204,7 @@ class ModelTokenizer(ABC):
     def _written(
         self, messages: Sequence[Message], opened: bool, more: dict[str, Any] | None = None
     ) -> str:
-        """`more`: what else the template is told; None for a message that was typed."""
+        """`more`: what else the template is given; None for a message that was typed."""
         template = self._template()
         if not template:
             raise BadInput("This model has no chat template. Switch chat off and type raw text.")

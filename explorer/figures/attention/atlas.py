@@ -119,7 +119,7 @@ def _take_over(
         return 0
     start = shared_rows(known.passes, passes)
     if start < known.slots:
-        start -= start % stride  # a pooled row that mixes old and new rows is made anew
+        start -= start % stride  # a pooled row that mixes old and new rows is made again
     old = _pooled(known.levels, stride // known.stride)
     rows = -(-start // stride)
     size = min(rows, levels.shape[2], old.shape[2])

@@ -27,7 +27,7 @@ Which = Literal["masked", "unmasked", "difference"]  # the first side, the secon
 
 
 def of_beside(beside: Beside) -> Of:
-    """What is the other way round on the other side."""
+    """Which setting differs on the other side."""
     return "mask" if beside == "run" or beside == "scores" else beside
 
 

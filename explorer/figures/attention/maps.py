@@ -122,7 +122,7 @@ def shared_rows(known: Sequence[Step], passes: Sequence[Step]) -> int:
             break
         same += 1
         rows = b.first_slot + b.positions_processed
-    # A later pass of either run that starts further up made those rows anew.
+    # A later pass of either run that starts further up made those rows again.
     return min([rows, *(p.first_slot for p in (*known[same:], *passes[same:]))])
 
 

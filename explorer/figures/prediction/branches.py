@@ -1,4 +1,4 @@
-"""Two ways on from one text: what they share, and what each token after the fork cost."""
+"""Two continuations of one text: what they share, and what each token after the fork cost."""
 
 from __future__ import annotations
 

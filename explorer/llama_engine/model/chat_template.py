@@ -15,7 +15,7 @@ from explorer.engine.text.template_settings import EXTENSIONS
 def render(
     template: str, messages: list[dict[str, str]], opened: bool, named: dict[str, Any]
 ) -> str:
-    """Messages as `template` writes them; `named`: bos_token and the like, and what it is told.
+    """Messages as `template` writes them; `named`: bos_token and the like, and what it is given.
 
     `opened`: ready for an answer.  Whatever the template raises comes out.
     """

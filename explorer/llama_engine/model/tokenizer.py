@@ -50,7 +50,7 @@ class LlamaSplitter:
             room = -count
 
     def unspelled(self, text: str) -> list[str]:
-        """Characters that become the unknown token: none is told apart here."""
+        """Characters that become the unknown token: none is marked here."""
         return []
 
     def starts(self, text: str) -> list[int] | None:

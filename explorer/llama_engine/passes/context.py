@@ -226,7 +226,7 @@ class Context:
             batch.logits[row] = row in reads
 
     def _watched(self, at: Sequence[int], wanted: Wanted, stop: Stop) -> None:
-        """The call, run again where llama.cpp has laid its graph out anew unseen."""
+        """The call, run again where llama.cpp has laid out another graph unseen."""
         for _ in range(2):
             self.watch.begin(wanted, at, stop)
             with np.errstate(over="ignore"):  # of queries too large for their type

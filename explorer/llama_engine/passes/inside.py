@@ -2,7 +2,7 @@
 
 The nodes in question are found in the graph itself (`graph`) and stopped at by their place in it.
 After the first call over a graph it is looked at again: stops at other nodes count for nothing, and
-the call is made anew.
+the call is made again.
 """
 
 from __future__ import annotations

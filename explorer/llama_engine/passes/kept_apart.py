@@ -2,7 +2,7 @@
 
 Keys stay in the cache.  Queries and masks lie in scratch memory, which later nodes write over; so
 each gets a place of its own.  llama.cpp runs one graph for many tokens, and the nodes of that graph
-say where they write: they are told another place, once.  Whether everything is still there after a
+say where they write: they are given another place, once.  Whether everything is still there after a
 pass is tried on a whole pass with stops before it is relied on (`trusted`).
 """
 
@@ -93,7 +93,7 @@ class KeptApart:
 
     @property
     def holds(self) -> bool:
-        """False once llama.cpp laid its graph out anew."""
+        """False once llama.cpp laid out another graph."""
         return [place.value for place in self._watched] == list(self._expected.values())
 
     def calls(self, slots: int, every: int) -> tuple[dict[int, AttentionCall], bool]:

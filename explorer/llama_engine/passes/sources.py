@@ -65,7 +65,7 @@ class ScoreSource:
 
     @property
     def holds(self) -> bool:
-        """False once a node was laid out anew."""
+        """False once a node was laid out again."""
         return all(now.tobytes() == then for now, then in self.nodes)
 
     def new_call(self) -> AttentionCall:

@@ -164,7 +164,7 @@ class Watch:
         return *self._attention, *self._outputs, *self._marks
 
     def forget(self) -> None:
-        """Look at every node anew: where another graph lies, other nodes are wanted."""
+        """Look at every node again: where another graph lies, other nodes are wanted."""
         for known in (
             self._nodes,
             self._attention,

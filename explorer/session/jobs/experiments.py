@@ -21,7 +21,7 @@ class Experiments:
         self._lease, self._store, self._link = lease, lease.store, lease.link
 
     def run(self, kind: type[Experiment], settings: Mapping[str, Any], quiet: bool) -> None:
-        """Begin; `settings` are fields of `kind`.  `quiet`: nobody asked, so no error is told."""
+        """Begin; `settings` are fields of `kind`.  `quiet`: nobody asked, so no error is shown."""
         state = self._store.state
         trace, index = state.trace, state.step_index
         request = state.request if trace is None or kind.OF_MODEL else trace.request

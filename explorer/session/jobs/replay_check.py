@@ -1,7 +1,7 @@
 """Before a run of an earlier opening goes on, its last step is computed again.
 
 A saved run names its model, and other weights may lie under that name by now; so may they after an
-engine was started anew, or a model opened twice.  The step's logits must come out as recorded.
+engine was restarted, or a model opened twice.  The step's logits must come out as recorded.
 What differs by more than rounding is drift: told with its size, and nothing goes on by itself.
 """
 

@@ -108,7 +108,7 @@ class Autosave:
             self._write(latest, needless)
 
     def _write(self, latest: tuple[Trace, SavedExtras] | None, needless: bool) -> None:
-        """Remove what is `needless`, and save the latest; any trouble is told, not raised."""
+        """Remove what is `needless`, and save the latest; any trouble is reported, not raised."""
         try:
             if needless:
                 with contextlib.suppress(OSError):

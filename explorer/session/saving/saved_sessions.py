@@ -52,7 +52,7 @@ class Saving:
         self._autosave.close()
 
     def leave(self) -> None:
-        """The program is told to end: what is in no file yet is kept for the next start."""
+        """The program has to end: what is in no file yet is kept for the next start."""
         whole = contents(self._store.state, self.look())
         if whole is not None and self._store.state.unsaved:
             self._autosave.leave(*whole)

@@ -58,7 +58,7 @@ class _Array(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """By what a session is told from others."""
+    """What a session is recognised by."""
 
     model: str
     prompt: str

@@ -1,7 +1,7 @@
 """What a screen reader hears: of custom-painted widgets, of lists, and when something happens.
 
 Qt calls a bare QWidget "filler".  A widget here sets its accessible name once and calls `say` when
-the line that describes it changes.  Each thing is told once: by an announcement and nothing else.
+the line that describes it changes.  Each thing is said once: by an announcement and nothing else.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class PartOutline(QWidget):
         return max(3, round(3 * unit(self)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The line between two gaps, so that it is told from any colour it lies on."""
+        """The line between two gaps, so that it stands out from any colour it lies on."""
         painter = QPainter(self)
         colours = self.palette()
         painter.fillRect(self.rect(), colours.color(QPalette.ColorRole.Window))

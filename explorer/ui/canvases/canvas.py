@@ -70,7 +70,7 @@ class ScrollCanvas(QAbstractScrollArea):
         """The mouse has left it, or it is no longer on screen: no place in it is looked at."""
 
     def restyled(self) -> None:
-        """Its font or style is another one: places have to be worked out anew."""
+        """Its font or style is another one: places have to be worked out again."""
 
     def set_extent(self, height: float, step: float) -> None:
         """Let the vertical bar reach all of what is this high; `step` is the height of a row."""

@@ -1,4 +1,4 @@
-"""Download from the Hub: a name is looked for, what would come is told, then it is fetched."""
+"""Download from the Hub: a name is looked for, what would come is shown, then it is fetched."""
 
 from __future__ import annotations
 

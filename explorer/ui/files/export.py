@@ -32,7 +32,7 @@ class View:
     `table` gives rows of plain values, the first row being the header; `array` what works out the
     same figures in full, for numpy.  Both are asked in the window's thread and hold on to what
     was on screen then; what they give is used in any thread.  `of` says what of the model it
-    shows, such as a layer and head, so that files are told apart by their names; `about` is the
+    shows, such as a layer and head, so that files differ by their names; `about` is the
     same for the caption, which names the step itself.
     """
 

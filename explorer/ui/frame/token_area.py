@@ -130,7 +130,7 @@ class TokenArea(QWidget):
         self._empty.setText(self._words_for_none(state))
 
     def _words_for_none(self, state: State) -> str:
-        """In place of tokens; the first opening of a model takes a while, which is told here."""
+        """In place of tokens; the first opening of a model takes a while, which is shown here."""
         if state.status.activity == "loading":
             return self.tr("{0}. You can already type a prompt.").format(
                 state.status.text.rstrip("….")

@@ -44,7 +44,7 @@ class ElidedLabel(QLabel):
         return self._shown
 
     def setText(self, text: str) -> None:
-        """Show another text; the room it takes never changes, so nothing is laid out anew.
+        """Show another text; the room it takes never changes, so nothing is laid out again.
 
         QLabel's own setText would have the whole panel laid out again.
         """

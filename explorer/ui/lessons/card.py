@@ -1,4 +1,4 @@
-"""The card of a lesson beside the panels: what to read, what to predict, and the way on."""
+"""A lesson's card beside the panels: what to read, what to predict, and a button for the next page."""
 
 from __future__ import annotations
 

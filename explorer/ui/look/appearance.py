@@ -147,7 +147,7 @@ class Appearance(QObject):
         self._apply()
 
     def fit(self) -> None:
-        """Take the size anew, after what the window needs has changed."""
+        """Take the size again, after what the window needs has changed."""
         if self.whole_scale != self._applied:
             self._apply()
 

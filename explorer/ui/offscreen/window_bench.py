@@ -1,7 +1,7 @@
 """The window under the clock: how soon it is there, how soon a step is painted, how long it hangs.
 
 A real window on a real model, driven as a user would: the prompt read, then decode steps with
-nobody at the mouse, by which display is told, then as many while the mouse moves over the window
+nobody at the mouse, which display is said, then as many while the mouse moves over the window
 and its size changes, by which its gaps are.
 """
 

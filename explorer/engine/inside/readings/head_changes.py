@@ -31,7 +31,7 @@ def swept(
     part: Callable[[HeadSweep], None],
     at_layer: Callable[[int], AbstractContextManager[None]] = lambda layer: nullcontext(),
 ) -> HeadSweep:
-    """Every head of every layer; `part` is told after each layer.
+    """Every head of every layer; `part` is called after each layer.
 
     `whole` are the logits (V,) with every head, `without` gives those with one silenced; `heads` by
     layer.  `at_layer` is entered around a layer's heads.  BadInput if there is no such token;

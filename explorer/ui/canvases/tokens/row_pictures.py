@@ -1,4 +1,4 @@
-"""Rows of boxes kept as pictures; a row that only became longer is painted on, not anew."""
+"""Rows of boxes kept as pictures; a row that only became longer is painted on."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class TokenGrid(ScrollCanvas):
             yield index, QRectF(left + index * width, top, width - 12 * u, height)
 
     def tip_at(self, point: QPoint) -> str:
-        """What is told of the cell, chart or line under a point of the viewport; "" of none."""
+        """What is said of the cell, chart or line under a point of the viewport; "" of none."""
         at = self._at(point)
         cell = None if at is None else self._cell(at)
         if cell is not None:

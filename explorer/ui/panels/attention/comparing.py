@@ -125,7 +125,7 @@ class Comparing(QObject):
 
     @property
     def of(self) -> Of:
-        """What is the other way round on the other side."""
+        """Which setting differs on the other side."""
         return of_beside(self.bar.beside)
 
     def switch(self, on: bool) -> None:

@@ -32,7 +32,7 @@ from explorer.wording import exact_percent, percent
 _AT_ONCE = 20_000  # tokens of a vocabulary that are compared in the window's thread
 _ROUNDING = 1e-4  # of a layer's root mean square: what float32 may leave
 
-_LOWEST = 1e-8  # below float32's rounding nothing is told apart
+_LOWEST = 1e-8  # below float32's rounding nothing differs
 _SERIES: tuple[tuple[str, str, str, Dots], ...] = (
     ("masked", QT_TRANSLATE_NOOP("PrefixBox", "with mask"), "raw", "ring"),
     ("unmasked", QT_TRANSLATE_NOOP("PrefixBox", "without mask"), "formula", "round"),

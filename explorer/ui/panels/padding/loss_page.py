@@ -20,7 +20,7 @@ _DOTS: tuple[Dots, ...] = ("round", "square", "ring")
 
 
 class LossPage(GridPage):
-    """Prompts are told apart by colour and by dots; the mean of all is the thick line."""
+    """Prompts differ by colour and by dots; the mean of all is the thick line."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(

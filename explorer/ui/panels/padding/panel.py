@@ -371,7 +371,7 @@ class PaddingPanel(Panel):
         self._show_buttons()
 
     def _on_changed(self) -> None:
-        """A control was moved: what is on screen is run anew, once it rests."""
+        """A control was moved: what is on screen is run again, once it rests."""
         self._show_buttons()
         if self._result is not None or self._running:
             self._again.start()

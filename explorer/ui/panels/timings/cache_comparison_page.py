@@ -126,7 +126,7 @@ class CacheComparisonPage(ChartPairPage):
         self, name: str, words: Callable[[float], str],
         uncached: Sequence[float], cached: Sequence[float],
     ) -> Figure:  # fmt: skip
-        """Both ways of one generation: squares and dots, never told apart by colour alone."""
+        """One generation with and without the cache: squares and dots."""
         steps = np.arange(1, len(cached) + 1, dtype=np.float64)
         top = max(*uncached, *cached, 0.0) or 1.0
         ways: tuple[tuple[str, Sequence[float], str, Dots], ...] = (
