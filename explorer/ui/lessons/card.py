@@ -1,4 +1,4 @@
-"""A lesson's card beside the panels: what to read, what to predict, and a button for the next page."""
+"""The card of a lesson: what to read, what to predict, and a button for the next page."""
 
 from __future__ import annotations
 
