@@ -9,6 +9,7 @@ from typing import Any
 
 from explorer import disk
 from explorer.cli.errors import CommandError
+from explorer.session.jobs import prompt_list
 from explorer.session.jobs.live_tokens import encoding_problem
 from explorer.trace.chat import Message
 
@@ -130,17 +131,13 @@ def read_prompts(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     One text a line, or a JSON list of texts and of lists of messages.
     """
     name = arguments.prompts
-    text = read_text(name)
     try:
-        entries = json.loads(text) if text.lstrip().startswith("[") else None
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{name} starts as a JSON list but is none ({error}).") from error
-    if entries is None:
-        entries = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    if not 1 <= len(entries) <= _MOST_PROMPTS or entries == [""]:
-        count = 0 if entries == [""] else len(entries)
-        raise CommandError(f"{name} has {count:,} prompts. Write 1 to {_MOST_PROMPTS:,}.")
-    return [_entry(arguments, name, number, one) for number, one in enumerate(entries, 1)]
+        found = prompt_list.entries(name, read_text(name))
+    except prompt_list.PromptListError as error:
+        raise CommandError(str(error)) from error
+    if not 1 <= len(found) <= _MOST_PROMPTS:
+        raise CommandError(f"{name} has {len(found):,} prompts. Write 1 to {_MOST_PROMPTS:,}.")
+    return [_entry(arguments, name, number, one) for number, one in enumerate(found, 1)]
 
 
 def _entry(arguments: argparse.Namespace, name: str, number: int, one: Any) -> dict[str, Any]:

@@ -141,12 +141,16 @@ def test_many_prompts_share_one_start_and_what_is_equal(
     assert "tokens from the cache" in second["steps"][0]["note"]
     assert [turn["role"] for turn in last["turns"]] == ["user", "assistant"]
 
-    (tmp_path / "lines").write_text("the cat\nthe dog\n")
+    (tmp_path / "lines").write_text("[the] cat\nthe dog\n")
     plain = command("trace", tiny, "--prompts", tmp_path / "lines", "--steps", 1, "--json")
     assert [json.loads(line)["reused_tokens"] for line in plain.out.splitlines()] == [0, 0]
     table = command("trace", tiny, "--prompts", tmp_path / "lines", "--steps", 1)
     assert table.code == 0
     assert "prompt 2" in table.out
+
+    file.write_text('["the cat", [')
+    broken = command("trace", tiny, "--prompts", file, "--steps", 1)
+    assert (broken.code, "starts as a JSON list but is none" in broken.err) == (2, True)
 
 
 def test_own_logits_part_where_they_were_changed(

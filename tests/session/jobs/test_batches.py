@@ -113,8 +113,15 @@ def test_prompts_are_lines_or_a_json_list(tmp_path: Path) -> None:
     assert read_prompts(file) == ("one", "  two \x0c", "", "three")
     file.write_text(json.dumps(["a\nb", "c"]))
     assert read_prompts(file) == ("a\nb", "c")
-    file.write_text("[1, 2]")
-    assert read_prompts(file) == ("[1, 2]",)
+    file.write_text(' [ "a" , "b" ]\n')
+    assert read_prompts(file) == ("a", "b")
+
+
+@pytest.mark.parametrize("line", ["[1, 2]", "[INST] hi [/INST]", "[[Paris]] is", "[not json", "[x]"])
+def test_a_prompt_may_begin_with_a_bracket(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "p"
+    file.write_text(f"{line}\nthe cat\n")
+    assert read_prompts(file) == (line, "the cat")
 
 
 @pytest.mark.parametrize(
@@ -125,6 +132,11 @@ def test_prompts_are_lines_or_a_json_list(tmp_path: Path) -> None:
         (b"a\n" * 17, "has 17 prompts"),
         (b"a\xff", "not UTF-8"),
         (b'["\\udc00"]', "U+DC00"),
+        (b'["a", "b"', "starts as a JSON list but is none"),
+        (b'["a"\nb', "starts as a JSON list but is none"),
+        (b'["a", 5]', "holds more than texts"),
+        (b'[{"role": "user", "content": "a"}]', "holds more than texts"),
+        (b"[]", "has 0 prompts"),
     ],
 )
 def test_files_that_are_no_prompts(tmp_path: Path, content: bytes, words: str) -> None:
