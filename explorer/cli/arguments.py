@@ -11,7 +11,7 @@ from typing import Any, NoReturn, get_args
 
 from explorer import __version__
 from explorer.cli.errors import CommandError
-from explorer.trace.request import CacheType
+from explorer.trace.request import MOST_GPU_LAYERS, CacheType
 
 PROGRAM = "decoder-explorer"
 
@@ -130,7 +130,7 @@ def _llama(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--gpu-layers",
-        type=_INDEX,
+        type=_number(int, 0, "a whole number from 0 up", MOST_GPU_LAYERS),
         default=0,
         metavar="N",
         help="layers that llama.cpp puts on a GPU, for a .gguf file run as it is, where its build "
@@ -210,7 +210,10 @@ def _machine(parser: argparse.ArgumentParser) -> None:
     _engine(parser)
 
 
-def _number(kind: type, least: float, words: str) -> Callable[[str], Any]:
+_MOST = 2**63 - 1  # what travels to an engine
+
+
+def _number(kind: type, least: float, words: str, most: int = _MOST) -> Callable[[str], Any]:
     """An argparse type with a sentence of its own."""
 
     def parse(text: str) -> Any:
@@ -220,14 +223,14 @@ def _number(kind: type, least: float, words: str) -> Callable[[str], Any]:
             value = None
         if value is None or not value >= least:
             raise argparse.ArgumentTypeError(f"{text[:80]!r} is not {words}")
-        if kind is int and value > _MOST:
-            raise argparse.ArgumentTypeError(f"{text[:80]!r} is too large: at most 2^63 - 1")
+        if kind is int and value > most:
+            limit = "2^63 - 1" if most == _MOST else f"{most:,}"
+            raise argparse.ArgumentTypeError(f"{text[:80]!r} is too large: at most {limit}")
         return value
 
     return parse
 
 
-_MOST = 2**63 - 1  # what travels to an engine
 _COUNT = _number(int, 1, "a whole number from 1 up")
 _INDEX = _number(int, 0, "a whole number from 0 up")
 _REAL = _number(float, float("-inf"), "a number")

@@ -176,7 +176,8 @@ def print_trace(trace: Trace, top: int = 0) -> None:
     named = [request.model or card.name, card.architecture, card.dtype, card.device]
     print("{} ({}, {}, {})".format(*(name(part, CELL) for part in named)))
     if card.form == "as-is":
-        gpu = f", {card.gpu_layers} layers on a GPU" if card.gpu_layers else ""
+        on_gpu = f", {card.layers_on_gpu} of {card.layers} layers on a GPU"
+        gpu = on_gpu if card.gpu_layers else ""
         stored = name(card.stored_dtype, CELL)
         print(f"weights stored as {stored}, run as they are by llama.cpp{gpu}")
     elif card.stored_dtype:

@@ -18,6 +18,7 @@ from explorer.sampling.chain import (
     ranking,
     softmax,
     stages,
+    total_variation,
 )
 from explorer.sampling.draw import describe, force, landing, pick, uniform
 from explorer.sampling.model_defaults import left_out, model_defaults
@@ -39,5 +40,6 @@ __all__ = [
     "ranking",
     "softmax",
     "stages",
+    "total_variation",
     "uniform",
 ]

@@ -21,7 +21,7 @@ from explorer.sampling.ranked import (
     ranking,
     require_finite,
 )
-from explorer.trace.request import ORDER, Link, Sampling
+from explorer.trace.request import MOST_SEED, ORDER, Link, Sampling
 
 __all__ = [
     "Distribution",
@@ -51,7 +51,7 @@ def check(sampling: Sampling) -> None:
         raise SamplingError("The repetition penalty must be above 0 (1: off).")
     if sorted(sampling.order) != sorted(ORDER):
         raise SamplingError(f"The order must name each of these once: {', '.join(ORDER)}.")
-    if not 0 <= sampling.seed < 2**63:
+    if not 0 <= sampling.seed <= MOST_SEED:
         raise SamplingError("The seed must be a whole number from 0 to 2^63 - 1.")
 
 
@@ -61,6 +61,11 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     z = np.asarray(logits, np.float64)
     p = np.exp(z - z.max())
     return np.asarray(p / p.sum())
+
+
+def total_variation(p: np.ndarray, q: np.ndarray) -> float:
+    """Half the sum of the differences of two (V,) distributions: 0 equal, 1 nothing in common."""
+    return float(np.abs(p - q).sum() / 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

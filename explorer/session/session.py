@@ -30,8 +30,8 @@ from explorer.trace.comparison import Of
 from explorer.trace.experiments import Experiment
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.interventions.cells import added, switched
-from explorer.trace.interventions.kinds import MOST, Intervention
-from explorer.trace.request import TYPED, RunRequest, Sampling, Stops
+from explorer.trace.interventions.kinds import Intervention
+from explorer.trace.request import MOST_SEED, TYPED, RunRequest, Sampling, Stops
 
 
 class Session:
@@ -170,7 +170,7 @@ class Session:
         if state.trace is None or state.request_changed or state.sampling.takes_best:
             return
         self._driver.stop()
-        seed = (state.sampling.seed + 1) % MOST
+        seed = (state.sampling.seed + 1) % (MOST_SEED + 1)
         self._edits.make(
             "sampling", {"sampling": msgspec.structs.replace(state.sampling, seed=seed)}
         )

@@ -77,6 +77,11 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     not_finite: int = 0  # weights that are NaN or infinite
 
+    @property
+    def layers_on_gpu(self) -> int:
+        """How many of the layers are on a GPU where llama.cpp runs them."""
+        return min(self.gpu_layers, self.layers)
+
     def offers(self, name: str) -> bool:
         """True if the self-test found `name` to work on this model."""
         return any(c.name == name and c.offered for c in self.capabilities)

@@ -14,9 +14,12 @@ from explorer.trace.interventions.kinds import Cells, Interventions, Silence
 Side = Literal["left", "right"]
 Dtype = Literal["float32", "bfloat16", "float16"]
 Form = Literal["", "as-is", "float32"]
+"""How a .gguf file is opened: "as-is" by llama.cpp, "float32" converted; "" = the usual one."""
 CacheType = Literal["f16", "f32", "bf16", "q8_0", "q5_0", "q4_0"]
 """What llama.cpp keeps keys in; values stay float16."""
-"""How a .gguf file is opened: "as-is" by llama.cpp, "float32" converted; "" = the usual one."""
+MOST_GPU_LAYERS = 9999
+"""What may be asked for; llama.cpp opens no model with so many layers."""
+MOST_SEED = 2**63 - 1
 Link = Literal["penalty", "temperature", "top_k", "top_p", "min_p"]
 
 ORDER: tuple[Link, ...] = ("penalty", "temperature", "top_k", "top_p", "min_p")

@@ -63,6 +63,7 @@ BAD = {
         ("attention", "f", "--layer", "-1", "--head", "0", "--out", "x.npy"),
         "from 0 up",
     ),
+    "trace, layers on a GPU": ((*TRACE, "--gpu-layers", "10000"), "at most 9,999"),
     "batch": (("batch", "m", "--prompts", "f"), "--padding"),
     "bench": (("bench",), "MODEL"),
     "window, two models": (("one", "two"), "two"),

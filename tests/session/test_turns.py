@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from explorer.figures.text import turns
 from explorer.trace.chat import ChatTurn, Message
-from explorer.trace.request import Sampling
+from explorer.trace.request import MOST_SEED, Sampling
 from explorer.trace.step import Token
 from explorer.trace.wire import messages as m
 from tests.session.scripted import PROMPT, Stage, ids, stepped
@@ -124,6 +126,14 @@ def test_another_answer_is_a_branch_from_the_first_token_with_another_seed() -> 
     assert before in [list(branch.trace.chosen_ids) for branch in stage.state.tree]
     stage.session.undo()
     assert ids(stage.state) == before
+
+
+@pytest.mark.parametrize(("seed", "after"), [(2**31, 2**31 + 1), (MOST_SEED, 0)])
+def test_the_seed_of_another_answer_is_the_next_of_all_seeds(seed: int, after: int) -> None:
+    stage = answered()
+    stage.session.set_sampling(Sampling(greedy=False, seed=seed))
+    stage.session.answer_again()
+    assert stage.engine.last(m.Advance).sampling.seed == after
 
 
 def test_a_conversation_goes_on_from_the_cache_unless_that_is_switched_off() -> None:

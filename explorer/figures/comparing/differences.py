@@ -8,6 +8,7 @@ import numpy as np
 
 from explorer.figures.attention import map_blocks, maps
 from explorer.figures.comparing.alignment import one_vocabulary
+from explorer.sampling import total_variation
 from explorer.trace.trace import Trace
 
 
@@ -62,7 +63,7 @@ def distributions(one: np.ndarray, other: np.ndarray) -> tuple[float, float, flo
         kl = float((np.exp(p[there]) * (p[there] - q[there])).sum() / np.log(2))
         apart = np.abs(one - other)
     apart[one == other] = 0.0  # both minus infinity
-    return max(kl, 0.0), float(np.abs(np.exp(p) - np.exp(q)).sum() / 2), float(apart.max())
+    return max(kl, 0.0), total_variation(np.exp(p), np.exp(q)), float(apart.max())
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from explorer.sampling import leading, softmax
+from explorer.sampling import leading, softmax, total_variation
 from explorer.trace.step import Step, Token
 
 
@@ -38,7 +38,7 @@ class NextTokens:
     sides: tuple[Step, Step]
     probabilities: tuple[np.ndarray, np.ndarray]  # (V,) float64 of each side
     ids: tuple[int, ...]  # of the tokens that have a row of their own
-    total_variation: float  # half the sum of all differences: 0 the same, 1 nothing in common
+    total_variation: float  # 0 the same, 1 nothing in common
 
     def pair(self, token_id: int) -> TokenPair:
         """Any entry of the vocabulary."""
@@ -83,5 +83,4 @@ def next_tokens(first: Step, second: Step, rows: int) -> NextTokens:
     for place, top in enumerate(dict.fromkeys(tops)):
         if top not in ids and len(ids) > place:
             ids[-1 - place] = top
-    apart = float(np.abs(a - b).sum() / 2)
-    return NextTokens((first, second), (a, b), tuple(ids), apart)
+    return NextTokens((first, second), (a, b), tuple(ids), total_variation(a, b))

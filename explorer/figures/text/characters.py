@@ -9,6 +9,7 @@ import re
 import unicodedata
 
 _PICTURES = {" ": "␣", "\n": "↵", "\t": "⇥"}
+_MEANT = str.maketrans({picture: c for c, picture in _PICTURES.items()})
 # Names, not pictures such as ␀: few fonts have those, and at this size nobody can read them.
 _CONTROL = (
     *("NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR"),
@@ -66,6 +67,11 @@ def visible_text(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text.replace(" ", "␣")
     return "".join(_character(text, i) for i in range(len(text)))
+
+
+def from_pictures(text: str) -> str:
+    """What a user typed, the pictures of whitespace read as what they stand for."""
+    return text.translate(_MEANT)
 
 
 def _character(text: str, i: int) -> str:

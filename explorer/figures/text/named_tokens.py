@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from explorer.figures.text.characters import from_pictures
 from explorer.trace.step import Token
 from explorer.trace.vocabulary import Vocabulary
-
-_PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 
 
 def named(
@@ -39,5 +38,5 @@ def beginning(text: str, names: Vocabulary, most: int) -> list[int]:
 
 def _spellings(text: str) -> tuple[bytes, bytes]:
     """As typed, and after a space."""
-    typed = text.translate(_PICTURES).encode("utf-8", "surrogatepass")
+    typed = from_pictures(text).encode("utf-8", "surrogatepass")
     return typed, b" " + typed

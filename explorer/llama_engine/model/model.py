@@ -15,11 +15,7 @@ from explorer.llama_engine.model import fatal_numbers
 from explorer.llama_engine.model.tokenizer import LlamaTokenizer
 from explorer.wording import short_bytes
 
-NO_GPU = (
-    "llama.cpp was built without GPU support here, or finds no GPU. Open the file with 0 GPU "
-    "layers."
-)
-_MOST_GPU_LAYERS = 1 << 16  # more than a model has
+NO_GPU = "llama.cpp has no GPU support here, or finds no GPU. Open the file with 0 GPU layers."
 _ROOM = 200 << 20  # bytes beside the weights: cache, scratch space and what is recorded
 
 
@@ -67,7 +63,7 @@ class LlamaModel:
             return not cancelled()
 
         params = self.library.new_model_params()
-        params.n_gpu_layers = min(self.gpu_layers, _MOST_GPU_LAYERS)
+        params.n_gpu_layers = self.gpu_layers
         params.progress_callback = callback = PROGRESS(tell)
         self.library.said.clear()
         handle = self.library.llama_model_load_from_file(str(self.path).encode(), params)

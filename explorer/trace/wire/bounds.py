@@ -17,7 +17,7 @@ from explorer.trace.batch import BatchRequest, BatchResult, BatchRow, Ranked, Re
 from explorer.trace.card import Capability, Check, ModelCard
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.interventions.kinds import Scale
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import MOST_GPU_LAYERS, MOST_SEED, RunRequest, Sampling
 from explorer.trace.step import Draw, Token
 from explorer.trace.wire.messages import Facts, PartFacts, Progress
 from explorer.trace.wire.packing import LayerHeader, StepHeader
@@ -59,7 +59,7 @@ _LONG_WRITTEN = 1e15  # floats from here on are written with an exponent
 
 BOUNDS: dict[tuple[type, str], Bound] = {
     (RunRequest, "pad"): Bound(0, MOST_PADDING),
-    (RunRequest, "gpu_layers"): Bound(0, MOST_LAYERS),
+    (RunRequest, "gpu_layers"): Bound(0, MOST_GPU_LAYERS),
     (RunRequest, "capture_every"): Bound(1, 2**31 - 1),
     (RunRequest, "position_offset"): Bound(0, MOST_OFFSET),
     (BatchRequest, "extra"): Bound(0, MOST_PADDING),
@@ -67,7 +67,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (Scale, "factor"): Bound(0, 1e6),
     (Sampling, "temperature"): Bound(0, 1e300),
     (Sampling, "repetition_penalty"): Bound(0, 1e300),
-    (Sampling, "seed"): _LONG,
+    (Sampling, "seed"): Bound(0, MOST_SEED),
     (Draw, "probability"): _SHARE,
     (Draw, "raw_probability"): _SHARE,
     (Draw, "u"): Bound(0, 1),

@@ -66,7 +66,10 @@ def cautions(found: FoundModel, gpu: bool, tr: Callable[[str], str]) -> str:
     said = []
     if found.is_gguf and not found.incomplete and not gpu:
         said.append(
-            tr("As it is, all layers run on the processor: llama.cpp has no GPU support here.")
+            tr(
+                "As it is, all layers run on the processor: llama.cpp has no GPU support here, or "
+                "finds no GPU."
+            )
         )
     if found.pickle:
         said.append(

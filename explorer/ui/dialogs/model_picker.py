@@ -26,7 +26,7 @@ from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.found_models import FoundModel, Library
-from explorer.trace.request import CacheType, Form, usual_form
+from explorer.trace.request import MOST_GPU_LAYERS, CacheType, Form, usual_form
 from explorer.ui.dialogs import loading_words
 from explorer.ui.dialogs.model_table import ModelFilter, ModelTable
 from explorer.ui.inputs.smollm2_download import Smollm2Download
@@ -36,8 +36,6 @@ from explorer.ui.kit.screen_fit import Dialog
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import ComboBox, SpinBox
 from explorer.wording import short_bytes
-
-_MOST_GPU_LAYERS = 999
 
 
 class ModelPicker(Dialog):
@@ -83,7 +81,7 @@ class ModelPicker(Dialog):
         )
         self.gpu_label = QLabel(self.tr("GPU layers"))
         self.gpu_layers = SpinBox()  # likewise
-        self.gpu_layers.setMaximum(_MOST_GPU_LAYERS)
+        self.gpu_layers.setMaximum(MOST_GPU_LAYERS)
         self.gpu_layers.setAccessibleName(self.tr("GPU layers"))
         self.gpu_layers.setToolTip(
             self.tr(

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLineEdit, QWidget
 
 from explorer.figures.text import tokens
+from explorer.figures.text.characters import from_pictures
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
@@ -16,8 +17,6 @@ from explorer.ui.glossary.labels import TermBox, TermLabel
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.typed_numbers import TakeFirst
 from explorer.ui.kit.wheel_guard import SpinBox
-
-_PICTURES = str.maketrans({"␣": " ", "↵": "\n", "⇥": "\t"})
 
 
 class StopControls(Wrapping):
@@ -82,7 +81,7 @@ class StopControls(Wrapping):
 
 def parsed(text: str) -> tuple[str, ...]:
     """What was typed as stop strings: parts between |, line breaks and tabs as \\n and \\t."""
-    plain = text.translate(_PICTURES).replace("\\n", "\n").replace("\\t", "\t")
+    plain = from_pictures(text).replace("\\n", "\n").replace("\\t", "\t")
     return tuple(dict.fromkeys(part for part in plain.split("|") if part))
 
 

@@ -21,6 +21,5 @@ def as_is_choices(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
     if card.cache_type_k not in ("", USUAL_KEYS):
         words.append(tr("keys in {0}").format(card.cache_type_k))
     if card.gpu_layers:
-        on_gpu = min(card.gpu_layers, card.layers)
-        words.append(tr("{0} of {1} layers on a GPU").format(on_gpu, card.layers))
+        words.append(tr("{0} of {1} layers on a GPU").format(card.layers_on_gpu, card.layers))
     return words

@@ -98,8 +98,7 @@ def test_gpu_layers_without_a_gpu_are_exit_2_and_one_sentence(
         pytest.skip("there is a GPU")
     assert done.code == 2
     assert done.err.strip() == (
-        "llama.cpp was built without GPU support here, or finds no GPU. Open the file with 0 GPU "
-        "layers."
+        "llama.cpp has no GPU support here, or finds no GPU. Open the file with 0 GPU layers."
     )
 
 
