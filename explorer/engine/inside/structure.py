@@ -33,6 +33,10 @@ from explorer.trace.inside.structure import (
 )
 from explorer.trace.request import RunRequest
 
+NO_PICTURE = (
+    "This model's layers attend several times for each token, so they can't be drawn as one stack. "
+    "Look at the attention panel, which shows every time."
+)
 _NOTHING = ("Dropout", "Identity")  # classes that compute nothing here
 _CLOSE = 1e-4  # relative: sums in another order differ by rounding
 
@@ -42,13 +46,15 @@ _FOUND: WeakKeyDictionary[Runner, ModelStructure] = WeakKeyDictionary()
 def read(
     runner: Runner, asked: ReadStructure, progress: Report, cancelled: Stop = never
 ) -> ModelStructure:
-    """The parts of this model, looked at once; BadInput where layers pass no stream on."""
+    """The parts of this model, looked at once; BadInput where none pass a stream on, or repeat."""
     if runner not in _FOUND:
         _FOUND[runner] = _find(runner, cancelled)
     return _FOUND[runner]
 
 
 def _find(runner: Runner, stop: Stop) -> ModelStructure:
+    if runner.loaded.card.layers > len(runner.layers):
+        raise BadInput(NO_PICTURE)
     writes, reason = _writes(runner, stop)
     embedding = runner.model.get_input_embeddings()
     ids = sample_ids(embedding.num_embeddings, set(runner.loaded.card.eos_ids))

@@ -12,6 +12,7 @@ from explorer.engine.library.parameter_counts import ParameterCounts, anatomy
 from explorer.engine.library.recipe_words import lines
 from explorer.engine.machine import free_memory
 from explorer.engine.model_files.configs import read_config
+from explorer.engine.model_files.find_layers import built_layers
 from explorer.engine.model_files.meta_model import Count, count, kept_per_token, skeleton
 from explorer.engine.model_files.model_shape import Shape, shape_of
 from explorer.engine.model_files.stated_figures import check_belongs, check_figures
@@ -76,7 +77,10 @@ def facts(name: str, config: Any, model: Any = None) -> dict[str, Any]:
         "parts": {name: getattr(parts, name) for name in PARTS},
         "kv_bytes_per_token": {d: per_token * size for d, size in free_memory.BYTES_OF.items()},
         "layer_kinds": list(shape.layer_kinds),
-        "recipe": [*lines(config, shape, counted, parts, per_token), *_rule(counted, parts, shape)],
+        "recipe": [
+            *lines(config, shape, built_layers(model), counted, parts, per_token),
+            *_rule(counted, parts, shape),
+        ],
         "memory_bytes": {
             dtype: free_memory.estimate(counted.parameters, shape, dtype).total
             for dtype in free_memory.BYTES_OF

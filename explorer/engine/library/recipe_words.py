@@ -26,13 +26,14 @@ _KINDS = {
 
 
 def lines(
-    config: Any, shape: Shape, counted: Count, parts: ParameterCounts, per_token: int
+    config: Any, shape: Shape, built: int, counted: Count, parts: ParameterCounts, per_token: int
 ) -> list[str]:
-    """One line for each choice in the model's design."""
+    """One line for each choice in the model's design; `built`: the layers that its weights hold."""
     text = text_config(config)
     found = [
         f"{shape.layers} layers, each {shape.hidden_size:,} numbers wide; a vocabulary of "
         f"{shape.vocab_size:,} tokens.",
+        _repeated(shape, built),
         _context(shape),
         _positions(text, parts, shape),
         _attention(shape, parts),
@@ -46,6 +47,15 @@ def lines(
         f"{counted.parameters:,} parameters, counted exactly.",
     ]
     return [line for line in found if line]
+
+
+def _repeated(shape: Shape, built: int) -> str:
+    if not 0 < built < shape.layers:
+        return ""
+    return (
+        f"Its weights hold {built} layers, which attend {shape.layers} times for each token. Each "
+        "time is counted as a layer."
+    )
 
 
 def _context(shape: Shape) -> str:

@@ -25,6 +25,12 @@ def decoder_layers(model: Any) -> list[Any]:
     raise EngineError("This model's layers could not be found, so nothing could be recorded.")
 
 
+def built_layers(model: Any) -> int:
+    """How many layers the weights hold, in all stacks of them: fewer than run where some repeat."""
+    own = list(map(type, decoder_layers(model)))
+    return sum(type(module) in own for module in model.modules())
+
+
 def _lists(module: Any, kinds: tuple[type, ...]) -> Iterator[torch.nn.ModuleList]:
     """Lists of modules, outermost first; not those of models inside with other configs."""
     for child in module.children():

@@ -23,6 +23,7 @@ CONTEXT_NAMES = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_l
 _LAYER_LISTS = ("layer_types", "layers_block_type", "block_types", "attention_layers")
 MOST_LAYERS = 2000  # a hostile config may ask for 10^12, each an object in memory
 LAYER_COUNTS = ("num_hidden_layers", "n_layer", "num_layers")
+_HEADS = ("n_head", "num_heads", "n_heads")
 _KEEPS_NOTHING = ("linear", "recurrent", "conv", "mlp", "moe")  # no keys and values, that is
 
 
@@ -49,9 +50,9 @@ class Shape:
 def shape_of(config: Any) -> Shape:
     """Read a transformers config (of the text part, where a model has several)."""
     text = text_config(config)
-    layers = _number(text, *LAYER_COUNTS)
+    layers = _number(text, "num_decoder_layers", *LAYER_COUNTS)  # else its encoder's are meant
     check_layers(layers)
-    heads = _number(text, "num_attention_heads", "n_head", "num_heads", "n_heads")
+    heads = _number(text, "num_decoder_attention_heads", "num_attention_heads", *_HEADS)
     hidden = _number(text, "hidden_size", "n_embd", "d_model")
     return Shape(
         layers=layers,

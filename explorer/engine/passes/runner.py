@@ -52,7 +52,7 @@ class Runner:
         self.cache = PrefixCache(self.model.config)
         self._cache_for: Any = None
         self._phases_seen: set[str] = set()
-        self._accepted = set(inspect.signature(self.model.forward).parameters)
+        self._accepted = _accepted(self.model)
         self._prompts: dict[Any, Prompt] = {}  # the last one, laid out
 
     # -- the prompt
@@ -161,3 +161,13 @@ class Runner:
                 self.report(f"Reading the text: {done:,.0f} of {whole:,} tokens", done / whole)
 
         return tell
+
+
+def _accepted(model: Any) -> set[str]:
+    """What a model's forward names; with `use_cache` where it hands that on unnamed.
+
+    Left out there, the model makes a cache of its own in passes that are to have none.
+    """
+    named = inspect.signature(model.forward).parameters
+    hands_on = any(one.kind is one.VAR_KEYWORD for one in named.values())
+    return {*named, "use_cache"} if hands_on and "cache" in named else set(named)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import msgspec
 import pytest
 
 from explorer.engine.callbacks import nobody
+from explorer.engine.errors import BadInput
 from explorer.engine.inside import structure
+from explorer.engine.inside.walk import layer_walk
 from explorer.trace.inside.structure import BlockPart, ModelStructure, ReadStructure
+from explorer.trace.inside.walk import WalkLayer
 from explorer.trace.request import RunRequest
 from tests.engine import architectures
 from tests.engine.tiny import runner_on
@@ -71,3 +77,13 @@ def test_parameters_of_the_parts_are_those_of_the_model() -> None:
     assert found.head is not None
     outside = found.embedding.parameters + found.norm.parameters + found.head.parameters
     assert inside + outside == sum(one.numel() for one in runner.model.parameters())
+
+
+def test_layers_that_attend_several_times_are_not_drawn_as_one_stack() -> None:
+    runner = runner_on(architectures.tiny("hrm_text"))
+    card = msgspec.structs.replace(runner.loaded.card, layers=32)  # as its config counts
+    runner.loaded = dataclasses.replace(runner.loaded, card=card)
+    with pytest.raises(BadInput, match="attend several times"):
+        structure.read(runner, ReadStructure(request=RunRequest()), nobody)
+    with pytest.raises(BadInput, match="counts 32 layers"):
+        layer_walk.walk(runner, WalkLayer(request=RunRequest(prompt="5 6"), layer=17), nobody)

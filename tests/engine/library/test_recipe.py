@@ -106,6 +106,40 @@ def test_windows_are_named() -> None:
     assert "4,096 tokens" in lines
 
 
+@pytest.mark.parametrize(
+    ("kind", "sizes", "said"),
+    [
+        (
+            "hrm_text",
+            {"num_hidden_layers": 32, "num_layers_per_stack": 4},
+            "hold 8 layers, which attend 32",
+        ),
+        (
+            "longcat_flash",
+            {"num_layers": 2, "num_hidden_layers": 4},
+            "hold 2 layers, which attend 4",
+        ),
+        ("gemma2", {"num_hidden_layers": 4}, ""),
+        ("llama", {"num_hidden_layers": 4}, ""),
+    ],
+)
+def test_layers_that_attend_several_times_are_said_to(
+    kind: str, sizes: dict[str, int], said: str
+) -> None:
+    lines = " ".join(facts(kind, **sizes)["recipe"])
+    assert said in lines
+    assert bool(said) == ("times for each token" in lines)
+
+
+def test_the_layers_and_heads_of_a_decoder_are_not_its_encoders() -> None:
+    found = facts("bart", encoder_layers=2, decoder_layers=5, encoder_attention_heads=2,
+                  decoder_attention_heads=8, d_model=32)  # fmt: skip
+    assert (found["layers"], found["heads"]) == (5, 8)
+    found = facts("prophetnet", num_encoder_layers=2, num_decoder_layers=3, hidden_size=32,
+                  num_encoder_attention_heads=2, num_decoder_attention_heads=8)  # fmt: skip
+    assert (found["layers"], found["heads"]) == (3, 8)
+
+
 def test_a_model_without_attention() -> None:
     found = facts("mamba", num_hidden_layers=2)
     assert found["heads"] == 0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import DynamicCache
 
 from explorer.engine.capture.timed_parts import parts_of
 from explorer.engine.errors import BadInput, Cancelled, EngineError
@@ -55,6 +56,16 @@ def test_greedy_equals_generate(runner: Runner) -> None:
     ours = [t.id for _, t in steps_of(runner, RunRequest(prompt=PROMPT), 8)]
     theirs = measured_gaps.generated(runner, runner.layout(RunRequest(prompt=PROMPT), ()), 8)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("kind", ["granitemoe", "granitemoehybrid", "llama"])
+def test_a_pass_without_a_cache_makes_none(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where `use_cache` is not among the arguments that the model names."""
+    made: list[object] = []
+    monkeypatch.setattr(DynamicCache, "update", lambda *_, **__: made.append(_))
+    runner = runner_on(tiny(kind))
+    steps_of(runner, RunRequest(prompt=PROMPT, cache=False), 1)
+    assert made == []
 
 
 def test_no_cache_gives_the_same_tokens_and_processes_more(runner: Runner) -> None:

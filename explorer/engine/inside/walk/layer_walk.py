@@ -43,9 +43,13 @@ def walk(runner: Runner, asked: WalkLayer, progress: Report, cancelled: Stop = n
     position that does not exist.
     """
     if not 0 <= asked.layer < len(runner.layers):
-        raise BadInput(
-            f"There is no layer {asked.layer}. This model has {len(runner.layers)}, counted from 0."
-        )
+        known, counted = len(runner.layers), runner.loaded.card.layers
+        if known <= asked.layer < counted:
+            raise BadInput(
+                f"This model counts {counted} layers, because its layers attend several times for "
+                f"each token. Only those below {known} can be shown part by part."
+            )
+        raise BadInput(f"There is no layer {asked.layer}. This model has {known}, counted from 0.")
     require_own_writes(asked.request, asked.layer)
     layout = runner.layout(asked.request, asked.chosen)
     slot = chosen_slots(layout, () if asked.slot is None else (asked.slot,))[-1]
