@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
+from explorer.cli import context_policy
 from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.figures.text.sentences import name
 from explorer.sampling.chain import softmax
 from explorer.trace.card import SelfCheck
 from explorer.trace.chat import ChatTurn
+from explorer.trace.interventions.context_policy import USUAL
 from explorer.trace.interventions.kinds import written
 from explorer.trace.request import Sampling
 from explorer.trace.rounding import arithmetic, largest, logit_tolerance
@@ -49,6 +51,7 @@ def trace_document(trace: Trace, top: int = 0) -> dict[str, Any]:
         "self_check": self_check_document(trace.self_check),
         "stored_dtype": trace.card.stored_dtype,
         "interventions": written(request.interventions),
+        "context_policy": context_policy.document(request.context),
         **({"form": trace.card.form} if trace.card.form else {}),
         **(
             {"cache_type_k": trace.card.cache_type_k, "gpu_layers": trace.card.gpu_layers}
@@ -185,6 +188,8 @@ def print_trace(trace: Trace, top: int = 0) -> None:
     print(f"{trace.prompt_tokens} prompt tokens, {mask}, cache {request.cache_reason}")
     if request.padding and request.pad:
         print(f"{request.pad} padding slots on the {request.padding}")
+    if request.context != USUAL:
+        print(f"context policy {context_policy.words(request.context)}")
     if request.interventions:
         print(f"interventions: {', '.join(written(request.interventions))}")
     for turn in trace.turns:

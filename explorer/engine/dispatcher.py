@@ -258,7 +258,8 @@ class Dispatcher:
     def _tokenize(self, request: messages.Tokenize) -> None:
         from explorer.engine.text import asked_prompt
 
-        self._say(asked_prompt.live(self._open().loaded.tokenizer, request))
+        loaded = self._open().loaded
+        self._say(asked_prompt.live(loaded.tokenizer, request, loaded.card.context))
 
     def _advance(self, request: messages.Advance) -> str:
         from explorer.engine.passes.generate import generate
@@ -356,7 +357,7 @@ class Dispatcher:
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
         if asked.position_offset and runner.first_position is None:
             raise BadInput("This model counts its positions itself. Leave out the offset.")
-        if asked.interventions:
+        if asked.changes:
             from explorer.engine.passes import interventions
 
             interventions.require_possible(runner, asked)

@@ -27,6 +27,7 @@ from explorer.trace.experiments import (
     SearchSequences,
 )
 from explorer.trace.files.saved_view import SavedView
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 from explorer.trace.interventions.lines import read as read_intervention
 from explorer.trace.request import Form, RunRequest, Sampling, Stops
 
@@ -101,6 +102,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     causal_mask: bool = True
     cache: bool = True
     interventions: Annotated[tuple[ScriptLine, ...], Meta(max_length=4096)] = ()  # a line each
+    context: ContextPolicy = USUAL  # what is done about a full context
     padding: Side = "none"
     pad: Annotated[int, Meta(ge=0, le=MOST_PADDING)] = 0
     sampling: Sampling = Sampling()
@@ -144,6 +146,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             causal_mask=self.causal_mask,
             cache=self.cache,
             interventions=tuple(map(read_intervention, self.interventions)),
+            context=self.context,
             padding=self.side,
             pad=self.pad if self.side else 0,
             max_tokens=0,
@@ -234,7 +237,10 @@ def _plain(
 ) -> dict[str, Any]:
     """The table with short forms written out, and unknown keys of shared structs refused."""
     values = dict(table)
-    for name, kind in (("sampling", Sampling), ("stops", Stops), ("batch", BatchRequest)):
+    structs = {
+        "sampling": Sampling, "stops": Stops, "batch": BatchRequest, "context": ContextPolicy,
+    }  # fmt: skip
+    for name, kind in structs.items():
         if isinstance(values.get(name), dict):
             known_only(
                 document, values[name], kind.__struct_fields__, (*places.get(name, at), name)

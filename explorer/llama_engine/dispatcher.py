@@ -158,7 +158,8 @@ class LlamaDispatcher:
     def _tokenize(self, request: messages.Tokenize) -> None:
         from explorer.engine.text import asked_prompt
 
-        self._say(asked_prompt.live(self._open().model.tokenizer, request))
+        runner = self._open()
+        self._say(asked_prompt.live(runner.model.tokenizer, request, runner.card.context))
 
     def _advance(self, request: messages.Advance) -> str:
         runner = self._loaded()
@@ -242,10 +243,10 @@ class LlamaDispatcher:
         if asked.padding and asked.pad:
             side = f"{asked.padding}_padding"
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
-        if asked.interventions:
+        if asked.changes:
             mlps = runner.with_mlp if card.offers("silence_mlp") else frozenset[int]()
             attending = runner.proven.attending if runner.proven else frozenset[int]()
-            refused = misfit(card, asked.interventions, card.layers, mlps, attending)
+            refused = misfit(card, asked.changes, card.layers, mlps, attending)
             if refused:
                 raise BadInput(refused)
 

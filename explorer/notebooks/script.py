@@ -80,7 +80,7 @@ def _chapters(trace: Trace, place: ModelPlace, seen: OnScreen) -> Iterator[tuple
     yield "## What was run\nThe model, the prompt and the settings of the run.", asked
     words = "## The model\nWith eager attention, which returns its maps."
     yield words, _load(trace, place)
-    if trace.request.interventions:
+    if trace.request.changes:
         words = "## Interventions\nWhat the run changes in the model. Places are counted from 0."
         yield words, _interventions(trace)
     yield "## Tokens", _tokens(trace)
@@ -208,7 +208,7 @@ def _load(trace: Trace, place: ModelPlace) -> str:
 def _interventions(trace: Trace) -> str:
     """As tuples, in their order, and the code that carries them out; ScriptError for others."""
     silenced, silent, cells, scales = [], [], [], []
-    for one in trace.request.interventions:
+    for one in trace.request.changes:
         line = str(one)
         if isinstance(one, Silence) and _SILENCE.fullmatch(line):
             if one.part == "head":

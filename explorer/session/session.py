@@ -30,6 +30,7 @@ from explorer.trace.comparison import Of
 from explorer.trace.experiments import Experiment
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.interventions.cells import added, switched
+from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.interventions.kinds import Intervention
 from explorer.trace.request import MOST_SEED, TYPED, RunRequest, Sampling, Stops
 
@@ -51,6 +52,7 @@ class Session:
         self.models, self.downloads = driver.models, driver.downloads
         self.batches, self.background = driver.batches, driver.background
         self.stopwatch = driver.stopwatch  # how long each step took, from the wish to the picture
+        self._talk: RunRequest | None = None  # the conversation that was left for raw text
         self.answers = GivenAnswers()  # to the questions of lessons
         self._store.subscribe(self._edits.bound)
 
@@ -135,9 +137,17 @@ class Session:
             self._driver.prompt.refresh()
 
     def set_chat(self, on: bool) -> None:
-        if on == self.state.request.chat:
+        """As a chat, or as raw text; a conversation is kept for when it is a chat again."""
+        request, talk = self.state.request, self._talk
+        if on == request.chat:
             return
-        if self._change_request("chat", chat=on, **TYPED):
+        changes: dict[str, Any] = dict(TYPED)
+        if on and talk is not None:
+            last = msgspec.structs.replace(talk.messages[-1], content=request.prompt)
+            changes |= {"messages": (*talk.messages[:-1], last)}
+            changes |= {"template_args": talk.template_args, "special_as_text": False}
+        self._talk = request if request.messages else None
+        if self._change_request("chat", chat=on, **changes):
             self._driver.prompt.refresh()
 
     def set_messages(self, messages: Sequence[Message], typing: bool = False) -> None:
@@ -148,7 +158,7 @@ class Session:
         last = messages[-1].content
         alone = len(messages) == 1 and messages[0].role == USER
         changes: dict[str, Any] = {"chat": True, "prompt": last}
-        own = {"messages": tuple(messages), "special_as_text": False, "fit_tokens": 0}
+        own = {"messages": tuple(messages), "special_as_text": False}
         changes |= TYPED if alone else own
         if typing:
             changed = self._change_request("prompt", merge=True, **changes)
@@ -200,6 +210,11 @@ class Session:
     def switch_intervention(self, one: Intervention) -> None:
         """On if it is off, off if it is on."""
         self.set_interventions(switched(self.state.request.interventions, one))
+
+    def set_context(self, policy: ContextPolicy) -> None:
+        """What a run does about a full context."""
+        if self._change_request("context", merge=True, context=policy):
+            self._driver.prompt.refresh()
 
     def set_cache(self, on: bool) -> None:
         self._change_request("cache", cache=on)

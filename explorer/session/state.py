@@ -14,7 +14,7 @@ from explorer.session.branches import Branch, Branches, same_root
 from explorer.session.selection import Selection, Shown, resolve
 from explorer.trace.batch import BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
-from explorer.trace.chat import ChatParts, ChatTurn, Message
+from explorer.trace.chat import ChatParts, ChatTurn
 from explorer.trace.comparison import Comparison, Of, made_for
 from explorer.trace.cost.memory_bandwidth import Traffic
 from explorer.trace.cost.run_cost import Plan
@@ -28,7 +28,7 @@ from explorer.trace.step import Draw, Step, Token
 from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
 
-Reading = tuple[str, str, bool, bool, tuple[Message, ...], str, tuple[int, ...], bool | None]
+Reading = tuple[object, ...]
 """What decides a prompt's tokens: see `reading`."""
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
@@ -195,8 +195,7 @@ class LessonPlace:
 
 def reading(request: RunRequest) -> Reading:
     """What decides a prompt's tokens: model, text and how it is read, or a conversation."""
-    how = request.chat, request.special_as_text, request.messages, request.template_args
-    return request.model, request.prompt, *how, request.input_ids, request.start_token
+    return request.model, *request.source
 
 
 class ModelKey(NamedTuple):
@@ -248,6 +247,7 @@ class State:
     prompt_turns: tuple[ChatTurn, ...] = ()  # likewise
     chat_parts: Mapping[Reading, ChatParts] = field(default_factory=dict)  # of prompts read lately
     prompt_problem: str = ""
+    prompt_note: str = ""  # what is worth knowing of the live tokens
     comparing: bool = False  # both sides of a comparison are wished for
     compare_of: Of = "mask"  # which
     comparison: Comparison | None = None  # the other side of the last step compared

@@ -69,6 +69,7 @@ class LayerRecord:
     scaling: float = 1.0
     mask: Mask | None = None
     first_key: int = 0  # slot of the first key the kernel saw
+    evicted: tuple[int, int] = (0, 0)  # slots from..to that were dropped: the kernel saw no key
     window: int = 0  # 0 = none
     softcap: float = 0.0  # 0 = none
     sinks: np.ndarray | None = None  # (H,) float32, extra logits that take mass and give nothing

@@ -9,6 +9,7 @@ import msgspec
 
 from explorer import smollm2
 from explorer.trace.chat import Message
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 from explorer.trace.interventions.kinds import Cells, Interventions, Silence
 
 Side = Literal["left", "right"]
@@ -35,7 +36,7 @@ def usual_form(file: Path) -> Form:
     return "float32" if file.name == smollm2.GGUF else "as-is"
 
 
-TYPED: dict[str, Any] = {"messages": (), "template_args": "", "fit_tokens": 0, "input_ids": ()}
+TYPED: dict[str, Any] = {"messages": (), "template_args": "", "input_ids": ()}
 """The fields of a RunRequest whose prompt is what the user types."""
 
 
@@ -67,7 +68,6 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     # A conversation in place of `prompt`, which then holds the last message, to be shown.
     messages: tuple[Message, ...] = ()
     template_args: str = ""  # more names for the chat template: a JSON object
-    fit_tokens: int = 0  # the oldest turns are left out until no more are read; 0 = all are read
     input_ids: tuple[int, ...] = ()  # in place of `prompt`: tokens, taken as they are
     start_token: bool | None = None  # True: with one; False: without; None: as the tokenizer has it
     position_offset: int = 0  # the first token's position is so much further on
@@ -83,6 +83,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 0  # new tokens at most; 0 = no limit but the context
     capture_every: int = 1  # record the attention of layers 0, n, 2n, … only; 1 = of all
     interventions: Interventions = ()  # in the order in which they were made; the last one counts
+    context: ContextPolicy = USUAL
 
     @property
     def typed(self) -> bool:
@@ -106,8 +107,28 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         return not self.causal_mask or any(one.sees_later for one in self._cells)
 
     @property
+    def source(self) -> tuple[object, ...]:
+        """All that decides the prompt's tokens, but for the model: equal ones have the same."""
+        return (
+            self.prompt,
+            self.chat,
+            self.special_as_text,
+            self.messages,
+            self.template_args,
+            self.input_ids,
+            self.start_token,
+            self.position_offset,
+            self.context if self.context.name == "drop-turns" else None,
+        )
+
+    @property
+    def changes(self) -> Interventions:
+        """What its passes change in the model: the context policy first, then the interventions."""
+        return (*self.context.cells, *self.interventions)
+
+    @property
     def _cells(self) -> list[Cells]:
-        return [one for one in self.interventions if isinstance(one, Cells)]
+        return [one for one in self.changes if isinstance(one, Cells)]
 
     @property
     def uses_cache(self) -> bool:

@@ -145,4 +145,4 @@ def source_of(trace: Trace) -> OtherRun:
             f"This run has {slots:,} tokens. A patch is taken from at most {MOST_SOURCE:,}."
         )
     ids = tuple(token.id for token in trace.tokens[:slots])
-    return OtherRun.of(ids, request.causal_mask, request.interventions)
+    return OtherRun.of(ids, request.causal_mask, request.changes)

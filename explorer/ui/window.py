@@ -42,6 +42,7 @@ from explorer.ui.frame.status import StatusBar
 from explorer.ui.frame.token_area import TokenArea
 from explorer.ui.frame.topbar import TopBar, open_name, title_of
 from explorer.ui.inputs import sample_prompts
+from explorer.ui.inputs.context_controls import ContextControls
 from explorer.ui.inputs.interventions import InterventionsBox
 from explorer.ui.inputs.prompt import PromptBox
 from explorer.ui.inputs.sampling_controls import SamplingControls
@@ -100,6 +101,7 @@ class Window(PresentedWindow):
         self.prompt = PromptBox(session, theme)
         self.sampling = SamplingControls(session)
         self.stops = StopControls(session)
+        self.context = ContextControls(session)
         self.try_this = TryThis(session)
         self.interventions = InterventionsBox(session)
         self.sequence = TokenArea(session, theme)
@@ -164,7 +166,9 @@ class Window(PresentedWindow):
         middle.addWidget(self.lessons.card)
         middle.addWidget(self.lessons.strip)
         self._split.addWidget(settings)
-        self._column.fill(self.prompt, self.try_this, self.interventions, self.sampling, self.stops)
+        self._column.fill(
+            self.prompt, self.try_this, self.interventions, self.sampling, self.context, self.stops
+        )
         right = QWidget()
         self._split.addWidget(right)
         self._split.setStretchFactor(1, 1)
@@ -218,6 +222,7 @@ class Window(PresentedWindow):
             self.try_this,
             self.interventions,
             self.sampling,
+            self.context,
             self.stops,
             self.sequence,
             self.status,
@@ -277,6 +282,7 @@ class Window(PresentedWindow):
         parts = (self.topbar, self.prompt, self.sampling, self.sequence, self.docks, self.status)
         for part in parts:
             part.set_simple(not full)
+        self.context.setVisible(full)
         self._column.set_simple(not full, self.try_this, self.stops)
 
     def _take_unit(self) -> None:

@@ -114,7 +114,7 @@ def test_sampling_can_change_in_mid_run(local: Client) -> None:
 
 def test_tokenize_answers_while_a_pass_is_running(local: Client) -> None:
     local.send(messages.Advance(run=8, request=RunRequest(prompt=PROMPT), steps=40))
-    local.send(messages.Tokenize(run=9, text="cat 👩‍🚀"))
+    local.send(messages.Tokenize(run=9, request=RunRequest(prompt="cat 👩‍🚀")))
     order = []
     while True:
         event = local.events.get(timeout=60)
@@ -295,7 +295,9 @@ def test_a_run_reads_control_tokens_as_the_live_tokens_show(local: Client, model
     text = "the cat<|im_end|>"
     counts = []
     for run, literal in ((2, False), (4, True)):
-        live = local.ask(messages.Tokenize(run=run, text=text, special_as_text=literal))[-1]
+        live = local.ask(
+            messages.Tokenize(run=run, request=RunRequest(prompt=text, special_as_text=literal))
+        )[-1]
         request = RunRequest(model=model, prompt=text, special_as_text=literal)
         prompted = local.ask(messages.Advance(run=run + 1, request=request))[0]
         assert isinstance(live, messages.Tokens)

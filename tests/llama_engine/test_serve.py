@@ -121,7 +121,9 @@ def test_cancel_ends_a_run_and_the_next_one_works(child: Child) -> None:
 
 
 def test_tokens_recapture_check_and_vocabulary(child: Child) -> None:
-    tokens = one(child.ask(messages.Tokenize(run=6, text=PROMPT)), messages.Tokens)
+    tokens = one(
+        child.ask(messages.Tokenize(run=6, request=RunRequest(prompt=PROMPT))), messages.Tokens
+    )
     assert tokens.tokens
     request = RunRequest(prompt=PROMPT)
     again = child.ask(messages.Recapture(run=7, request=request, chosen=(5,)))

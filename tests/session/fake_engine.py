@@ -29,7 +29,9 @@ def echo() -> None:
             case m.Quit():
                 return
             case m.Tokenize():
-                framing.write_event(out, m.Tokens(run=request.run, text=request.text, tokens=()))
+                framing.write_event(
+                    out, m.Tokens(run=request.run, text=request.request.prompt, tokens=())
+                )
             case m.Load():
                 os._exit(7)
             case m.FindModels():

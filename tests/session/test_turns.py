@@ -35,11 +35,11 @@ def test_a_conversation_is_asked_about_and_run_and_undone_act_by_act() -> None:
     request = stage.state.request
     assert (request.messages, request.prompt, request.chat) == ((ASKED, SAID, MORE), "three", True)
     asked = stage.engine.last(m.Tokenize)
-    while asked.messages != request.messages:  # the questions of before are answered first
-        stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=()))
+    while asked.request.messages != request.messages:  # the questions of before are answered first
+        stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=()))
         asked = stage.engine.last(m.Tokenize)
     turn = ChatTurn(role="user", first_slot=0, last_slot=2, message=0, text=(1, 2))
-    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=PROMPT, turns=(turn,)))
+    stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=PROMPT, turns=(turn,)))
     assert (stage.state.prompt_tokens, stage.state.prompt_turns) == (PROMPT, (turn,))
     stage.session.step()
     run = stage.engine.last(m.Advance)

@@ -42,9 +42,9 @@ class OpenRun:
         if arguments.steps:
             trace = run_loaded(client, card, request, arguments.steps, Sampling())
             return cls(client, card, request, trace.tokens, trace.chosen_ids)
-        for event in client.answers(m.Tokenize(text=request.prompt, chat=request.chat)):
+        for event in client.answers(m.Tokenize(request=request)):
             if isinstance(event, m.Tokens):
-                client.note(event.problem)
+                client.note(" ".join(filter(None, (event.problem, event.note))))
                 return cls(client, card, request, event.tokens, ())
         raise CommandError("The engine gave no tokens.", ENGINE_FAILED)
 

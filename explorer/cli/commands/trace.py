@@ -12,7 +12,7 @@ from explorer import disk
 from explorer import sampling as chain
 from explorer.cli.client import Client, require_possible
 from explorer.cli.commands.engine import engine_command
-from explorer.cli.context_policy import ContextPolicy, policy_of
+from explorer.cli.context_policy import policy_of, require_fitting, require_room
 from explorer.cli.document import (
     print_json,
     print_reuse,
@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_many(arguments)
     if arguments.reuse_prefix:
         raise CommandError("--reuse-prefix is for --prompts: one prompt has none before it.")
-    policy, given = policy_of(arguments), _given(arguments)
-    request = _request(arguments, policy, **prompt_fields(arguments))
+    given = _given(arguments)
+    request = _request(arguments, **prompt_fields(arguments))
     _sampling(given)  # refused now, if it is to be refused
     command = engine_command(arguments.engine)
     out = None if arguments.out is None else writable(arguments.out)
@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         card = client.load_for(request)
         require_same_model(request, card)
         sampling = _sampling(given, card if arguments.model_defaults else None)
-        trace = run_loaded(client, card, request, arguments.steps, sampling, policy=policy)
+        refuses = arguments.context_policy == "refuse"
+        trace = run_loaded(client, card, request, arguments.steps, sampling, refuses=refuses)
     if out is not None:
         try:
             dxt.save(trace, out)
@@ -67,7 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
         # The path is of this machine: `show` has no such field, for no file holds it.
         document = {**trace_document(trace, arguments.top or 0), "path": card.path}
         more = {} if found is None else {"reference": reference_document(found)}
-        more |= {} if policy is None else {"context_policy": policy.document()}
         print_json({**document, **more})
     else:
         print_trace(trace, arguments.top or 0)
@@ -81,9 +81,9 @@ def _run_many(arguments: argparse.Namespace) -> int:
     for option in ("out", "reference"):
         if getattr(arguments, option) is not None:
             raise CommandError(f"--{option} is of one run. Leave it out, or leave out --prompts.")
-    policy, given = policy_of(arguments), _given(arguments)
+    given = _given(arguments)
     _sampling(given)
-    requests = [_request(arguments, policy, **fields) for fields in read_prompts(arguments)]
+    requests = [_request(arguments, **fields) for fields in read_prompts(arguments)]
     code = DONE
     with Client(engine_command(arguments.engine)) as client:
         card = client.load_for(requests[0])
@@ -92,7 +92,7 @@ def _run_many(arguments: argparse.Namespace) -> int:
         for number, request in enumerate(requests):
             try:
                 how = (client, card, request, arguments.steps, sampling)
-                document = _run_one_of_many(how, policy, number, arguments)
+                document = _run_one_of_many(how, number, arguments)
             except CommandError as error:
                 if error.code == ENGINE_FAILED:
                     raise
@@ -105,17 +105,15 @@ def _run_many(arguments: argparse.Namespace) -> int:
 
 def _run_one_of_many(
     how: tuple[Client, ModelCard, RunRequest, int, Sampling],
-    policy: ContextPolicy | None,
     number: int,
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     """The JSON of one prompt; printed as a table, unless JSON is asked for."""
-    trace = run_loaded(*how, reuse=bool(arguments.reuse_prefix), policy=policy)
+    refuses = arguments.context_policy == "refuse"
+    trace = run_loaded(*how, reuse=bool(arguments.reuse_prefix), refuses=refuses)
     document = {"prompt_index": number, **trace_document(trace, arguments.top or 0)}
-    if policy is not None:
-        document["context_policy"] = policy.document()
     if arguments.reuse_prefix == "check":
-        document["reuse"] = reuse_document(trace, run_loaded(*how, policy=policy))
+        document["reuse"] = reuse_document(trace, run_loaded(*how, refuses=refuses))
     if not arguments.json:
         print(f"\nprompt {number + 1}" if number else "prompt 1")
         print_trace(trace, arguments.top or 0)
@@ -130,11 +128,13 @@ def run_loaded(
     steps: int,
     sampling: Sampling,
     reuse: bool = False,
-    policy: ContextPolicy | None = None,
+    refuses: bool = False,
 ) -> Trace:
-    """A whole run of the model that the engine holds: prefill, decode."""
-    if policy is not None:
-        request = policy.fitted(request, card, steps)
+    """A whole run of the model that the engine holds: prefill, decode.
+
+    `refuses`: CommandError before the first pass if the last one would pass the limit.
+    """
+    require_fitting(request, card)
     client.note(warnings.settings_left_out(card, sampling))
     trace: Trace | None = None
     asked = m.Advance(request=request, steps=steps, sampling=sampling, reuse=reuse)
@@ -144,10 +144,9 @@ def run_loaded(
                 client.note(plan_words.sentence(event.plan))
             case m.Prompted():
                 slots = len(event.tokens) + steps - 1
-                given = len(() if policy is None else policy.cells)
-                _require_positions(request.interventions[given:], slots)
-                if policy is not None:
-                    policy.require_room(card, slots)
+                _require_positions(request.interventions, slots)
+                if refuses:
+                    require_room(request, card, slots)
                 trace = Trace(request=request, card=card, prompt=event.tokens, turns=event.turns)
                 client.note(event.note)
                 client.progress("prefill")
@@ -197,9 +196,7 @@ def writable(name: str) -> Path:
     return path
 
 
-def _request(
-    arguments: argparse.Namespace, policy: ContextPolicy | None, **read: Any
-) -> RunRequest:
+def _request(arguments: argparse.Namespace, **read: Any) -> RunRequest:
     """`read`: the fields that say what is read."""
     if (arguments.padding is None) != (arguments.pad is None):
         raise CommandError(
@@ -207,8 +204,9 @@ def _request(
         )
     if (arguments.pad or 0) > MOST_PADDING:
         raise CommandError(f"--pad {arguments.pad} is too large: at most {MOST_PADDING:,} slots.")
-    made = run_request(
+    return run_request(
         arguments,
+        context=policy_of(arguments),
         causal_mask=not arguments.no_causal_mask,
         cache=not arguments.no_cache,
         padding=arguments.padding,
@@ -219,7 +217,6 @@ def _request(
         position_offset=arguments.position_offset,
         **read,
     )
-    return made if policy is None else policy.applied(made)
 
 
 def run_request(arguments: argparse.Namespace, by_torch: bool = False, **more: Any) -> RunRequest:

@@ -99,6 +99,7 @@ class AttentionEdits:
     asked: Sequence[Change]
     slots: int  # that exist after the pass
     modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
+    key_slots: np.ndarray | None = None  # (K,) of a cache that has evicted; None = the last K
     _made: dict[Any, _Made | None] = field(default_factory=dict)
     _calls: Counter[int] = field(default_factory=Counter)  # by layer
 
@@ -138,9 +139,11 @@ class AttentionEdits:
         name = (id(mask), causal, additive, cells, shape)
         if name not in self._made:
             heads, rows, keys = shape
-            change = changes(
-                cells, heads, (self.slots - rows, self.slots), (self.slots - keys, self.slots)
-            )
+            queries = self.slots - rows, self.slots
+            if self.key_slots is None:
+                change = changes(cells, heads, queries, (self.slots - keys, self.slots))
+            else:
+                change = changes(cells, heads, queries, (0, self.slots))[..., self.key_slots]
             self._made[name] = (
                 _changed(change, query, key, mask, causal, additive) if change.any() else None
             )

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -61,6 +62,7 @@ class Recorder:
     token_modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
     map_modules: frozenset[int] = frozenset()  # ids of those whose weights are kept
     spans: frozenset[tuple[int, int]] = frozenset()  # (keys, first slot) that caches may give
+    key_slots: np.ndarray | None = None  # (K,) of a cache that has evicted; None = the last K
     own: tuple[Any, ...] | None = None  # the model's own (B, H, Q, K) maps, where asked for
     edits: AttentionEdits | None = None  # None = attention is the model's own
     calls: list[Call] = field(default_factory=list)

@@ -65,6 +65,30 @@ class _Pass:
         """True if it read on from a cache."""
         return self.recorder.rows < self.slots
 
+    def first_key(self, keys: int) -> int:
+        """The slot of a record's first key, of so many that the kernel saw."""
+        evicted = self.recorder.key_slots
+        return self.slots - keys if evicted is None else int(evicted[0])
+
+    @property
+    def evicted(self) -> tuple[int, int]:
+        """Slots from..to between those of the kernel's keys."""
+        evicted = self.recorder.key_slots
+        if evicted is None:
+            return 0, 0
+        gaps = np.flatnonzero(np.diff(evicted) > 1)
+        return (int(evicted[gaps[0]]) + 1, int(evicted[gaps[0] + 1])) if len(gaps) else (0, 0)
+
+    def by_slot(self, keys: np.ndarray) -> np.ndarray:
+        """(K, H_kv, d_h) of the kernel with zeros for the slots between that were evicted."""
+        evicted = self.recorder.key_slots
+        if evicted is None or len(keys) != len(evicted):
+            return keys
+        first = int(evicted[0])
+        found = np.zeros((self.slots - first, *keys.shape[1:]), keys.dtype)
+        found[evicted - first] = keys
+        return found
+
 
 def to_numpy(tensor: torch.Tensor) -> tuple[np.ndarray, str]:
     """The tensor's bits on the CPU and its dtype name; bfloat16 as uint16."""
@@ -163,6 +187,7 @@ def _record(layer: int, call: Call, this: _Pass) -> LayerRecord:
         queries, _ = to_numpy(_copied(call.query[row]))
         new = 0 if this.all_keys else -call.query.shape[2]
         keys, _ = to_numpy(_copied(call.key[row, :, new:]))
+        keys = this.by_slot(keys) if this.all_keys else keys
     sinks = call.options.get("s_aux")
     if sinks is None:
         sinks = call.options.get("sinks")
@@ -175,7 +200,8 @@ def _record(layer: int, call: Call, this: _Pass) -> LayerRecord:
         keys=keys,
         scaling=call.scaling,
         mask=_mask(call, this),
-        first_key=this.slots - call.key.shape[2],
+        first_key=this.first_key(call.key.shape[2]),
+        evicted=this.evicted,
         window=int(call.options.get("sliding_window") or 0),
         softcap=float(call.options.get("softcap") or 0.0),
         sinks=None if sinks is None else sinks.detach().float().cpu().reshape(-1).numpy(),
@@ -221,15 +247,34 @@ def _own_record(layer: int, own: torch.Tensor, this: _Pass) -> LayerRecord:
 
 def _mask(call: Call, this: _Pass) -> Mask:
     queries, keys = call.query.shape[2], call.key.shape[2]
+    key: tuple[int, ...]
     if call.mask is None:
         key = (queries, keys, int(call.causal))
         if key not in this.masks:
-            this.masks[key] = Mask("causal" if call.causal else "none", queries, keys)
+            made = Mask("causal" if call.causal else "none", queries, keys)
+            this.masks[key] = _spread(made, this)
         return this.masks[key]
-    made = (id(call.mask),)
-    if made not in this.masks:
-        this.masks[made] = read_mask(call.mask, this.row, queries, keys)
-    return this.masks[made]
+    key = (id(call.mask),)
+    if key not in this.masks:
+        this.masks[key] = _spread(read_mask(call.mask, this.row, queries, keys), this)
+    return this.masks[key]
+
+
+def _spread(mask: Mask, this: _Pass) -> Mask:
+    """The mask over all slots from the first key on: those between that were evicted are hidden."""
+    evicted = this.recorder.key_slots
+    if evicted is None or mask.keys == this.slots - int(evicted[0]):
+        return mask
+    first = int(evicted[0])
+    shape, places = (mask.queries, this.slots - first), evicted - first
+    if mask.kind == "values":
+        assert mask.data is not None
+        values = np.full((len(mask.data), *shape), -np.inf, np.float32)
+        values[..., places] = mask.data
+        return Mask("values", *shape, values)
+    allowed = np.zeros(shape, bool)
+    allowed[:, places] = mask.allowed()
+    return Mask.of_bits(allowed)
 
 
 def read_mask(mask: torch.Tensor, row: int, queries: int, keys: int) -> Mask:

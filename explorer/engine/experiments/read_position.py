@@ -6,11 +6,13 @@ from typing import Any
 
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput
+from explorer.engine.passes.context.evicting_cache import EvictingLayer
 from explorer.engine.passes.generate import next_pass
 from explorer.engine.passes.runner import Runner
 from explorer.trace.experiments import HeadNumbers, LayerRead, PositionRead, ReadSlot
 
 GONE = "this layer keeps only a window, and the position is outside it"
+EVICTED = "evicted: the context policy keeps other tokens"
 STATE = "this layer keeps a state of fixed size, not single positions"
 
 
@@ -34,8 +36,7 @@ def read(
     if runner.cache.shared(layout, slots) < slots:
         progress("Filling the cache again…", 0.0)
         next_pass(runner, request, layout, len(asked.chosen), cancelled)
-    held = runner.cache.slots
-    layers = runner.cache.live.layers
+    held, layers = runner.cache.slots, runner.cache.live.layers
     return PositionRead(
         slot=asked.slot, layers=tuple(_of_layer(layer, asked.slot, held) for layer in layers)
     )
@@ -45,9 +46,12 @@ def _of_layer(layer: Any, slot: int, held: int) -> LayerRead:
     keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
     if keys is None or values is None or keys.ndim != 4:
         return LayerRead(reason=STATE)
-    place = slot - (held - keys.shape[2])  # a window holds the last slots
-    if place < 0:
-        return LayerRead(reason=GONE)
+    gone = held - keys.shape[2]  # slots that a window holds no more: the first ones …
+    evicts = isinstance(layer, EvictingLayer)
+    sinks = layer.sinks if evicts else 0  # … but for those that are kept
+    place = slot if slot < sinks else slot - gone
+    if place < min(slot, sinks):
+        return LayerRead(reason=EVICTED if evicts else GONE)
     return LayerRead(key=_numbers(keys[0, :, place]), value=_numbers(values[0, :, place]))
 
 

@@ -51,9 +51,7 @@ class TorchPasses:
         """Through a cache of its own where that is exact."""
         runner, whole, cache = self.runner, len(layout.ids), None
         if whole > most and runner.in_chunks and runner.caches(request):
-            own = runner.cache.another()
-            own.fresh()
-            cache = own.live
+            cache = runner.fresh_cache(request).live
         for start in range(0, whole, most):
             span = range(start, min(start + most, whole))
             if cache is None:

@@ -64,7 +64,9 @@ def watched_passes(
     if causal and not layout.padded:
         layout = layout.first(max(slots) + 1)
     last = len(layout.ids) - 1
-    alone = tuple(slots) == (last,) and not whole and runner.caches(request)
+    by_slot = not request.context.keeps_last  # a cache that evicts holds no slot at its own place
+    caches = runner.caches(request) and by_slot
+    alone = tuple(slots) == (last,) and not whole and caches
     if alone and _cached_up_to(runner, layout, last):
         found = None
         with runner.cache_of(request):
@@ -84,10 +86,8 @@ def watched_passes(
         most = min(most, max(1, STREAM_BYTES // vectors))
     cache = None
     tokens = len(layout.ids)
-    if tokens > most and causal and runner.in_chunks and runner.caches(request):
-        own = runner.cache.another()
-        own.fresh()
-        cache = own.live
+    if tokens > most and causal and runner.in_chunks and caches:
+        cache = runner.fresh_cache(request).live
     for start in range(0, tokens, most):
         end = min(start + most, tokens)
         here = tuple(slot for slot in slots if start <= slot < end)

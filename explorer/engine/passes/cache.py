@@ -9,8 +9,10 @@ import torch
 from transformers import DynamicCache
 
 from explorer.engine.errors import EngineError
+from explorer.engine.passes.context.evicting_cache import evicting
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.preallocated_cache import PreallocatedLayer, with_room
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 
 # fitted: with the windows and states that the config names; plain: keys and values of every
 # token; own: what the model itself makes.
@@ -66,6 +68,7 @@ class PrefixCache:
     config: Any
     can_crop: bool = False
     kind: Kind = "fitted"
+    policy: ContextPolicy = USUAL
     live: Any = None  # the transformers cache, None = nothing held
     ids: tuple[int, ...] = ()
     mask: tuple[int, ...] = ()
@@ -83,16 +86,19 @@ class PrefixCache:
         """Start an empty cache.  EngineError if transformers makes none for this model."""
         self.drop()
         if self.kind != "fitted":
-            self.live = OwnCache() if self.kind == "own" else with_room(DynamicCache())
+            self.live = OwnCache() if self.kind == "own" else self._made(DynamicCache())
             return
         try:
-            self.live = with_room(DynamicCache(config=self.config))
+            self.live = self._made(DynamicCache(config=self.config))
         except (AttributeError, ValueError, TypeError) as error:
             raise EngineError("This model takes no ordinary cache.", str(error)) from error
 
+    def _made(self, cache: DynamicCache) -> DynamicCache:
+        return evicting(cache, self.policy) if self.policy.keeps_last else with_room(cache)
+
     def another(self) -> PrefixCache:
         """An empty cache that works like this one."""
-        return PrefixCache(self.config, self.can_crop, self.kind)
+        return PrefixCache(self.config, self.can_crop, self.kind, self.policy)
 
     def shared(self, layout: Layout, limit: int) -> int:
         """How many of the first `limit` slots of `layout` are held already."""

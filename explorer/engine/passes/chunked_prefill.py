@@ -117,6 +117,7 @@ class Gathered:
             keys=layer.keys[lowest:],
             mask=mask,
             first_key=lowest,
+            evicted=(0, 0),  # of the last chunk: earlier rows saw some of them
         )
 
     def _mask(self, parts: list[tuple[Mask, int]]) -> Mask:

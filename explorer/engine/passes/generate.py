@@ -32,6 +32,7 @@ from explorer.engine.faults import explained
 from explorer.engine.passes import chunked_prefill, interventions, masks
 from explorer.engine.passes.cache import OwnCache
 from explorer.engine.passes.chunked_prefill import Gathered
+from explorer.engine.passes.context.evicting_cache import evicting_layer, slots_of_keys
 from explorer.engine.passes.layout import Layout, Prompt
 from explorer.engine.passes.picked_step import picked_step
 from explorer.engine.passes.picking import require_possible
@@ -167,7 +168,8 @@ def _in_chunks(
 ) -> ForwardPass:
     """Several passes as one, with everything recorded."""
     cache, slots = runner.cache.live, len(layout.ids)
-    gathered = Gathered(slots, runner.capture.windowed, spans[0][0])
+    windowed = runner.capture.windowed or evicting_layer(cache) is not None
+    gathered = Gathered(slots, windowed, spans[0][0])
     whole: ForwardPass | None = None
     for begin, end in spans:
         reads_out = begin <= layout.readout < end
@@ -302,7 +304,10 @@ def recording(
     recorder.every = request.capture_every
     recorder.entered = runner.telling(first, rows, of or slots)
     set_attention(runner.model, implementation or runner.capture.implementation)
+    recorder.key_slots = slots_of_keys(cache, slots, rows)
     recorder.edits = interventions.in_attention(runner, changes, slots, rows)
+    if recorder.edits is not None:
+        recorder.edits.key_slots = recorder.key_slots
     causal = contextlib.nullcontext() if request.causal_mask else masks.causal_off(runner.model)
     with (
         torch.inference_mode(),
@@ -320,7 +325,7 @@ def prepare(
     """The interventions of a run, with what they take from other runs: read once, and kept."""
     read = partial(read_source, runner, cancelled)
     prompt = partial(interventions.prompt_of, runner, request, layout)
-    return runner.sources.changes(request.interventions, read, prompt)
+    return runner.sources.changes(request.changes, read, prompt)
 
 
 def read_source(runner: Runner, cancelled: Stop, source: OtherRun, takes: Sequence[Take]) -> None:

@@ -33,14 +33,14 @@ def require_possible(runner: Runner, request: RunRequest) -> None:
     proven, layers = runner.capture.proven, len(runner.layers)
     refused = misfit(
         runner.loaded.card,
-        request.interventions,
+        request.changes,
         layers,
         [layer for layer, writes in enumerate(runner.mlp_writes) if writes],
         range(layers) if proven is None else proven.layers,
     )
     if refused:
         raise BadInput(refused)
-    for one in request.interventions:
+    for one in request.changes:
         if isinstance(one, Patch):
             _require_source(runner, one)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from explorer.engine.errors import BadInput
 from explorer.engine.text.encoding import Encoded
 from explorer.trace.chat import ChatTurn
+from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.request import RunRequest, Side
 from explorer.trace.step import Origin, Token
 from explorer.trace.wire.bounds import MOST_PADDING
@@ -107,7 +108,8 @@ def lay_out_prompt(
     fed = tuple(next(real) if valid else token(i, "padding") for i, valid in slots)
     moved = layout.attention_mask.index(1)
     turns = tuple(turn.moved(moved) for turn in encoded.turns)
-    return Prompt(request, fed, layout, turns, encoded.problem)
+    note = " ".join(filter(None, (encoded.problem, encoded.note)))
+    return Prompt(request, fed, layout, turns, note)
 
 
 def lay_out(
@@ -193,14 +195,23 @@ def positions(mask: Sequence[int], offset: int = 0) -> tuple[int, ...]:
     return tuple(result)
 
 
-def require_context(layout: Layout, limit: int) -> None:
-    """BadInput if a sequence takes more positions than the model reads; limit 0 = not known."""
-    end = len(layout.ids) + layout.offset
-    if limit and end > limit:
+def require_context(layout: Layout, context: int, policy: ContextPolicy) -> None:
+    """BadInput if a sequence takes more positions than the model reads, or more tokens than a run.
+
+    A context of 0 is not known.
+    """
+    slots = len(layout.ids)
+    if context and slots + layout.offset > context:
         after = f" after {layout.offset:,}" if layout.offset else ""
         raise BadInput(
-            f"The prompt takes {len(layout.ids):,} positions{after}, but this model reads at most "
-            f"{limit:,}. Shorten it."
+            f"The prompt takes {slots:,} positions{after}, but this model reads at most "
+            f"{context:,}. Shorten it."
+        )
+    limit = policy.limit(0)
+    if limit and slots > limit:
+        raise BadInput(
+            f"The text takes {slots:,} tokens, and the limit of this run is {limit:,}. Shorten "
+            "it, or choose another context policy."
         )
 
 

@@ -22,6 +22,7 @@ from explorer.engine.passes.fast_calls import FastCalls
 from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt, require_context
 from explorer.engine.passes.picking import MEANS, NOT_CUT, reused_note
 from explorer.engine.text import asked_prompt
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 from explorer.trace.request import RunRequest
 
 _WORTH_TELLING = 256  # slots: shorter passes are over before anybody reads how far they are
@@ -49,6 +50,7 @@ class Runner:
         self.mlp_writes: tuple[tuple[Any, ...], ...] = ((),) * len(self.layers)
         self.sources = Sources()  # what patches take
         self.cache_offered = True
+        self.evicts = False  # a cache keeps no more than a context policy says
         self.cache = PrefixCache(self.model.config)
         self._cache_for: Any = None
         self._phases_seen: set[str] = set()
@@ -60,20 +62,20 @@ class Runner:
     def prompt(self, request: RunRequest) -> Prompt:
         """The prompt with its padding in slots; BadInput if it can't be read, or is too long."""
         card, tokenizer = self.loaded.card, self.loaded.tokenizer
-        key = (*asked_prompt.source(request), request.padding, request.pad, card.pad_id)
+        key = (*request.source, request.padding, request.pad, card.pad_id)
         if key not in self._prompts:
-            encoded = asked_prompt.encoded(tokenizer, request)
+            encoded = asked_prompt.encoded(tokenizer, request, card.context)
             made = lay_out_prompt(encoded, request, card.pad_id, tokenizer.token)
             self.require_ids(made.layout.ids)
             self._prompts = {key: made}
         found = self._prompts[key].asked_as(request)
-        require_context(found.layout, self.loaded.card.context)
+        require_context(found.layout, self.loaded.card.context, request.context)
         return found
 
     def layout(self, request: RunRequest, chosen: Sequence[int]) -> Layout:
         """Prompt, padding and chosen tokens in slots; BadInput if they exceed the context."""
         found = self.prompt(request).layout.followed_by(chosen)
-        require_context(found, self.loaded.card.context)
+        require_context(found, self.loaded.card.context, request.context)
         self.require_ids(chosen)
         return found
 
@@ -90,22 +92,35 @@ class Runner:
         """True if this request runs with a cache on this model."""
         return request.uses_cache and self.cache_offered
 
+    def fresh_cache(self, request: RunRequest) -> PrefixCache:
+        """An empty cache as this request wants it, beside the run's own."""
+        made = self.cache.another()
+        made.policy = self.kept_by(request)
+        made.fresh()
+        return made
+
+    def kept_by(self, request: RunRequest) -> ContextPolicy:
+        """What the cache keeps; where it can't evict, masks alone do what is asked."""
+        return request.context if self.evicts else USUAL
+
     @contextlib.contextmanager
     def own_cache_aside(self) -> Iterator[None]:
         """While inside, passes fill another cache; the run's own is left as it was."""
-        own, self.cache = self.cache, self.cache.another()
+        own, belongs = self.cache, self._cache_for
+        self.cache = self.cache.another()
         try:
             yield
         finally:
-            self.cache = own
+            self.cache, self._cache_for = own, belongs
 
     @contextlib.contextmanager
     def cache_of(self, request: RunRequest) -> Iterator[None]:
         """The cache belongs to one kind of request, and a pass that fails leaves none behind."""
         fed = request.padding, request.pad, request.position_offset
-        belongs = (*fed, request.causal_mask, request.interventions)
+        belongs = (*fed, request.causal_mask, request.changes, request.context)
         if belongs != self._cache_for:
             self.cache.drop()
+            self.cache.policy = self.kept_by(request)
             self._cache_for = belongs
         try:
             yield

@@ -23,7 +23,7 @@ class StopRules:
     ) -> None:
         """`token` spells an id."""
         self._ends = set(card.eos_ids) if stops.end_tokens else set()
-        self._context = card.context
+        self._context, self._limit = card.context, request.context.limit(0)
         self._most = min(filter(None, (request.max_tokens, stops.tokens)), default=0)
         self._strings = [text.encode("utf-8", "surrogatepass") for text in stops.strings if text]
         self._count = len(chosen)
@@ -33,8 +33,9 @@ class StopRules:
         """May the model read so many slots, and one more token come of it?"""
         if self._most and self._count >= self._most:
             return "length"
-        end = len(layout.ids) + layout.offset
-        return "context" if self._context and end > self._context else ""
+        slots = len(layout.ids)
+        full = self._context and slots + layout.offset > self._context
+        return "context" if full or (self._limit and slots > self._limit) else ""
 
     def after(self, token: Token) -> str:
         """Was this token, or a string that it completes, one to end with?"""

@@ -126,7 +126,7 @@ def cut_weight(done: ForwardPass, request: RunRequest) -> float:
     slots, left = (0, done.slots), 0.0
     for one in drawn(done):
         for head in range(one.record.heads):
-            cut = of_head(request.interventions, one.record.layer, head, slots, slots) == CUT
+            cut = of_head(request.changes, one.record.layer, head, slots, slots) == CUT
             weights = one.weights(head)
             left = max(left, float(weights[cut[:, -weights.shape[1] :]].max(initial=0.0)))
     return left
@@ -179,7 +179,7 @@ def eager_attentions(
     set_attention(model, "eager")
     try:
         with contextlib.ExitStack() as stack:
-            if request.interventions:  # its function gets the mask and scores that they change
+            if request.changes:  # its function gets the mask and scores that they change
                 changed = recording(runner, request, layout, 0, None, never, True, 0, "eager")
                 stack.enter_context(changed)
             elif not request.causal_mask:
@@ -256,6 +256,7 @@ def cached_passes(
     Leaves the cache filled with all of `layout`.
     """
     length = len(layout.ids)
+    runner.cache.policy = runner.kept_by(request)
     runner.cache.fresh()
     for end in range(length - steps, length + 1):
         start = 0 if end == length - steps else end - 1

@@ -115,13 +115,13 @@ class TraceCheck:
     @property
     def _cells(self) -> bool:
         """True if cells of attention are cut or allowed."""
-        return any(isinstance(one, Cells) for one in self.request.interventions)
+        return any(isinstance(one, Cells) for one in self.request.changes)
 
     def greedy_equals_generate(self) -> Check | None:
         """Our greedy tokens against transformers' own generate() from the same prompt."""
         if not self.request.causal_mask or self.note or not self.runner.capture.causal:
             return None
-        if self.request.interventions or self.request.position_offset:
+        if self.request.changes or self.request.position_offset:
             return None  # generate() knows nothing of them
         ours: list[int] = []
         generate(

@@ -19,6 +19,7 @@ from explorer.engine.capture.records import Proven
 from explorer.engine.errors import Cancelled, EngineError, NoMemory
 from explorer.engine.faults import INPUT_FAULTS
 from explorer.engine.passes.cache import KINDS, keeps_windows
+from explorer.engine.passes.context.evicting_cache import evicting_layer
 from explorer.engine.passes.generate import forward
 from explorer.engine.passes.layout import Layout, lay_out
 from explorer.engine.passes.recorded_pass import ForwardPass
@@ -28,6 +29,7 @@ from explorer.engine.selftest.cached_maps import CachedMapCheck
 from explorer.engine.selftest.capture_route import Trial, choose
 from explorer.engine.selftest.interventions_test import InterventionTest
 from explorer.trace.card import Capability
+from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.request import RunRequest, Side
 from explorer.trace.rounding import largest, logit_tolerance, tolerance
 
@@ -247,6 +249,32 @@ class SelfTest:
             words = f"{side} padding changes the logits of this architecture, so it is not offered"
         return _finding(name, worst <= self.limit, words, worst)
 
+    def evict(self) -> Capability:
+        """A cache that keeps few tokens gives the logits of one under the same mask."""
+        name, runner = "evict", self.runner
+        if not runner.cache_offered:
+            return _finding(name, False, "not offered: no cache works on this model", None)
+        request = RunRequest(context=ContextPolicy(name="sinks", tokens=6, sinks=2))
+        expected = measured_gaps.every_slot(runner, request, self.layout, self.stop).logits
+        runner.evicts = True
+        with runner.own_cache_aside():
+            rows = expected[-CACHED_STEPS - 1 :]
+            gap = measured_gaps.cached_gap(runner, request, self.layout, rows, self.stop)
+            evicts = evicting_layer(runner.cache.live) is not None
+        runner.evicts = evicts and gap <= self.limit
+        words = "a sliding window can evict tokens from the cache"
+        if not evicts:
+            words = (
+                "not offered: this model's cache has windows or states of its own, so a sliding "
+                "window masks tokens, and the cache keeps them"
+            )
+        elif not runner.evicts:
+            words = (
+                "not offered: it changes the logits here, so a sliding window masks tokens, and "
+                "the cache keeps them"
+            )
+        return _finding(name, runner.evicts, words, gap)
+
 
 def _change(test: InterventionTest, name: str) -> Callable[[], Capability]:
     return lambda: _finding(name, *CHANGES[name](test))
@@ -281,6 +309,8 @@ def run(
         "right_padding": lambda: test.padding("right"),
     }
     findings |= {name: _change(changing, name) for name in CHANGES}
+    findings["evict"] = test.evict
+    runner.evicts = False
     found: list[Capability] = []
     for name, find in findings.items():
         tell((len(found) + 1) / (len(findings) + 1))  # the first share: the route was chosen
@@ -289,6 +319,7 @@ def run(
         except (Cancelled, NoMemory):  # neither says anything of the model
             raise
         except FAULTS as error:
+            runner.evicts = False
             reason = f"not offered: the model failed its test ({type(error).__name__})"
             found.append(_finding(name, False, reason, None))
     try:

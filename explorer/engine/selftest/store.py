@@ -172,6 +172,7 @@ def apply(known: StoredSelfTest, runner: Runner) -> bool:
     runner.cache.can_crop = known.can_crop
     runner.cache_offered = known.cache_offered
     runner.in_chunks = known.in_chunks
+    runner.evicts = any(one.name == "evict" and one.offered for one in known.capabilities)
     runner.mlp_writes = tuple(tuple(map(modules.get, paths)) for paths in known.mlp_writes)
     _tell_of_weights(runner, known.weights)
     told: dict[str, Any] = {"capabilities": known.capabilities, "tested": known.tested}

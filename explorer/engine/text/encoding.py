@@ -41,7 +41,8 @@ class Encoded:
     """The tokens of one text, and what is wrong with it or worth knowing, if anything."""
 
     tokens: tuple[Token, ...]
-    problem: str = ""
+    problem: str = ""  # where they are not simply the text that was asked for
+    note: str = ""
     parts: ChatParts | None = None  # of a chat prompt, where they can be told
     turns: tuple[ChatTurn, ...] = ()  # of a chat prompt or a conversation
 
@@ -142,7 +143,8 @@ class ModelTokenizer(ABC):
                 else:
                     tokens, problem = as_letters, ""
             parts = chat_parts.of(rendered, text, tokens, self.render)
-            return Encoded(tokens, problem, parts, self._turns_of_message(text, rendered, tokens))
+            turns = self._turns_of_message(text, rendered, tokens)
+            return Encoded(tokens, problem, parts=parts, turns=turns)
         return self._encoded(text, self._splitter.ids(text, True, special_as_text))
 
     def render(self, text: str, opened: bool = True) -> str:
@@ -169,16 +171,13 @@ class ModelTokenizer(ABC):
             notes.append(
                 "The turns are not shown: this model's tokenizer changes the text of the template."
             )
-        notes += [
-            problem
-            for content in dict.fromkeys(message.content for message in messages)
-            if (problem := self._inside_chat(content))
-        ]
+        contents = dict.fromkeys(message.content for message in messages)
+        problems = list(filter(None, map(self._inside_chat, contents)))
         source, _ = template_settings.chosen(self._template(), more)
         if template_settings.writes_date(source):
             notes.append("This chat template can write today's date into the prompt.")
         turns = () if starts is None else _slots(written.turns, starts)
-        return Encoded(tokens, " ".join(notes), turns=turns)
+        return Encoded(tokens, " ".join(problems), " ".join(notes), turns=turns)
 
     @property
     def _start_text(self) -> str:
@@ -229,7 +228,11 @@ class ModelTokenizer(ABC):
         doubled = len(start) == 1 and ids[:2] == [start[0], start[0]]
         if doubled:
             ids = ids[1:]
-        return Encoded(self._tokens(ids), self._remarks(text, ids, doubled))
+        note = ""
+        if doubled:
+            name = self._names(self._before)
+            note = f"The text already starts with {name}, so no second one is added."
+        return Encoded(self._tokens(ids), self._problems(text, ids), note)
 
     def _tokens(self, ids: list[int]) -> tuple[Token, ...]:
         return tuple(self.token(i) for i in ids)
@@ -279,14 +282,10 @@ class ModelTokenizer(ABC):
             rendered, place, tokens, lambda piece: self._splitter.ids(piece, False, True)
         )
 
-    def _remarks(self, text: str, ids: list[int], doubled: bool) -> str:
-        """Sentences on what a reader should know; empty if the tokens simply spell the text."""
+    def _problems(self, text: str, ids: list[int]) -> str:
+        """Where the tokens do not simply spell the text, in words; empty if they do."""
         inner = ids[len(self._before) : len(ids) - len(self._after)]
-        remarks = [self._lost(text, inner), self._control_words(inner)]
-        if doubled:
-            name = self._names(self._before)
-            remarks.append(f"The text already starts with {name}, so no second one is added.")
-        return " ".join(remark for remark in remarks if remark)
+        return " ".join(filter(None, (self._lost(text, inner), self._control_words(inner))))
 
     def _control_words(self, ids: list[int]) -> str:
         found = sorted({i for i in ids if i in self._vocabulary.special})

@@ -32,6 +32,7 @@ class Block:
     first_query: int  # slot of the first of these rows
     first_key: int  # slot of column 0
     seen: np.ndarray | None = None  # (rows, 2) columns from..to that existed; None = all
+    evicted: np.ndarray | None = None  # (rows, 2) slots from..to; None = as the record has it
 
     @property
     def count(self) -> int:
@@ -58,6 +59,12 @@ def kinds(block: Block, rows: slice, head: int = 0) -> np.ndarray:
         column = np.arange(block.columns)
         begin, end = block.seen[rows].T[:, :, None]
         result[(column < begin) | (column >= end)] = ABSENT
+    gone = np.array([block.record.evicted]) if block.evicted is None else block.evicted[rows]
+    if gone.any():
+        column = np.arange(block.columns) + block.first_key
+        begin, end = gone.T[:, :, None]
+        there = (column < begin) | (column >= end)
+        result = np.where(there, result, np.uint8(ABSENT))
     return np.asarray(result)
 
 
@@ -179,6 +186,7 @@ def _joined(trace: Trace, steps: Sequence[int], layer: int) -> list[Block]:
         return [Block(records[0], keys, slice(0, 1), first_slot, first_key)]
     allowed = np.zeros((len(steps), len(keys)), bool)
     seen = np.zeros((len(steps), 2), np.intp)
+    evicted = np.array([record.evicted for record in records], np.intp)
     for row, record in enumerate(records):
         begin = record.first_key - first_key
         end = first_slot + row + 1 - first_key
@@ -189,7 +197,7 @@ def _joined(trace: Trace, steps: Sequence[int], layer: int) -> list[Block]:
             allowed[row, begin:end] = record.mask.allowed()[0]
     queries = np.concatenate([record.queries for record in records if record.queries is not None])
     record = replace(records[-1], queries=queries, mask=Mask.of_bits(allowed), first_key=first_key)
-    return [Block(record, keys, slice(0, len(steps)), first_slot, first_key, seen)]
+    return [Block(record, keys, slice(0, len(steps)), first_slot, first_key, seen, evicted)]
 
 
 def _keys_from(trace: Trace, step: int, layer: int, first_key: int) -> np.ndarray:

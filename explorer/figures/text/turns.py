@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 
-from explorer.trace.chat import Message
+from explorer.trace.chat import ChatTurn, Message
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 
@@ -20,6 +21,14 @@ def messages_of(request: RunRequest) -> tuple[Message, ...]:
     return (Message(USER, request.prompt),) if request.chat else ()
 
 
+def left_out(request: RunRequest, prompt: Sequence[ChatTurn]) -> frozenset[int]:
+    """Which messages the prompt of these turns has no place for, under a limit."""
+    if request.context.name != "drop-turns" or not prompt:
+        return frozenset()
+    there = {turn.message for turn in prompt}
+    return frozenset(i for i in range(len(request.messages)) if i not in there)
+
+
 def answer_of(request: RunRequest, trace: Trace | None) -> str | None:
     """What a run generated after this conversation, up to its first control token.
 
@@ -32,7 +41,9 @@ def answer_of(request: RunRequest, trace: Trace | None) -> str | None:
         if token.special:
             break
         said.append(token.raw)
-    return b"".join(said).decode("utf-8", "replace")
+    text = b"".join(said)
+    # The run may end within a character: what there is of that is no text yet.
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(text)
 
 
 def with_answer(request: RunRequest, trace: Trace | None) -> tuple[Message, ...]:

@@ -166,7 +166,7 @@ def next_pass(
     slots = len(layout.ids)
     wanted = runner.wanted(request, slots)
     context, last = runner.run_context(slots), slots - 1
-    context.hold_under(request.interventions)
+    context.hold_under(request.changes)
     first, said = (0, "") if index == 0 else (last, "")
     if index == 0 and reuse:
         first, said = _held_beginning(context, layout, request)

@@ -70,23 +70,23 @@ class LlamaRunner:
 
     def prompt(self, request: RunRequest) -> Prompt:
         """The prompt laid out; BadInput if it can't be read, or is too long."""
-        source = asked_prompt.source(request)
+        source = request.source
         if request.padding and request.pad:
             raise BadInput(f"Padding is not possible here: {self.card.words('left_padding')}.")
         if source not in self._prompts:
             tokenizer = self.model.tokenizer
-            encoded = asked_prompt.encoded(tokenizer, request)
+            encoded = asked_prompt.encoded(tokenizer, request, self.card.context)
             made = lay_out_prompt(encoded, request, self.card.pad_id, tokenizer.token)
             self.require_ids(made.layout.ids)
             self._prompts = {source: made}
         found = self._prompts[source].asked_as(request)
-        require_context(found.layout, self.card.context)
+        require_context(found.layout, self.card.context, request.context)
         return found
 
     def layout(self, request: RunRequest, chosen: Sequence[int]) -> Layout:
         """Prompt and chosen tokens in slots; BadInput if they exceed the context."""
         found = self.prompt(request).layout.followed_by(chosen)
-        require_context(found, self.card.context)
+        require_context(found, self.card.context, request.context)
         self.require_ids(chosen)
         return found
 
@@ -163,7 +163,7 @@ class LlamaRunner:
         The run's own cache is left as it is.
         """
         run = self._contexts.get(self._run)
-        known = run is not None and run.holds(ids, request.interventions)
+        known = run is not None and run.holds(ids, request.changes)
         known = known and run is not None and run.begin == context.begin
         if run is not None and known and run.slots <= context.shape.slots and ids:
             context.take_over(run)
@@ -206,7 +206,7 @@ class LlamaRunner:
 
         BadInput where layers do not write to one stream.
         """
-        changed = list(request.interventions)
+        changed = list(request.changes)
         parts = [one for one in changed if isinstance(one, Silence) and one.part != "head"]
         rest = [one for one in changed if one not in parts]
         edits = ScoreEdits(rest) if rest else None
@@ -239,7 +239,7 @@ class LlamaRunner:
         """What to record of a run's pass over `slots` slots: own weights only where they must."""
         own = self.proven is not None and bool(self.proven.recorded)
         fits = 4 * self.card.heads * slots * slots <= MOST_MAP_BYTES
-        inside = self.inside(request) if request.interventions else None
+        inside = self.inside(request) if request.changes else None
         return Wanted(every=request.capture_every, weights=own and fits, inside=inside)
 
     def cache_bytes(self, slots: int) -> tuple[int, ...]:

@@ -89,13 +89,13 @@ class RunCheck:
         """No weight on any cell that is cut, exactly."""
         if not self._cells:
             return None
-        left = gaps.cut_weight(self.whole, self.request.interventions)
+        left = gaps.cut_weight(self.whole, self.request.changes)
         return self._check("cut_cells", left, 0.0)
 
     @property
     def _cells(self) -> bool:
         """True if cells of attention are cut or allowed."""
-        return any(isinstance(one, Cells) for one in self.request.interventions)
+        return any(isinstance(one, Cells) for one in self.request.changes)
 
     @property
     def _unrecorded(self) -> Wanted:
@@ -105,7 +105,7 @@ class RunCheck:
         """Our greedy tokens against those that llama.cpp's own sampler takes."""
         if not self.request.causal_mask or self.note or not self.runner.causal:
             return None
-        if self.request.interventions:
+        if self.request.changes:
             return None  # llama.cpp's sampler is run on the model as it is
         runner, ours, theirs = self.runner, list[int](), list[int]()
         prompt = runner.prompt(self.request)

@@ -15,7 +15,9 @@ from explorer.trace.wire.messages import Cancel, Failed, Finished, Tokenize, Tok
 
 _SLOW_SECONDS = 2.0  # a question that is open for longer may never be answered
 _PROMPTS = 16  # whose parts are remembered
-NONE: dict[str, Any] = {"prompt_tokens": (), "prompt_parts": None, "prompt_turns": ()}
+NONE: dict[str, Any] = {
+    "prompt_tokens": (), "prompt_parts": None, "prompt_turns": (), "prompt_note": "",
+}  # fmt: skip
 """The state without live tokens."""
 
 
@@ -74,17 +76,7 @@ class LiveTokens:
         elif self._store.state.other_model:  # the open one would split the text its own way
             self._forget("")
         elif self._on and self._asked is None and wanted != self._known:
-            run = self._link.ask(
-                Tokenize(
-                    text=request.prompt,
-                    chat=request.chat,
-                    special_as_text=request.special_as_text,
-                    messages=request.messages,
-                    template_args=request.template_args,
-                    input_ids=request.input_ids,
-                    start_token=request.start_token,
-                )
-            )
+            run = self._link.ask(Tokenize(request=request))
             self._asked = (run, wanted)
             self._asked_at = time.monotonic()
         elif self._asked is not None and wanted != self._asked[1]:
@@ -118,6 +110,7 @@ class LiveTokens:
                 prompt_parts=event.parts,
                 prompt_turns=event.turns,
                 prompt_problem=event.problem,
+                prompt_note=event.note,
                 chat_parts=self._remembered(event.parts),
             )
         else:

@@ -42,6 +42,7 @@ def captured(state: State, view: SavedView | None = None, zoom: float = 0.0) -> 
         causal_mask=request.causal_mask,
         cache=request.cache,
         interventions=tuple(written(request.interventions)),
+        context=request.context,
         padding=padding,
         pad=min(request.pad, MOST_PADDING) if padding != "none" else 0,
         sampling=state.sampling,

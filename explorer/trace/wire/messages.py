@@ -13,7 +13,7 @@ import msgspec
 
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import Check, ModelCard
-from explorer.trace.chat import ChatParts, ChatTurn, Message
+from explorer.trace.chat import ChatParts, ChatTurn
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import AnyExperiment
@@ -45,28 +45,9 @@ class Load(Request, frozen=True, kw_only=True):
 
 
 class Tokenize(Request, frozen=True, kw_only=True):
-    """Answered by Tokens, also while a pass is running."""
+    """The tokens of a run's prompt; answered by Tokens, also while a pass is running."""
 
-    text: str
-    chat: bool = False
-    special_as_text: bool = False
-    messages: tuple[Message, ...] = ()  # a conversation in place of `text`
-    template_args: str = ""
-    input_ids: tuple[int, ...] = ()  # tokens in place of it
-    start_token: bool | None = None
-
-    @property
-    def asked(self) -> RunRequest:
-        """What a run of it would ask for."""
-        return RunRequest(
-            prompt=self.text,
-            chat=self.chat,
-            special_as_text=self.special_as_text,
-            messages=self.messages,
-            template_args=self.template_args,
-            input_ids=self.input_ids,
-            start_token=self.start_token,
-        )
+    request: RunRequest
 
 
 class Advance(Request, frozen=True, kw_only=True):
@@ -206,6 +187,7 @@ class Tokens(Event, frozen=True, kw_only=True):
     text: str
     tokens: tuple[Token, ...]
     problem: str = ""  # one sentence: bytes that the vocabulary cannot spell, …
+    note: str = ""  # sentences worth knowing, where nothing is wrong
     parts: ChatParts | None = None  # of a chat prompt
     turns: tuple[ChatTurn, ...] = ()  # of a conversation
 

@@ -39,6 +39,7 @@ class LayerHeader(msgspec.Struct, frozen=True):
     window: int
     softcap: float
     arrays: dict[str, tuple[str, int]]  # field -> (array name, row in it)
+    evicted: tuple[int, int] = (0, 0)  # older files lack it
 
 
 class StepHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +135,7 @@ def _layer_header(record: LayerRecord, mask: int, where: dict[str, tuple[str, in
         record.window,
         record.softcap,
         where,
+        record.evicted,
     )
 
 
@@ -178,6 +180,7 @@ def _unpack_layer(
         first_key=layer.first_key,
         window=layer.window,
         softcap=layer.softcap,
+        evicted=layer.evicted,
         **parts,
     )
 

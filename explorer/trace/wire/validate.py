@@ -90,6 +90,7 @@ def _require_layer(trace: Trace, layer: int) -> None:
                 start = begin.first_slot + begin.positions_processed - kept
                 keys = before[step.index + 1] - before[step.keys_from]
                 _require(record.first_key >= 0, "has odd keys")
+                _require(0 <= record.evicted[0] <= record.evicted[1], "has odd evicted slots")
                 read = step.positions_processed
                 own = counts[step.index]
                 earlier = step.index == step.keys_from and own <= step.first_slot + read

@@ -253,6 +253,8 @@ class Notices(QWidget):
             if request.causal_mask:
                 return self.tr("This run used no causal mask. Press Step to run again with it.")
             return self.tr("This run used the mask. Press Step to run again without it.")
+        if made.context != request.context:
+            return self.tr("This run used another context policy. Press Step to run again.")
         if made.interventions != request.interventions:
             if request.interventions:
                 return self.tr("Press Step to run with these interventions.")

@@ -16,6 +16,7 @@ from explorer.session.state import State
 from explorer.trace.card import ModelCard, SelfCheck
 from explorer.ui.access.accessible import announce
 from explorer.ui.access.tips import tip
+from explorer.ui.frame.context_meter import ContextMeter
 from explorer.ui.kit.boxes import line
 from explorer.ui.kit.elided import ElidedLabel, ResultLabel
 from explorer.ui.kit.forms import keep_place
@@ -146,11 +147,12 @@ class StatusBar(QWidget):
         self._model.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._model.setProperty("look", "muted")
         self.light = CheckLight(theme)
+        self.context = ContextMeter(theme)
         for widget in (self._progress, self._cancel):
             keep_place(widget)
         # Last, where nothing that changes its words can push them about.
         last = (self._progress, self._cancel)
-        parts = ((self._text, 1), (self._model, 1), self.light, *last)
+        parts = ((self._text, 1), (self._model, 1), self.context, self.light, *last)
         self._row = line(self, *parts, gap=10, edges=(10, 0, 8, 2))
         self._said = ""
         self._until = QTimer(self)
@@ -197,6 +199,7 @@ class StatusBar(QWidget):
 
     def show_state(self, old: State | None, new: State) -> None:
         self._state = new
+        self.context.show_state(old, new)
         if old is not None and old.step_index != new.step_index:
             self._said = ""  # it was about another token
         told = ("status", "trace", "request", "card", "opened", "sampling", "step_index")
@@ -260,7 +263,9 @@ class StatusBar(QWidget):
             "stop string": self.tr("Stopped: the text contains a stop string")
             + _stop_string(state),
             "length": self.tr("Stopped: token limit reached"),
-            "context": self.tr("Stopped: the model's context is full"),
+            "context": self.tr("Stopped: the model's context is full")
+            if state.trace is None or not state.trace.request.context.limit(0)
+            else self.tr("Stopped: the context limit of this run is reached"),
         }
         if reason in ended:
             return ended[reason]

@@ -123,6 +123,7 @@ class TokenArea(QWidget):
             self.strip.set_tokens(state.prompt_tokens)
         self.strip.set_parts(chat_parts(state))
         self.strip.set_reused(0 if state.trace is None else state.trace.reused_tokens)
+        self.strip.set_forgotten(forgotten(state))
         some = state.trace is not None or bool(state.prompt_tokens)
         self._pages.setCurrentIndex((2 if self.as_text.isChecked() else 1) if some else 0)
         if self.as_text.isChecked():
@@ -152,7 +153,10 @@ class TokenArea(QWidget):
         read = len(tokens) if shown is None else shown.slots
         parts = chat_parts(state)
         by_origin = self.colours.by is None
-        looks = strip_legend.kinds(tokens, read, parts, shown is not None) if by_origin else ()
+        gone = bool(forgotten(state))
+        looks = (
+            strip_legend.kinds(tokens, read, parts, shown is not None, gone) if by_origin else ()
+        )
         self.legend.set_kinds(looks)
 
     def _pick(self, slot: int) -> None:
@@ -165,6 +169,14 @@ class TokenArea(QWidget):
         else:
             last = step == len(trace.steps) - 1
             self._session.select(step=None if last else step, query=None)
+
+
+def forgotten(state: State) -> range:
+    """The slots that the token on screen, and all after it, no longer attend to."""
+    shown = state.shown
+    if shown is None:
+        return range(0)
+    return shown.trace.request.context.forgotten(shown.slots)
 
 
 def chat_parts(state: State) -> PromptParts | None:

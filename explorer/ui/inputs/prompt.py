@@ -191,7 +191,7 @@ def _x_of(line: QTextLine, position: int) -> float:
 
 _SHOWN_FROM = (
     *("request", "card", "opened", "vocabulary"),
-    *("prompt_tokens", "prompt_parts", "prompt_turns", "prompt_problem"),
+    *("prompt_tokens", "prompt_parts", "prompt_turns", "prompt_problem", "prompt_note"),
 )
 
 
@@ -223,8 +223,10 @@ class PromptBox(Wrapping):
         self._count = SentenceLabel(look="small")
         self._problem = SentenceLabel(look="error")
         self._problem.hide()
+        self._note = SentenceLabel(look="small")
+        self._note.hide()
         top = boxes.line(None, (title, 1), self._mode)
-        below = (self.control, self._count, self._problem)
+        below = (self.control, self._count, self._problem, self._note)
         boxes.column(self, top, self.turns, (self.edit, 1), *below, edges=(10, 6, 10, 6), gap=4)
 
     def set_simple(self, on: bool) -> None:
@@ -244,6 +246,10 @@ class PromptBox(Wrapping):
     @property
     def problem_text(self) -> str:
         return self._problem.text()
+
+    @property
+    def note_text(self) -> str:
+        return self._note.text()
 
     def show_state(self, old: State | None, new: State) -> None:
         self.turns.show_state(old, new)
@@ -270,6 +276,8 @@ class PromptBox(Wrapping):
         self._count.setText(self._count_words(new, len(tokens)))
         self._problem.setText(new.prompt_problem)
         self._problem.setVisible(bool(new.prompt_problem))
+        self._note.setText(new.prompt_note)
+        self._note.setVisible(bool(new.prompt_note))
 
     def _show_text(self) -> None:
         """The prompt, or the turn that is edited."""

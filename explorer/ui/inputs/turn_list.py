@@ -37,6 +37,7 @@ class TurnList(QWidget):
         super().__init__(parent)
         self._session = session
         self._messages: tuple[Message, ...] = ()
+        self._left_out: frozenset[int] = frozenset()  # messages that do not fit
         self.list = QListWidget()
         self.list.setAccessibleName(self.tr("Turns of the conversation"))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -106,7 +107,8 @@ class TurnList(QWidget):
         return self._messages[self.place] if self.place < len(self._messages) else None
 
     def show_state(self, old: State | None, new: State) -> None:
-        if changed(old, new, "request"):
+        if changed(old, new, "request", "prompt_turns"):
+            self._left_out = turns.left_out(new.request, new.prompt_turns)
             self._show_messages(turns.messages_of(new.request))
         if changed(old, new, "request", "trace", "sampling", "status"):
             self._show_answers(new)
@@ -116,6 +118,8 @@ class TurnList(QWidget):
         before, self._messages = self._messages, tuple(messages)
         self.setVisible(bool(messages))
         if self._messages == before:
+            for row, message in enumerate(messages):
+                self.list.item(row).setText(self._row(row, message))
             return
         place = self.place
         grew = len(messages) - len(before)
@@ -125,17 +129,18 @@ class TurnList(QWidget):
         while self.list.count() < len(messages):
             self.list.addItem("")
         for row, message in enumerate(messages):
-            self.list.item(row).setText(self._row(message))
+            self.list.item(row).setText(self._row(row, message))
         same = bool(before) and place < min(len(before), len(messages)) and grew == 0
         self.list.setCurrentRow(place if same else len(messages) - 1)
         self.list.blockSignals(blocked)
         self._fit()
         self._on_chosen()
 
-    def _row(self, message: Message) -> str:
+    def _row(self, place: int, message: Message) -> str:
         role = self.tr(_ROLES[message.role]) if message.role in _ROLES else printable(message.role)
         said = elide(" ".join(printable(message.content).split()), _LONGEST)
-        return self.tr("{0}: {1}").format(role, said or self.tr("(empty)"))
+        words = self.tr("{0}: {1}").format(role, said or self.tr("(empty)"))
+        return self.tr("(left out) {0}").format(words) if place in self._left_out else words
 
     def _fit(self) -> None:
         """As high as its rows, up to some."""

@@ -8,6 +8,7 @@ from PySide6.QtCore import QCoreApplication
 
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import visible
+from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.interventions.kinds import (
     MOST,
     Cells,
@@ -124,3 +125,22 @@ def _keys(one: Cells) -> str:
     if last == MOST:
         return translate("InterventionWords", "{0} or more back").format(first)
     return translate("InterventionWords", "{0} to {1} back").format(first, last)
+
+
+def policy_words(policy: ContextPolicy) -> str:
+    """What a run does about a full context, without a full stop."""
+    if policy.name == "window":
+        words = translate(
+            "InterventionWords", "Sliding window: each token attends to the last {0} tokens"
+        )
+        return words.format(f"{policy.tokens:,}")
+    if policy.name == "sinks":
+        words = translate(
+            "InterventionWords", "Each token attends to the first {0} and the last {1} tokens"
+        )
+        return words.format(f"{policy.sinks:,}", f"{policy.last:,}")
+    if policy.name == "drop-turns":
+        return translate(
+            "InterventionWords", "When it is full, the oldest turns of a chat are left out"
+        )
+    return translate("InterventionWords", "When it is full, the run stops")

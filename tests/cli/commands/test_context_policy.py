@@ -138,7 +138,7 @@ def test_the_oldest_turns_are_dropped_and_the_system_message_stays(
         (("--context-policy", "sinks", "--window", 4), "leaves no room beside 4 sinks"),
         (("--context-policy", "window", "--window", 5, "--no-causal-mask"), "the causal mask"),
         (("--context-policy", "drop-turns"), "needs a conversation"),
-        (("--context-policy", "refuse", "--window", 2), "the limit is 2"),
+        (("--context-policy", "refuse", "--window", 2), "the limit of this run is 2"),
         (
             ("--context-policy", "sinks", "--window", 9, "--padding", "left", "--pad", 2),
             "can't be combined with --padding",

@@ -96,7 +96,7 @@ while (request := framing.read_request(sys.stdin.buffer)) is not None:
         case m.Cancel():
             cancelled.add(request.run)
         case m.Tokenize():
-            say(m.Tokens(run=request.run, text=request.text, tokens=()))
+            say(m.Tokens(run=request.run, text=request.request.prompt, tokens=()))
         case _:
             asked.put(request)
 os._exit(0)

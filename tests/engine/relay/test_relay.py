@@ -100,7 +100,9 @@ def test_tokens_are_told_and_a_cancel_is_heard_during_a_run(
     client.send(ADVANCE)
     while not isinstance(client.events.get(timeout=30), m.Stepped):
         pass
-    assert client.ask(m.Tokenize(run=3, text="cat"))[-1] == m.Tokens(run=3, text="cat", tokens=())
+    assert client.ask(m.Tokenize(run=3, request=RunRequest(prompt="cat")))[-1] == m.Tokens(
+        run=3, text="cat", tokens=()
+    )
     client.send(m.Cancel(run=2))
     assert client.until_end(2)[-1] == m.Finished(run=2, reason="cancelled")
     assert isinstance(client.ask(m.MeasureTraffic(run=4))[-1], m.Facts)
@@ -158,7 +160,10 @@ def test_a_crash_is_a_sentence_and_the_next_step_opens_the_file_again(
     )
     background = refused(client, m.MeasureTraffic(run=3))
     assert "Step again to reopen" in background.sentence
-    assert refused(client, m.Tokenize(run=4, text="cat")).sentence == background.sentence
+    assert (
+        refused(client, m.Tokenize(run=4, request=RunRequest(prompt="cat"))).sentence
+        == background.sentence
+    )
     client.send(m.Advance(run=5, request=RunRequest(prompt="x"), steps=3))
     while not isinstance(client.events.get(timeout=30), m.Stepped):
         pass

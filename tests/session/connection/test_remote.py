@@ -63,14 +63,14 @@ def test_answers_come_in_order_and_a_lot_can_be_asked(line: Callable[..., Line])
     one = line("echo")
     one.next(m.Hello)
     for i in range(500):
-        one.engine.send(m.Tokenize(run=i, text=f"text {i}"))
+        one.engine.send(m.Tokenize(run=i, request=RunRequest(prompt=f"text {i}")))
     assert [one.next(m.Tokens).text for i in range(500)] == [f"text {i}" for i in range(500)]
     assert one.engine.alive
 
 
 def test_asked_before_the_greeting(line: Callable[..., Line]) -> None:
     one = line("echo")
-    one.engine.send(m.Tokenize(run=1, text="early"))
+    one.engine.send(m.Tokenize(run=1, request=RunRequest(prompt="early")))
     one.next(m.Hello)
     assert one.next(m.Tokens).text == "early"
 
@@ -82,7 +82,7 @@ def test_sending_never_blocks_though_the_child_stops_reading(line: Callable[...,
     one.next(m.Progress)
     began = time.monotonic()
     for _ in range(50):
-        one.engine.send(m.Tokenize(text="x" * 200_000))
+        one.engine.send(m.Tokenize(request=RunRequest(prompt="x" * 200_000)))
     assert time.monotonic() - began < 1.0
     began = time.monotonic()
     one.engine.close()
@@ -265,10 +265,10 @@ def test_stderr_goes_to_the_log_and_nothing_is_printed(
 def test_a_text_that_cannot_travel_is_answered_not_swallowed(line: Callable[..., Line]) -> None:
     one = line("echo")
     one.next(m.Hello)
-    one.engine.send(m.Tokenize(run=5, text="a\ud83d"))
+    one.engine.send(m.Tokenize(run=5, request=RunRequest(prompt="a\ud83d")))
     failed = one.next(m.Failed)
     assert (failed.run, "half of a character" in failed.sentence) == (5, True)
-    one.engine.send(m.Tokenize(run=6, text="fine"))
+    one.engine.send(m.Tokenize(run=6, request=RunRequest(prompt="fine")))
     assert one.next(m.Tokens).run == 6
 
 
@@ -278,7 +278,7 @@ def test_a_number_that_cannot_travel_is_answered_not_swallowed(line: Callable[..
     one.engine.send(m.Advance(run=5, request=RunRequest(model="m", prompt="p"), steps=2**64))
     failed = one.next(m.Failed)
     assert (failed.run, failed.bad_input, "smaller" in failed.sentence) == (5, True, True)
-    one.engine.send(m.Tokenize(run=6, text="fine"))
+    one.engine.send(m.Tokenize(run=6, request=RunRequest(prompt="fine")))
     assert one.next(m.Tokens).run == 6
 
 

@@ -186,7 +186,7 @@ def test_a_prompt_changed_while_its_tokens_never_come(
     assert m.Cancel(run=asked.run) in hasty.engine.asked
     until(hasty, lambda: len(hasty.engines) == 2)
     hasty.answer_load()
-    assert hasty.engine.last(m.Tokenize).chat
+    assert hasty.engine.last(m.Tokenize).request.chat
 
 
 def test_a_question_that_is_cancelled_is_followed_by_the_next(
@@ -198,7 +198,7 @@ def test_a_question_that_is_cancelled_is_followed_by_the_next(
     stage.session.set_prompt("two")
     assert stage.engine.last(m.Tokenize) is asked
     stage.say(m.Finished(run=asked.run, reason="cancelled"))
-    assert stage.engine.last(m.Tokenize).text == "two"
+    assert stage.engine.last(m.Tokenize).request.prompt == "two"
 
 
 def test_an_engine_still_importing_is_given_time(stage: Stage) -> None:

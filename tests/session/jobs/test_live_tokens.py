@@ -9,8 +9,8 @@ from tests.session.scripted import Stage
 
 
 def answer(stage: Stage, asked: m.Tokenize, problem: str = "") -> None:
-    tokens = tuple(Token(ord(c), c.encode()) for c in asked.text)
-    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=tokens, problem=problem))
+    tokens = tuple(Token(ord(c), c.encode()) for c in asked.request.prompt)
+    stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=tokens, problem=problem))
 
 
 def text(stage: Stage) -> bytes:
@@ -24,7 +24,7 @@ def test_nothing_is_asked_before_a_model_is_there(stage: Stage) -> None:
     assert stage.engine.count(m.Tokenize) == 0
     stage.session.open_model("tiny")
     stage.answer_load()
-    assert stage.engine.last(m.Tokenize).text == "typed early"
+    assert stage.engine.last(m.Tokenize).request.prompt == "typed early"
 
 
 def test_each_edit_is_tokenised(stage: Stage) -> None:
@@ -46,7 +46,7 @@ def test_answers_for_an_older_text_are_dropped(stage: Stage) -> None:
     answer(stage, old)
     assert text(stage) == b""
     new = stage.engine.last(m.Tokenize)
-    assert new.text == "abc"
+    assert new.request.prompt == "abc"
     assert stage.engine.count(m.Tokenize) == 2  # "ab" was never worth asking for
     answer(stage, new)
     assert text(stage) == b"abc"
@@ -67,7 +67,7 @@ def test_the_chat_switch_asks_again(stage: Stage) -> None:
     stage.loaded("a")
     answer(stage, stage.engine.last(m.Tokenize))
     stage.session.set_chat(True)
-    assert stage.engine.last(m.Tokenize).chat
+    assert stage.engine.last(m.Tokenize).request.chat
 
 
 def test_a_failed_question_is_a_problem_of_the_prompt(stage: Stage) -> None:
@@ -98,7 +98,7 @@ def test_control_tokens_as_text_are_asked_for_and_undone(stage: Stage) -> None:
     stage.loaded("a<|end|>")
     answer(stage, stage.engine.last(m.Tokenize))
     stage.session.set_special_as_text(True)
-    assert stage.engine.last(m.Tokenize).special_as_text
+    assert stage.engine.last(m.Tokenize).request.special_as_text
     stage.session.step()
     assert stage.engine.last(m.Advance).request.special_as_text
     stage.session.undo()
@@ -111,7 +111,7 @@ def test_the_parts_of_a_chat_come_and_go_with_its_tokens(stage: Stage) -> None:
     stage.session.set_chat(True)
     asked = stage.engine.last(m.Tokenize)
     parts = ChatParts(message=1, message_end=2, answer=3)
-    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=(), parts=parts))
+    stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=(), parts=parts))
     assert stage.state.prompt_parts == parts
     stage.session.set_chat(False)
     answer(stage, stage.engine.last(m.Tokenize))

@@ -182,9 +182,9 @@ def test_undo_keeps_the_model_that_is_open(stage: Stage) -> None:
 def test_undo_of_the_prompt_shows_its_tokens_again(stage: Stage) -> None:
     stage.loaded("a")
     asked = stage.engine.last(m.Tokenize)
-    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=()))
+    stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=()))
     stage.session.undo()
-    assert stage.engine.last(m.Tokenize).text == ""
+    assert stage.engine.last(m.Tokenize).request.prompt == ""
 
 
 def test_nothing_to_undo_does_nothing(stage: Stage) -> None:

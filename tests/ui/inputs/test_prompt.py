@@ -172,9 +172,9 @@ def chatting(stage: WindowStage) -> WindowStage:
     stage.session.set_chat(True)
     asked = stage.engine.last(m.Tokenize)
     if not asked.chat:  # the question about raw text is answered first
-        stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=()))
+        stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=()))
         asked = stage.engine.last(m.Tokenize)
-    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=CHAT, parts=PARTS))
+    stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=CHAT, parts=PARTS))
     return stage
 
 
@@ -189,7 +189,7 @@ def test_in_a_chat_the_message_alone_is_coloured_and_the_strip_tells_the_parts(
     assert "start of the answer" in strip.words(5)
     stage.session.set_chat(False)
     asked = stage.engine.last(m.Tokenize)
-    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=CHAT[2:4]))
+    stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=CHAT[2:4]))
     assert "template" not in strip.words(0)
 
 

@@ -43,10 +43,10 @@ def talk(stage: WindowStage) -> WindowStage:
 
 def tokenized(stage: WindowStage) -> None:
     asked = stage.engine.last(m.Tokenize)
-    while asked.messages != stage.state.request.messages or not asked.chat:
-        stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=()))
+    while asked.request.messages != stage.state.request.messages or not asked.request.chat:
+        stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=()))
         asked = stage.engine.last(m.Tokenize)
-    stage.say(m.Tokens(run=asked.run, text=asked.text, tokens=TOKENS, turns=TURNS))
+    stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=TOKENS, turns=TURNS))
 
 
 def turns_of(stage: WindowStage) -> TurnList:

@@ -12,7 +12,7 @@ from explorer.trace.chat import Part, PromptParts
 from explorer.trace.step import Origin, Token
 from explorer.ui.canvases.canvas import Canvas
 from explorer.ui.canvases.opaque import painter_of
-from explorer.ui.canvases.tokens.token_box import paint_box
+from explorer.ui.canvases.tokens.token_box import paint_box, paint_strike
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.text_size import small_font
 from explorer.ui.look.theme import Theme, unit
@@ -27,6 +27,7 @@ _WORDS = {
     "special": QT_TRANSLATE_NOOP("StripLegend", "special token"),
     "padding": QT_TRANSLATE_NOOP("StripLegend", "padding"),
     "forced": QT_TRANSLATE_NOOP("StripLegend", "chosen by you"),
+    "forgotten": QT_TRANSLATE_NOOP("StripLegend", "forgotten"),
     "unread": QT_TRANSLATE_NOOP("StripLegend", "not read yet"),
     "selected": QT_TRANSLATE_NOOP("StripLegend", "selected"),
 }
@@ -37,7 +38,11 @@ _ORIGINS: dict[str, Origin] = {
 
 
 def kinds(
-    tokens: Sequence[Token], read: int, parts: PromptParts | None, selected: bool
+    tokens: Sequence[Token],
+    read: int,
+    parts: PromptParts | None,
+    selected: bool,
+    forgotten: bool = False,
 ) -> tuple[str, ...]:
     """Which looks these tokens have, in the order of the legend; those from `read` on are faint."""
     found: set[str] = {token.origin for token in tokens}
@@ -52,6 +57,8 @@ def kinds(
             found.discard("prompt")  # each of its tokens has the colour of a role
     if read < len(tokens):
         found.add("unread")
+    if forgotten:
+        found.add("forgotten")
     if selected:
         found.add("selected")
     return tuple(kind for kind in _WORDS if kind in found)
@@ -125,8 +132,10 @@ class StripLegend(Canvas):
         role = kind if kind in _ROLES else ""
         if kind == "template":  # it has the colours of the roles, if those are known
             role = next((one for one in _ROLES[::-1] if one in self._kinds), "")
-        faint = kind == "unread"
+        faint = kind in ("unread", "forgotten")
         paint_box(painter, box, radius, token, "", self._theme, u, part, role, faint=faint)
+        if kind == "forgotten":
+            paint_strike(painter, box, self._theme.muted, u)
         if kind == "selected":
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(self._theme.accent), 2.5))

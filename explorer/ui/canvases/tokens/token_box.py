@@ -97,6 +97,12 @@ def paint_joint(
     painter.fillRect(QRectF(left, rect.top() - 2 * unit, right - left, 1.5 * unit), QColor(edge))
 
 
+def paint_strike(painter: QPainter, rect: QRectF, colour: str, unit: float) -> None:
+    """A line through a box."""
+    place = QRectF(rect.left() + 3 * unit, rect.center().y(), rect.width() - 6 * unit, 1.5 * unit)
+    painter.fillRect(place, QColor(colour))
+
+
 def paint_boundary(
     painter: QPainter, rect: QRectF, colour: str, unit: float, dashes: int = 1
 ) -> None:
@@ -117,6 +123,7 @@ def in_words(
     role: str = "",
     reused: bool = False,
     more: str = "",
+    forgotten: bool = False,
 ) -> str:
     """One slot in words: its text, id, bytes and origin, and what it spells with others; `more`."""
     origins = {
@@ -144,6 +151,9 @@ def in_words(
         parts[part] if part else "",
         translate("TokenStrip", "turn of: {0}").format(role) if role else "",
         translate("TokenStrip", "its keys and values were in the cache") if reused else "",
+        translate("TokenStrip", "forgotten: newer tokens no longer attend to it")
+        if forgotten
+        else "",
         spells if label.whole else "",
         "" if read else translate("TokenStrip", "not read yet when this token was generated"),
     ]

@@ -38,7 +38,13 @@ from explorer.ui.canvases.canvas import ScrollCanvas
 from explorer.ui.canvases.opaque import cover, fill, painter_of
 from explorer.ui.canvases.tokens.row_pictures import RowPictures, blank, wipe
 from explorer.ui.canvases.tokens.strip_layout import Box, first_change, moved, span_of_row
-from explorer.ui.canvases.tokens.token_box import in_words, paint_boundary, paint_box, paint_joint
+from explorer.ui.canvases.tokens.token_box import (
+    in_words,
+    paint_boundary,
+    paint_box,
+    paint_joint,
+    paint_strike,
+)
 from explorer.ui.look.text_size import for_back_row
 from explorer.ui.look.theme import Theme, unit
 
@@ -65,6 +71,7 @@ class TokenStrip(ScrollCanvas):
         self._read = 0
         self._parts: PromptParts | None = None
         self._reused = 0  # slots that were in the cache before the run
+        self._forgotten = range(0)  # slots that nothing attends to any more
         self._levels: Sequence[float | None] = ()  # colours, 0..1; empty = by origin
         self._more: Callable[[int], str] = lambda slot: ""  # to be said of a slot
         self._selected: int | None = None
@@ -120,6 +127,13 @@ class TokenStrip(ScrollCanvas):
         if count != self._reused:
             self._reused = count
             self._redraw(0)
+
+    def set_forgotten(self, slots: range) -> None:
+        """Strike out the slots that newer tokens no longer attend to."""
+        before = self._forgotten
+        if slots != before:
+            self._forgotten = slots
+            self._redraw(min(before.stop, slots.stop) if before and slots else 0)
 
     def set_levels(self, levels: Sequence[float | None], more: Callable[[int], str]) -> None:
         """Colour the tokens by 0..1; `more` is said of a slot besides."""
@@ -320,8 +334,10 @@ class TokenStrip(ScrollCanvas):
             self._part(slot) or "message",
             self._role(slot),
             self._levels[slot] if slot < len(self._levels) else None,
-            faint=slot >= self._read and not self._levels,
+            faint=(slot >= self._read or slot in self._forgotten) and not self._levels,
         )
+        if slot in self._forgotten:
+            paint_strike(painter, self.box_rect(slot), self._theme.muted, unit(self))
         if self._parts is not None and slot == self._parts.answer:
             paint_boundary(painter, self.box_rect(slot), self._theme.warning, unit(self))
         if slot and slot == self._reused:
@@ -338,7 +354,8 @@ class TokenStrip(ScrollCanvas):
         """One slot in words: its text, id, bytes and origin."""
         read = slot < self._read
         more = self._part(slot), self._role(slot), slot < self._reused, self._more(slot)
-        return in_words(slot, self._tokens[slot], self._labels[slot], read, *more)
+        gone = slot in self._forgotten
+        return in_words(slot, self._tokens[slot], self._labels[slot], read, *more, gone)
 
     def _part(self, slot: int) -> Part | None:
         """What a prompt's token is for in a chat; None of any other token."""

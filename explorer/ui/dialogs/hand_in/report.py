@@ -14,10 +14,11 @@ from explorer import __version__
 from explorer.figures.prediction.next_token import settings_words
 from explorer.figures.text import tokens
 from explorer.session.state import State
+from explorer.trace.interventions.context_policy import USUAL
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from explorer.ui.panel.as_is_words import as_is_choices
-from explorer.ui.panel.intervention_words import together
+from explorer.ui.panel.intervention_words import policy_words, together
 
 translate = QCoreApplication.translate
 
@@ -125,6 +126,8 @@ def _run_words(request: RunRequest) -> str:
         else translate("Report", "KV cache off")
     )
     words = [mask, cache, *(words for words, _ in together(request.interventions))]
+    if request.context != USUAL:
+        words.append(policy_words(request.context))
     if request.padding and request.pad:
         side = (
             translate("Report", "{0} padding tokens on the left")

@@ -1,0 +1,80 @@
+"""What a run does about a text that is longer than what it may read at once.
+
+refuse      nothing is read that does not fit, and the run ends where the limit is
+drop-turns  the oldest turns of a conversation are left out; system messages and the last turn stay
+window      each token attends to the last N tokens alone
+sinks       each token attends to the first S tokens and to the last N - S
+
+Under the last two the cache keeps no other tokens.  Positions stay those of the text: a run still
+ends where the model's context does.  Windows that a model has of its own stay.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from explorer.trace.interventions.kinds import MOST, Cells
+
+PolicyName = Literal["refuse", "drop-turns", "window", "sinks"]
+SINKS = 4  # usual number of first tokens that are kept
+_Tokens = Annotated[int, Meta(ge=0, le=MOST)]
+
+
+class ContextPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """One policy."""
+
+    name: PolicyName = "refuse"
+    tokens: _Tokens = 0  # that are kept, sinks included; 0 = the model's context
+    sinks: _Tokens = 0  # of the first tokens
+
+    @property
+    def keeps_last(self) -> bool:
+        """True if each token attends to a number of the last ones."""
+        return self.name in ("window", "sinks")
+
+    @property
+    def last(self) -> int:
+        """How many of the last tokens are kept: one at least, the newest."""
+        return max(1, self.tokens - self.sinks)
+
+    @property
+    def cells(self) -> tuple[Cells, ...]:
+        """The cells of attention that it cuts."""
+        if not self.keeps_last:
+            return ()
+        keys = (self.sinks, MOST) if self.sinks else None
+        return (Cells(keys=keys, back=(self.last, MOST)),)
+
+    def limit(self, context: int) -> int:
+        """Tokens that a run may read, on a model with this context; 0 = not known."""
+        if self.keeps_last or not self.tokens:
+            return context
+        return min(self.tokens, context) if context else self.tokens
+
+    def kept(self, slots: int) -> int:
+        """How many of so many slots that were read the cache holds."""
+        return min(slots, self.sinks + self.last) if self.keeps_last else slots
+
+    def forgotten(self, slots: int) -> range:
+        """The slots that no token attends to any more once so many were read."""
+        if not self.keeps_last or self.kept(slots) == slots:
+            return range(0)
+        return range(self.sinks, slots - self.last)
+
+
+USUAL = ContextPolicy()
+"""Nothing is evicted or left out: a run ends where the model's context does."""
+
+
+def key_slots(sinks: int, held: int, slots: int, rows: int) -> np.ndarray:
+    """(held + rows,) the slots of the keys that a pass over the last `rows` of `slots` sees.
+
+    `held` of the slots before were kept: the first `sinks` and the last ones.
+    """
+    first = slots - rows
+    recent = max(0, held - sinks) if held < first else held
+    return np.concatenate([np.arange(held - recent), np.arange(first - recent, slots)])

@@ -1,0 +1,179 @@
+"""A cache that evicts: what is left of it, and that nothing else changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.engine.experiments import read_position
+from explorer.engine.passes import chunked_prefill
+from explorer.engine.passes.generate import generate, one_step
+from explorer.engine.passes.runner import Runner
+from explorer.engine.selftest import selfcheck, selftest
+from explorer.figures.attention.map_blocks import ABSENT, MASKED, READ
+from explorer.figures.attention.maps import full_map
+from explorer.trace.experiments import ReadSlot
+from explorer.trace.interventions.context_policy import ContextPolicy
+from explorer.trace.interventions.kinds import Cells
+from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.rounding import largest
+from explorer.trace.trace import Trace
+from explorer.trace.wire.validate import require_sound
+from tests.engine.architectures import tiny
+from tests.engine.tiny import runner_on, tiny_model
+
+PROMPT = tuple(range(5, 25))
+STEPS = 12
+SINKS = ContextPolicy(name="sinks", tokens=8, sinks=3)
+WINDOW = ContextPolicy(name="window", tokens=8)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of transformers' modelling code
+
+
+@pytest.fixture(scope="module")
+def runner() -> Runner:
+    made = runner_on(tiny_model("llama", max_position_embeddings=128))
+    selftest.run(made)
+    return made
+
+
+def request_of(ids: tuple[int, ...], **more: Any) -> RunRequest:
+    return RunRequest(prompt=" ".join(map(str, ids)), **more)
+
+
+def run(runner: Runner, request: RunRequest, steps: int = STEPS, reuse: bool = False) -> Trace:
+    prompt = runner.prompt(request)
+    found = [Trace(request=request, card=runner.loaded.card, prompt=prompt.tokens)]
+    generate(
+        runner, prompt, (), steps, Sampling,
+        lambda step, token: found.append(found[-1].appended(step, token)), reuse=reuse,
+    )  # fmt: skip
+    require_sound(found[-1])
+    return found[-1]
+
+
+def by_the_model(runner: Runner, ids: list[int], policy: ContextPolicy) -> Any:
+    """(logits (V,), maps (L, H, T, T)) of the model's own eager pass, with a mask made here."""
+    place = np.arange(len(ids))
+    back = place[:, None] - place[None]
+    seen = (back >= 0) & ((back < policy.tokens - policy.sinks) | (place[None] < policy.sinks))
+    mask = torch.where(torch.from_numpy(seen), 0.0, torch.finfo(torch.float32).min)[None, None]
+    before = runner.model.config._attn_implementation
+    runner.model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        out = runner.model(torch.tensor([ids]), attention_mask=mask, output_attentions=True)
+    runner.model.set_attn_implementation(before)
+    return out.logits[0, -1].numpy(), torch.stack(out.attentions)[:, 0].numpy()
+
+
+@pytest.mark.parametrize("policy", [WINDOW, SINKS, ContextPolicy(name="sinks", tokens=2, sinks=1)])
+@pytest.mark.parametrize("chunk", [0, 7])
+def test_an_evicting_cache_equals_the_models_own_mask(
+    runner: Runner, policy: ContextPolicy, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if chunk:
+        monkeypatch.setattr(chunked_prefill, "WHOLE", 8)
+        monkeypatch.setattr(chunked_prefill, "CHUNK", chunk)
+    trace = run(runner, request_of(PROMPT, context=policy))
+    full = run(runner, request_of(PROMPT))
+    ids = [token.id for token in trace.tokens]
+    for index, step in enumerate(trace.steps):
+        expected, maps = by_the_model(runner, ids[: len(PROMPT) + index], policy)
+        assert largest(step.logits - expected) < 1e-4
+        if index in (0, STEPS - 1):
+            for layer in range(len(step.layers)):
+                found = full_map(trace, index, layer, 1)
+                assert largest(found.weights - maps[layer, 1]) < 1e-5
+    size = full.steps[0].cache_bytes // len(PROMPT)
+    assert [step.cache_bytes for step in trace.steps] == [policy.tokens * size] * STEPS
+    assert full.steps[-1].cache_bytes == (len(PROMPT) + STEPS - 1) * size
+
+
+def test_evicted_slots_are_not_there_in_the_maps(runner: Runner) -> None:
+    trace = run(runner, request_of(PROMPT, context=SINKS))
+    found = full_map(trace, STEPS - 1, 1, 0)
+    slots = len(PROMPT) + STEPS - 1
+    row = found.kinds[slots - 1]
+    gone = SINKS.forgotten(slots)
+    assert set(np.flatnonzero(row == ABSENT).tolist()) == set(gone)
+    assert (row[:3] == READ).all()
+    assert (row[-5:] == READ).all()
+    assert (found.kinds[len(PROMPT) - 1, 3:15] == MASKED).all(), "the prefill saw them, masked"
+
+
+def test_undo_branch_and_reuse_stay_exact(runner: Runner) -> None:
+    request = request_of(PROMPT, context=SINKS)
+    trace = run(runner, request)
+    for index in (STEPS - 1, STEPS - 2, 3):
+        chosen = trace.chosen_ids[:index]
+        again = one_step(runner, request, runner.layout(request, chosen), index, Sampling())
+        assert largest(again.logits - trace.steps[index].logits) < 1e-5
+        other = (*chosen[:-1], 40)
+        branch = one_step(runner, request, runner.layout(request, other), index, Sampling())
+        expected, _ = by_the_model(runner, [*PROMPT, *other], SINKS)
+        assert largest(branch.logits - expected) < 1e-4
+    run(runner, request)
+    longer = request_of((*PROMPT, *trace.chosen_ids[: STEPS - 1], 50, 51), context=SINKS)
+    reused = run(runner, longer, 3, reuse=True)
+    assert reused.reused_tokens == len(PROMPT) + STEPS - 1
+    fresh = run(runner, longer, 3)
+    for one, two in zip(reused.steps, fresh.steps, strict=True):
+        assert largest(one.logits - two.logits) < 1e-5
+    mine, whole = (full_map(one, 2, 1, 0).weights for one in (reused, fresh))
+    assert largest(mine[reused.reused_tokens :] - whole[reused.reused_tokens :]) < 1e-5
+
+
+def test_cells_of_the_user_are_found_among_the_keys_that_are_left(runner: Runner) -> None:
+    cut = (Cells(layer=1, head=0, keys=(1, 1)), Cells(keys=(26, 26)))
+    request = request_of(PROMPT, context=SINKS, interventions=cut)
+    cached = run(runner, request)
+    chosen = cached.chosen_ids[: STEPS - 1]
+    without = request_of(PROMPT, context=SINKS, interventions=cut, cache=False)
+    whole = one_step(runner, without, runner.layout(without, chosen), STEPS - 1, Sampling())
+    assert largest(cached.steps[-1].logits - whole.logits) < 1e-4
+    assert full_map(cached, STEPS - 1, 1, 0).weights[-1, 1] == 0
+    assert full_map(cached, STEPS - 1, 1, 1).weights[-1, 1] > 0
+    assert (full_map(cached, STEPS - 1, 2, 1).weights[27:, 26] == 0).all()
+
+
+def test_the_self_check_knows_the_policy(runner: Runner) -> None:
+    request = request_of(PROMPT, context=SINKS)
+    trace = run(runner, request)
+    checks = {one.name: one for one in selfcheck.check(runner, request, trace.chosen_ids)}
+    assert all(one.passed for one in checks.values())
+    assert {"cached_equals_uncached", "cut_cells", "eager_weights"} <= checks.keys()
+    run(runner, request_of(PROMPT))  # the cache is another run's meanwhile
+    assert all(one.passed for one in selfcheck.check(runner, request, trace.chosen_ids))
+
+
+def test_a_position_is_read_where_it_lies(runner: Runner) -> None:
+    request = request_of(PROMPT, context=SINKS)
+    trace = run(runner, request)
+    chosen, last = trace.chosen_ids[: STEPS - 1], len(PROMPT) + STEPS - 2
+    full = run(runner, request_of(PROMPT, context=ContextPolicy(name="sinks", tokens=99, sinks=3)))
+
+    def read(policy: RunRequest, slot: int) -> Any:
+        asked = ReadSlot(request=policy, chosen=chosen, slot=slot)
+        return read_position.read(runner, asked, lambda *_: None).layers[0]
+
+    for slot in (1, last):  # of the first layer, which no mask changes
+        assert read(request, slot) == read(request_of(PROMPT, context=full.request.context), slot)
+    assert read(request, 10).reason == read_position.EVICTED
+
+
+@pytest.mark.parametrize("kind", ["mistral", "jamba"])
+def test_windows_and_states_of_a_model_stay(kind: str) -> None:
+    made = tiny_model(kind, max_position_embeddings=128) if kind == "mistral" else tiny(kind)
+    runner = runner_on(made)
+    selftest.run(runner)
+    assert not runner.loaded.card.offers("evict")
+    assert "windows or states of its own" in runner.loaded.card.words("evict")
+    request = request_of(PROMPT, context=WINDOW)
+    cached = run(runner, request, 4)
+    chosen = cached.chosen_ids[:3]
+    without = request_of(PROMPT, context=WINDOW, cache=False)
+    whole = one_step(runner, without, runner.layout(without, chosen), 3, Sampling())
+    assert largest(cached.steps[3].logits - whole.logits) < 1e-4
