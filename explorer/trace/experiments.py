@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from explorer.trace.engine_request import Request
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 from explorer.trace.request import RunRequest, Sampling
 
 _MOST = 1 << 20  # entries of any list
@@ -417,6 +418,50 @@ class CheckInputs(Experiment, frozen=True, kw_only=True):
     position_ids: tuple[tuple[int, ...], ...] = ()
 
 
+# -- one text under two context policies
+
+
+class PolicySide(msgspec.Struct, frozen=True, kw_only=True):
+    """A text read under one policy."""
+
+    policy: ContextPolicy
+    nats: Annotated[tuple[Annotated[float, Meta(ge=-1e-3)], ...], Some]  # surprisal by token
+    cache_tokens: Count  # that the cache holds at the end
+    cache_bytes: Count  # measured on its tensors; 0 without a cache
+    # Mean over layers, heads and tokens that attend; None where no map is exact.
+    first_attention: Share | None = None
+
+
+class PolicyComparison(Result, frozen=True, kw_only=True):
+    """The same tokens under two policies; surprisal of every token but the first."""
+
+    tokens: Count
+    slots: Annotated[tuple[Count, ...], Some]  # of the tokens that `nats` are of
+    first_keys: Count  # how many first tokens `first_attention` is the attention to
+    sides: tuple[PolicySide, PolicySide]
+
+    def __post_init__(self) -> None:
+        same = all(len(side.nats) == len(self.slots) for side in self.sides)
+        _require(same, "not one entry a token on each side")
+
+    def mean(self, side: int, begin: int) -> float | None:
+        """Mean surprisal, in nats, of the tokens from slot `begin` on; None if there are none."""
+        pairs = zip(self.slots, self.sides[side].nats, strict=True)
+        some = [nats for slot, nats in pairs if slot >= begin]
+        return sum(some) / len(some) if some else None
+
+
+class ComparePolicies(Experiment, frozen=True, kw_only=True):
+    """Read the run's text so far under two context policies, each with a cache of its own."""
+
+    RESULT = PolicyComparison
+    RUNNING = "Reading the text under both policies…"
+    CANCELLED = "Cancelled: the policies were not compared."
+
+    chosen: tuple[int, ...] = ()
+    policies: tuple[ContextPolicy, ContextPolicy] = (USUAL, USUAL)
+
+
 AnyExperiment = (
     DrawMany
     | SearchSequences
@@ -426,4 +471,5 @@ AnyExperiment = (
     | ReadSlot
     | ScorePrompts
     | CheckInputs
+    | ComparePolicies
 )

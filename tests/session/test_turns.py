@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from explorer.figures.text import turns
@@ -150,3 +151,14 @@ def test_a_conversation_goes_on_from_the_cache_unless_that_is_switched_off() -> 
     typed = Stage().loaded("one")
     typed.session.step()
     assert not typed.engine.last(m.Advance).reuse  # each row of its map is wanted
+
+
+def test_an_answer_that_ends_within_a_character_has_no_replacement_character() -> None:
+    stage = talking(ASKED)
+    stage.session.step()
+    run = stage.engine.last(m.Advance)
+    stage.say(m.Prompted(run=run.run, tokens=PROMPT))
+    first, half = Token(10, "é".encode(), "generated"), Token(11, "日".encode()[:2], "generated")
+    for index, token in enumerate((first, half)):
+        stage.say(msgspec.structs.replace(stepped(run.run, index), token=token))
+    assert turns.answer_of(stage.state.request, stage.state.trace) == "é"

@@ -7,6 +7,7 @@ from typing import Any
 
 from explorer.engine.experiments import (
     cache_comparison,
+    policy_comparison,
     prefix,
     prompt_scores,
     prompt_table,
@@ -48,6 +49,7 @@ WORKERS: dict[type[asked.Experiment], Worker] = {
     asked.CacheExperiment: _through_passes(cache_comparison.run),
     asked.ReadSlot: read_position.read,
     asked.CheckInputs: batch_inputs.check,
+    asked.ComparePolicies: policy_comparison.compare,
     ReadLens: lens.read,
     ReadStream: residual.read,
     Attribute: attribution.attribute,

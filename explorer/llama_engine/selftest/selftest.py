@@ -34,6 +34,10 @@ _SHORT = 256  # slots
 CHUNK_ENDS = (5, 9)
 _CACHE = re.compile(r"cache_(k|v|r|s|\w+)_l(\d+)$")
 NO_PADDING = "not offered: {} padding is not needed, because texts of any length can be run"
+NO_EVICTING = (
+    "not offered: llama.cpp's cache keeps the tokens that a sliding window masks; open the file "
+    "converted to float32 for a cache that gets smaller"
+)
 PATCHES = {"patch_heads": "heads", "patch_mlp": "MLPs", "patch_stream": "the residual stream"}
 NO_PATCH = (
     "not offered: llama.cpp takes no patches of {} from other runs; open the file converted to "
@@ -293,6 +297,7 @@ def run(
     changing = ChangesTest(runner, test.ids, test.reference, test.limit, stop)
     findings |= {name: _change(changing, name) for name in CHANGES}
     findings |= {name: _not_patched(name, part) for name, part in PATCHES.items()}
+    findings["evict"] = lambda: _refused("evict", NO_EVICTING)
     found: list[Capability] = []
     for name, find in findings.items():
         tell((len(found) + 1) / (len(findings) + 1))

@@ -65,7 +65,7 @@ class ContextMeter(QWidget):
         if use.limit:
             used = self.tr("{0} of {1}").format(used, f"{use.limit:,}")
         if use.kept is not None:
-            used = self.tr("{0} · {1} kept").format(used, f"{use.kept:,}")
+            used = self.tr("{0} · {1} in reach").format(used, f"{use.kept:,}")
         return used
 
     def _words(self, use: ContextUse, state: State) -> str:
@@ -75,6 +75,8 @@ class ContextMeter(QWidget):
         parts = [said]
         if use.used > use.limit > 0:
             parts.append(self.tr("over the limit"))
+        elif use.used == use.limit > 0:
+            parts.append(self.tr("full"))
         elif use.near:
             parts.append(self.tr("nearly full"))
         if use.kept is not None:
@@ -115,7 +117,8 @@ def _use_of(state: State) -> ContextUse | None:
     """Of the run on screen; of the prompt, once that is another one."""
     trace = state.trace
     if trace is not None and (not state.request_changed or state.card is None):
-        return context_use(trace.request, trace.card, len(trace.tokens))
+        read = trace.read_slots(len(trace.steps) - 1) if trace.steps else len(trace.prompt)
+        return context_use(trace.request, trace.card, read)
     card = state.next_card
     if card is None or not state.prompt_tokens:
         return None

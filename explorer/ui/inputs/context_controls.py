@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import msgspec
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
@@ -33,7 +36,8 @@ _TIPS: dict[PolicyName, str] = {
     ),
     "window": QT_TRANSLATE_NOOP(
         "ContextControls",
-        "Sliding window: each token attends to the last tokens only. The cache keeps no others.",
+        "Sliding window: each token attends to the last tokens only. Where the model allows it "
+        "(Model panel), the cache keeps no others.",
     ),
     "sinks": QT_TRANSLATE_NOOP(
         "ContextControls",
@@ -55,6 +59,9 @@ class ContextControls(Wrapping):
         self.policy = ComboBox()
         self.policy.setAccessibleName(self.tr("When the context is full"))
         self.policy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        shrinks = ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        self.policy.setSizeAdjustPolicy(shrinks)
+        self.policy.setMinimumContentsLength(8)
         for name, words in _NAMES.items():
             self.policy.addItem(self.tr(words), name)
         self.policy.setToolTip("\n".join(self.tr(words) for words in _TIPS.values()))
@@ -79,9 +86,10 @@ class ContextControls(Wrapping):
         grid.addWidget(self._sinks_label, 1, 2)
         grid.addWidget(self.sinks, 1, 3)
 
-    def _spin(self, act: object) -> SpinBox:
+    def _spin(self, act: Callable[[int], None]) -> SpinBox:
         spin = SpinBox()
         spin.setKeyboardTracking(False)
+        spin.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         spin.valueChanged.connect(act)
         return spin
 
@@ -126,5 +134,4 @@ class ContextControls(Wrapping):
 
     def _request(self, **changes: int) -> None:
         now = self._session.state.request.context
-        fields = {"name": now.name, "tokens": now.tokens, "sinks": now.sinks, **changes}
-        self._session.set_context(ContextPolicy(**fields))
+        self._session.set_context(msgspec.structs.replace(now, **changes))

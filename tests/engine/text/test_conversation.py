@@ -133,7 +133,7 @@ def test_a_system_message_inside_the_users_turn(tokenizer: Tokenizer) -> None:
         ("user", 1, whole),
         ("assistant", 2, chatml(SAID)),
     ]
-    assert encoded.problem == "The chat template writes message 1 (system) inside message 2 (user)."
+    assert encoded.note == "The chat template writes message 1 (system) inside message 2 (user)."
 
 
 @named("tools")
@@ -154,7 +154,7 @@ def test_thinking_that_is_dropped_is_told(tokenizer: Tokenizer) -> None:
     thought = Message("assistant", "<think>\nhm\n</think>\n\nsat")
     encoded = tokenizer.encode_messages((ASKED, thought, MORE))
     assert turns(encoded)[1] == ("assistant", 1, b"<|im_start|>assistant\nsat<|im_end|>\n")
-    assert encoded.problem == (
+    assert encoded.note == (
         "The chat template leaves out a part of message 2 (assistant): <think> hm </think> …"
     )
     off = tokenizer.encode_messages(TALK, '{"enable_thinking": false}')
@@ -168,8 +168,8 @@ def test_a_message_that_is_left_out_has_no_turn(tokenizer: Tokenizer) -> None:
         ("user", 1, b"<|im_start|>the cat<|im_end|>"),
         ("user", 3, "<|im_start|>and the dög<|im_end|>".encode()),
     ]
-    assert "leaves out message 1 (system)" in encoded.problem
-    assert "leaves out message 3 (assistant)" in encoded.problem
+    assert "leaves out message 1 (system)" in encoded.note
+    assert "leaves out message 3 (assistant)" in encoded.note
 
 
 @named("dated")
@@ -177,7 +177,7 @@ def test_a_date_is_told(tokenizer: Tokenizer) -> None:
     encoded = tokenizer.encode_messages(TALK)
     year = f"<|im_start|>{datetime.now():%Y}<|im_end|>\n".encode()
     assert turns(encoded)[0] == ("template", None, year)
-    assert "can write today's date" in encoded.problem
+    assert "can write today's date" in encoded.note
 
 
 @named("list")
@@ -196,7 +196,7 @@ def test_of_several_templates_the_one_for_tools_or_the_one_named(tokenizer: Toke
 def test_a_text_that_the_template_changes_still_has_its_turn(tokenizer: Tokenizer) -> None:
     encoded = tokenizer.encode_messages(TALK)
     assert turns(encoded)[0] == ("user", 0, b"<|im_start|>user\nTHE CAT<|im_end|>\n")
-    assert "changes the text of message 1 (user)" in encoded.problem
+    assert "changes the text of message 1 (user)" in encoded.note
     assert len(encoded.turns) == 4
 
 

@@ -115,7 +115,7 @@ def test_exactly_one_bos(tmp_path: Path) -> None:
     assert [t.id for t in tokenizer.encode("").tokens] == [0]
     twice = tokenizer.encode("<|endoftext|>the")
     assert [t.id for t in twice.tokens].count(0) == 1
-    assert "no second one" in twice.problem
+    assert "no second one" in twice.note
 
 
 def test_chat_is_the_template_with_the_generation_prompt(folder: Path) -> None:

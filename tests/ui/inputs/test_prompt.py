@@ -171,7 +171,7 @@ def chatting(stage: WindowStage) -> WindowStage:
     stage.loaded("The cat")
     stage.session.set_chat(True)
     asked = stage.engine.last(m.Tokenize)
-    if not asked.chat:  # the question about raw text is answered first
+    if not asked.request.chat:  # the question about raw text is answered first
         stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=()))
         asked = stage.engine.last(m.Tokenize)
     stage.say(m.Tokens(run=asked.run, text=asked.request.prompt, tokens=CHAT, parts=PARTS))

@@ -6,6 +6,7 @@ from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.panel.paged_panel import PagedPanel
 from explorer.ui.panels.kv_cache.estimate_page import EstimatePage
 from explorer.ui.panels.kv_cache.layers_page import LayersPage
+from explorer.ui.panels.kv_cache.policies_page import PoliciesPage
 from explorer.ui.panels.kv_cache.position_page import PositionPage
 
 
@@ -22,4 +23,4 @@ class KvCachePanel(PagedPanel):
         "KvCachePanel",
         "Type a prompt and press Step (Space) to see the keys and values that the model stores.",
     )
-    PAGES = (LayersPage, EstimatePage, PositionPage)
+    PAGES = (LayersPage, EstimatePage, PositionPage, PoliciesPage)

@@ -1,0 +1,61 @@
+"""One text under two policies, against the model's own eager pass under a mask made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from explorer.engine.errors import BadInput
+from explorer.engine.experiments import policy_comparison
+from explorer.engine.passes import chunked_prefill
+from explorer.engine.selftest import selftest
+from explorer.trace.experiments import ComparePolicies
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
+from explorer.trace.request import RunRequest
+from tests.engine.tiny import runner_on, tiny_model
+
+TEXT = tuple(range(5, 45))
+SINKS = ContextPolicy(name="sinks", tokens=8, sinks=2)
+
+
+def request(ids: tuple[int, ...]) -> RunRequest:
+    return RunRequest(prompt=" ".join(map(str, ids)))
+
+
+def test_both_sides_are_the_models_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = runner_on(tiny_model("llama", max_position_embeddings=128))
+    selftest.run(runner)
+    monkeypatch.setattr(chunked_prefill, "CHUNK", 13)
+    monkeypatch.setattr(policy_comparison, "_ROWS", len(TEXT))
+    asked = ComparePolicies(request=request(TEXT), policies=(USUAL, SINKS))
+    found = policy_comparison.compare(runner, asked, lambda *_: None)
+    assert found.slots == tuple(range(1, len(TEXT)))
+    assert found.first_keys == 2
+    place = np.arange(len(TEXT))
+    back = place[:, None] - place[None]
+    size = runner.cache.config.num_hidden_layers * 2 * 2 * runner.cache.config.head_dim * 4
+    runner.model.set_attn_implementation("eager")
+    for side, seen, kept in zip(
+        found.sides, (back >= 0, (back >= 0) & ((back < 6) | (place[None] < 2))), (40, 8),
+        strict=True,
+    ):  # fmt: skip
+        mask = torch.where(torch.from_numpy(seen), 0.0, torch.finfo(torch.float32).min)
+        with torch.inference_mode():
+            out = runner.model(
+                torch.tensor([TEXT]), attention_mask=mask[None, None], output_attentions=True
+            )
+        losses = torch.nn.functional.cross_entropy(
+            out.logits[0, :-1].double(), torch.tensor(TEXT[1:]), reduction="none"
+        )
+        np.testing.assert_allclose(side.nats, losses.numpy(), atol=1e-4)
+        first = torch.stack(out.attentions)[:, 0, :, 2:, :2].sum(-1).mean()
+        assert side.first_attention == pytest.approx(float(first), abs=1e-5)
+        assert (side.cache_tokens, side.cache_bytes) == (kept, kept * size)
+
+
+def test_a_text_of_one_token_is_refused() -> None:
+    runner = runner_on(tiny_model("llama", max_position_embeddings=128))
+    asked = ComparePolicies(request=request((5,)), policies=(USUAL, SINKS))
+    with pytest.raises(BadInput, match="one token"):
+        policy_comparison.compare(runner, asked, lambda *_: None)
