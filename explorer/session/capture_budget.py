@@ -105,12 +105,10 @@ def _last_rows(record: LayerRecord, rows: int) -> LayerRecord:
         kept = Mask("values", rows, mask.keys, mask.data[:, -rows:])
     else:
         kept = Mask.of_bits(mask.allowed(slice(-rows, None)))
-    parts = {
-        name: None if array is None else array[:, -rows:]
-        for name, array in (("weights", record.weights), ("bias", record.bias))
-    }
     queries = None if record.queries is None else record.queries[-rows:]
-    return replace(record, mask=kept, queries=queries, **parts)
+    weights = None if record.weights is None else record.weights[:, -rows:]
+    bias = None if record.bias is None else record.bias[:, -rows:]
+    return replace(record, mask=kept, queries=queries, weights=weights, bias=bias)
 
 
 def looked_at(*steps: int | None) -> set[int]:
