@@ -59,14 +59,3 @@ def require_room(request: RunRequest, card: ModelCard, slots: int) -> None:
             f"Prompt and steps take {slots:,} positions, and the limit is {room:,}. Shorten "
             "them, or choose another --context-policy."
         )
-
-
-def document(policy: ContextPolicy) -> dict[str, object]:
-    """As JSON."""
-    return {"policy": policy.name, "window": policy.tokens or None, "sinks": policy.sinks}
-
-
-def words(policy: ContextPolicy) -> str:
-    """As one line says it."""
-    kept = f", {policy.tokens:,} tokens" if policy.tokens else ""
-    return f"{policy.name}{kept}{f', {policy.sinks} of them sinks' if policy.sinks else ''}"

@@ -9,14 +9,13 @@ from typing import Any
 
 import msgspec
 
-from explorer.cli import context_policy
 from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.figures.text.sentences import name
 from explorer.sampling.chain import softmax
 from explorer.trace.card import SelfCheck
 from explorer.trace.chat import ChatTurn
-from explorer.trace.interventions.context_policy import USUAL
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 from explorer.trace.interventions.kinds import written
 from explorer.trace.request import Sampling
 from explorer.trace.rounding import arithmetic, largest, logit_tolerance
@@ -51,7 +50,7 @@ def trace_document(trace: Trace, top: int = 0) -> dict[str, Any]:
         "self_check": self_check_document(trace.self_check),
         "stored_dtype": trace.card.stored_dtype,
         "interventions": written(request.interventions),
-        "context_policy": context_policy.document(request.context),
+        "context_policy": _policy(request.context),
         **({"form": trace.card.form} if trace.card.form else {}),
         **(
             {"cache_type_k": trace.card.cache_type_k, "gpu_layers": trace.card.gpu_layers}
@@ -189,7 +188,7 @@ def print_trace(trace: Trace, top: int = 0) -> None:
     if request.padding and request.pad:
         print(f"{request.pad} padding slots on the {request.padding}")
     if request.context != USUAL:
-        print(f"context policy {context_policy.words(request.context)}")
+        print(f"context policy {_policy_words(request.context)}")
     if request.interventions:
         print(f"interventions: {', '.join(written(request.interventions))}")
     for turn in trace.turns:
@@ -238,3 +237,12 @@ def print_table(
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         print("  ".join(cells).rstrip())
+
+
+def _policy(policy: ContextPolicy) -> dict[str, object]:
+    return {"policy": policy.name, "window": policy.tokens or None, "sinks": policy.sinks}
+
+
+def _policy_words(policy: ContextPolicy) -> str:
+    kept = f", {policy.tokens:,} tokens" if policy.tokens else ""
+    return f"{policy.name}{kept}{f', {policy.sinks} of them sinks' if policy.sinks else ''}"
