@@ -324,6 +324,12 @@ class Dispatcher:
 
         runner = self._loaded()
         self._refuse_unfit(runner, request.request)
+        chosen = getattr(request, "chosen", ())
+        if chosen and runner.layout(request.request, chosen).places:
+            raise BadInput(
+                "The oldest turns were left out while this answer was written, so this can't be "
+                "asked of it. Ask it of an earlier token, or of the next turn."
+            )
         parts = {"part": part} if request.IN_PARTS else {}
         result = WORKERS[type(request)](runner, request, *self._watch(request), **parts)
         self._loaded()

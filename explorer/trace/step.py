@@ -80,6 +80,7 @@ class Step:
     layers: tuple[LayerRecord, ...] = ()
     hidden: np.ndarray | None = None  # (Q, d) final hidden states, float32
     keys_from: int = 0  # index of the first step whose keys this pass could read
+    left_out: tuple[tuple[int, int], ...] = ()  # slots from..to of turns that it did not read
     rebuilt_tokens: int = 0  # slots prefilled again first because the cache was gone
     note: str = ""
 

@@ -2,8 +2,9 @@
 
     generate            steps, until a rule stops it
       one_step          one pass, and the token picked from its logits
-        next_pass       which of the three it is:
+        next_pass       which of them it is:
           prefill       all T slots, into an empty cache
+          read_rest     what stands after the oldest turns, once these do not fit any more
           decode_one    the newest slot alone, against the keys and values of the others
           recompute     all T slots again, where there is no cache
             forward     the model, called once, inside `recording`
@@ -70,10 +71,11 @@ def generate(
         began = time.perf_counter()
         if len(ids) > len(chosen):
             layout = layout.grown(ids[-1])  # T + 1
-        if reason := rules.before(layout):
+        read = runner.read_of(prompt, layout)  # all of it, unless turns are left out
+        if reason := rules.before(read):
             return reason
         how = (cancelled, began, reuse)
-        step = one_step(runner, prompt.request, layout, len(ids), sampling(), *how)
+        step = one_step(runner, prompt.request, read, len(ids), sampling(), *how)
         token = spelled(step.draw.token_id, "generated")
         ids.append(token.id)
         emit(step, token)
@@ -123,7 +125,25 @@ def next_pass(
             done = prefill(runner, request, layout, held, cancelled)
             done.note = note
             return done
+        if index == layout.begins:
+            return read_rest(runner, request, layout, cancelled)
         return decode_one(runner, request, layout, cancelled)
+
+
+def read_rest(
+    runner: Runner, request: RunRequest, layout: Layout, cancelled: Stop = never
+) -> ForwardPass:
+    """All that stands after the turns that are left out now; what stands before is in the cache."""
+    first = layout.before_gap
+    held = runner.cache.hold(layout, first)
+    if held < first:
+        prefill(runner, request, layout.first(first), held, cancelled)
+    done = prefill(runner, request, layout, first, cancelled)
+    assert layout.whole is not None
+    done.rebuilt = first - held
+    gone = len(layout.whole.ids) - len(layout.ids)
+    done.note = f"{gone:,} tokens left out: the oldest turns; those after them are read again"
+    return done
 
 
 def logits_after(

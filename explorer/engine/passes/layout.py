@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from explorer.engine.errors import BadInput
+from explorer.engine.passes.context.dropped_turns import oldest_turns
 from explorer.engine.text.encoding import Encoded
 from explorer.trace.chat import ChatTurn
 from explorer.trace.interventions.context_policy import ContextPolicy
@@ -23,6 +24,9 @@ class Layout:
     attention_mask: tuple[int, ...]  # 1 = a real token, 0 = padding
     position_ids: tuple[int, ...]  # cumsum(mask) - 1 + offset; 0 at padding
     offset: int = 0
+    whole: Layout | None = None  # the run's slots, where turns were left out of them
+    places: tuple[int, ...] = ()  # (T,) which of those these are; empty = all
+    begins: int = 0  # index of the step that reads them first
 
     @property
     def readout(self) -> int:
@@ -39,7 +43,28 @@ class Layout:
             ids=self.ids[:slots],
             attention_mask=self.attention_mask[:slots],
             position_ids=self.position_ids[:slots],
+            places=self.places[:slots],
         )
+
+    def without(self, first: int, end: int, begins: int) -> Layout:
+        """Without the slots `first` to `end`, from step `begins` on; positions are counted anew."""
+        places = (*range(first), *range(end, len(self.ids)))
+        mask = tuple(self.attention_mask[slot] for slot in places)
+        ids = tuple(self.ids[slot] for slot in places)
+        counted = positions(mask, self.offset)
+        return Layout(ids, mask, counted, self.offset, self, places, begins)
+
+    @property
+    def before_gap(self) -> int:
+        """How many slots stand before those that were left out."""
+        gaps = (i for i, place in enumerate(self.places) if place != i)
+        return next(gaps, len(self.ids))
+
+    def place(self, slot: int) -> int:
+        """Where one of these slots stands in the run; the slot after the last as well."""
+        if not self.places:
+            return slot
+        return self.places[slot] if slot < len(self.places) else self.places[-1] + 1
 
     def grown(self, token_id: int, real: bool = True) -> Layout:
         """With one more slot, for the next token or for padding."""
@@ -82,6 +107,7 @@ class Prompt:
     layout: Layout
     turns: tuple[ChatTurn, ...] = ()  # of a conversation
     note: str = ""  # what is worth knowing of its tokens
+    oldest: tuple[tuple[int, int], ...] = ()  # slots of turns that may be left out later
 
     def event(self, run: int) -> Prompted:
         """What is said of it before the first pass of that run."""
@@ -109,7 +135,9 @@ def lay_out_prompt(
     moved = layout.attention_mask.index(1)
     turns = tuple(turn.moved(moved) for turn in encoded.turns)
     note = " ".join(filter(None, (encoded.problem, encoded.note)))
-    return Prompt(request, fed, layout, turns, note)
+    drops = request.context.name == "drop-turns" and not layout.padded
+    oldest = oldest_turns(request.messages, turns) if drops else ()
+    return Prompt(request, fed, layout, turns, note, oldest)
 
 
 def lay_out(

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from explorer.engine.passes.cache import layer_bytes
+from explorer.engine.passes.context.dropped_turns import spread
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.picking import drawn, note
 from explorer.engine.passes.recorded_pass import ForwardPass
@@ -28,9 +29,12 @@ def picked_step(
     """Step `index`, begun at `began` (time.perf_counter); BadInput if no token can be picked."""
     started = time.perf_counter()
     layers, hidden = done.records(runner.capture.proven), done.hidden
+    whole = layout.whole or layout
+    if layout.places:
+        layers = spread(layers, layout.places)
     captured = time.perf_counter()
     warm_up = runner.is_first(done.phase)
-    draw = drawn(done.logits, sampling, index, layout, runner.loaded.not_finite.warning)
+    draw = drawn(done.logits, sampling, index, whole, runner.loaded.not_finite.warning)
     top = _top(runner, done.logits)
     picked = time.perf_counter()
     times, count, caches = done.times, len(runner.layers), runner.caches(request)
@@ -38,10 +42,10 @@ def picked_step(
     return Step(
         index=index,
         phase=done.phase,
-        first_slot=done.first_slot,
+        first_slot=layout.place(done.first_slot),
         token_ids=layout.ids[done.first_slot :],
         position_ids=runner.positions(layout, done.first_slot),
-        readout=layout.readout,
+        readout=layout.place(layout.readout),
         logits=done.logits,
         draw=draw,
         sampling=sampling,
@@ -61,10 +65,17 @@ def picked_step(
         top=top,
         layers=layers,
         hidden=hidden,
-        keys_from=0 if caches else index,
+        keys_from=layout.begins if caches else index,
         rebuilt_tokens=done.rebuilt,
+        left_out=() if not layout.places else (_gap(layout),),
         note=done.note or note(done.rebuilt, done.chunks),
     )
+
+
+def _gap(layout: Layout) -> tuple[int, int]:
+    """The slots of the run that are left out: the first, and the one after the last."""
+    first = layout.before_gap
+    return first, layout.place(first)
 
 
 def _top(runner: Runner, logits: np.ndarray) -> tuple[Token, ...]:

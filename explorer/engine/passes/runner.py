@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 import torch
 
 from explorer.engine.callbacks import Report, nobody
@@ -56,6 +57,7 @@ class Runner:
         self._phases_seen: set[str] = set()
         self._accepted = _accepted(self.model)
         self._prompts: dict[Any, Prompt] = {}  # the last one, laid out
+        self._droppable: dict[Any, bool] = {}  # whether its template allows turns to be left out
 
     # -- the prompt
 
@@ -67,17 +69,58 @@ class Runner:
             encoded = asked_prompt.encoded(tokenizer, request, card.context)
             made = lay_out_prompt(encoded, request, card.pad_id, tokenizer.token)
             self.require_ids(made.layout.ids)
-            self._prompts = {key: made}
+            self._prompts, self._droppable = {key: made}, {}
         found = self._prompts[key].asked_as(request)
         require_context(found.layout, self.loaded.card.context, request.context)
         return found
 
     def layout(self, request: RunRequest, chosen: Sequence[int]) -> Layout:
         """Prompt, padding and chosen tokens in slots; BadInput if they exceed the context."""
-        found = self.prompt(request).layout.followed_by(chosen)
+        prompt = self.prompt(request)
+        found = self.read_of(prompt, prompt.layout.followed_by(chosen))
         require_context(found, self.loaded.card.context, request.context)
         self.require_ids(chosen)
         return found
+
+    def read_of(self, prompt: Prompt, layout: Layout) -> Layout:
+        """What is read of a run's slots: all, or all but the oldest turns that do not fit.
+
+        Where those can't be left out, all; then there are too many.
+        """
+        request, card = prompt.request, self.loaded.card
+        room = card.context - request.position_offset if card.context else 0
+        most, slots, gone = request.context.limit(room), len(layout.ids), 0
+        if request.context.name != "drop-turns" or not most or slots <= most:
+            return layout
+        if request.interventions or not self.caches(request):
+            return layout  # they name slots of the whole; each pass would read other ones
+        for number, (first, end) in enumerate(prompt.oldest, 1):
+            begins = most - len(prompt.layout.ids) + gone + 1
+            gone += end - first
+            if slots - gone <= most:
+                if not self._stays_the_same(prompt, number):
+                    break
+                return layout.without(prompt.oldest[0][0], end, begins)
+        return layout
+
+    def _stays_the_same(self, prompt: Prompt, number: int) -> bool:
+        """True if the chat template writes the rest as before without so many of the turns."""
+        key = (*prompt.request.source, number)
+        if key not in self._droppable:
+            first, end = prompt.oldest[0][0], prompt.oldest[number - 1][1]
+            kept = [t.message for t in prompt.turns if not first <= t.first_slot < end]
+            request = msgspec.structs.replace(
+                prompt.request,
+                context=USUAL,
+                messages=tuple(prompt.request.messages[i] for i in kept if i is not None),
+            )
+            ids = prompt.layout.ids
+            try:
+                found = asked_prompt.encoded(self.loaded.tokenizer, request, 0).tokens
+            except BadInput:
+                found = ()
+            self._droppable[key] = tuple(one.id for one in found) == ids[:first] + ids[end:]
+        return self._droppable[key]
 
     def require_ids(self, ids: Sequence[int]) -> None:
         """BadInput if the model has no such token: tokenizers may know more than it does."""

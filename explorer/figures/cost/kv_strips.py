@@ -17,6 +17,8 @@ from explorer.trace.trace import Trace
 
 NOT_NUMBERS = "these values are not all numbers (NaN or infinity)"
 
+LEFT_OUT = "not in the cache: its turn was left out"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strips:
@@ -34,6 +36,9 @@ class Strips:
 
 def keys_at(trace: Trace, index: int, slot: int) -> Strips:
     """The keys of a position as the kernels of the pass that read it saw them."""
+    if any(first <= slot < end for first, end in trace.steps[index].left_out):
+        layers = len(trace.steps[index].layers)
+        return Strips((None,) * layers, (LEFT_OUT,) * layers)
     steps = trace.steps[trace.steps[index].keys_from : index + 1]
     # Slots before the first pass were read by another run, whose keys it has.
     step = next(s for s in steps if slot < s.first_slot + s.positions_processed)

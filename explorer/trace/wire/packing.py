@@ -68,6 +68,7 @@ class StepHeader(msgspec.Struct, frozen=True, kw_only=True):
     head_ms: float | None = None
     pick_ms: float = 0.0
     engine_ms: float | None = None
+    left_out: tuple[tuple[int, int], ...] = ()
 
 
 _SHARED = tuple(

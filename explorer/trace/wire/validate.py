@@ -49,6 +49,8 @@ def require_sound_step(step: Step, chosen: Token) -> None:
     rows = step.positions_processed
     end = step.first_slot + rows
     logits = step.logits
+    left_out = all(0 <= first <= last <= step.readout for first, last in step.left_out)
+    _require(left_out, "leaves out slots that are not there")
     _require(step.phase in ("prefill", "decode", "recompute"), "has an unknown phase")
     _require(rows > 0 and len(step.position_ids) == rows, "has no positions, or odd ones")
     _require(0 <= step.first_slot <= step.readout < end, "has its readout outside the pass")

@@ -118,6 +118,8 @@ def _use_of(state: State) -> ContextUse | None:
     trace = state.trace
     if trace is not None and (not state.request_changed or state.card is None):
         read = trace.read_slots(len(trace.steps) - 1) if trace.steps else len(trace.prompt)
+        spans = trace.steps[-1].left_out if trace.steps else ()
+        read -= sum(end - first for first, end in spans)
         return context_use(trace.request, trace.card, read)
     card = state.next_card
     if card is None or not state.prompt_tokens:

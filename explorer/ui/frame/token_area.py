@@ -171,12 +171,14 @@ class TokenArea(QWidget):
             self._session.select(step=None if last else step, query=None)
 
 
-def forgotten(state: State) -> range:
+def forgotten(state: State) -> tuple[range, ...]:
     """The slots that the token on screen, and all after it, no longer attend to."""
     shown = state.shown
     if shown is None:
-        return range(0)
-    return shown.trace.request.context.forgotten(shown.slots)
+        return ()
+    evicted = shown.trace.request.context.forgotten(shown.slots)
+    left_out = [range(*span) for span in shown.trace.steps[shown.step].left_out]
+    return tuple(filter(None, (evicted, *left_out)))
 
 
 def chat_parts(state: State) -> PromptParts | None:

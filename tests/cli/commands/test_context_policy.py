@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from explorer.cli import client
+from explorer.figures.attention.map_blocks import ABSENT
+from explorer.figures.attention.maps import full_map
+from explorer.trace.files import dxt
 from tests.cli.conftest import Done
 from tests.engine import folders
 from tests.engine.local_engine import LocalEngine
@@ -127,6 +131,54 @@ def test_the_oldest_turns_are_dropped_and_the_system_message_stays(
     assert short.code == 2
     assert "The last turn takes" in short.err
     assert command(*words, "refuse").code == 2, "more than the model reads"
+
+
+def test_the_run_goes_on_when_the_oldest_turns_are_left_out(
+    command: Command, tiny: Path, model: Any, tmp_path: Path
+) -> None:
+    talk = [{"role": "system", "content": "be kind"}]
+    for number in range(2):
+        talk += [
+            {"role": "user", "content": f"the cat sat on {number}"},
+            {"role": "assistant", "content": "and the dog"},
+        ]
+    talk.append({"role": "user", "content": "the mat"})
+    file, out = tmp_path / "talk.json", tmp_path / "run.dxt"
+    file.write_text(json.dumps(talk))
+    tokenizer = AutoTokenizer.from_pretrained(tiny)
+
+    def ids_of(messages: list[dict[str, str]]) -> list[int]:
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    without = [ids_of([talk[0], *talk[1 + 2 * gone :]]) for gone in range(3)]
+    limit, steps = len(without[0]) + 3, len(without[0]) - len(without[2]) + 8
+    done = command("trace", tiny, "--messages", file, "--steps", steps, "--json", "--out", out,
+                   "--context-policy", "drop-turns", "--window", limit)  # fmt: skip
+    assert done.code == 0
+    document = json.loads(done.out)
+    trace = dxt.load(out)
+    assert document["stop_reason"] == "context", "the last turn can't be left out"
+    model.set_attn_implementation("eager")
+    dropped = 0
+    for index, step in enumerate(trace.steps):
+        while len(without[dropped]) + index > limit:
+            dropped += 1
+        ids = [*without[dropped], *trace.chosen_ids[:index]]
+        with torch.inference_mode():
+            found = model(torch.tensor([ids]), output_attentions=True)
+        np.testing.assert_allclose(step.logits, found.logits[0, -1].numpy(), atol=1e-4)
+        gone = len(without[0]) - len(without[dropped])
+        assert sum(end - first for first, end in step.left_out) == gone
+        kept = [slot for slot in range(len(without[0]) + index)
+                if not any(first <= slot < end for first, end in step.left_out)]  # fmt: skip
+        whole = full_map(trace, index, 1, 2)
+        expected = found.attentions[1][0, 2, -1].numpy()
+        np.testing.assert_allclose(whole.weights[-1][kept], expected, atol=1e-5)
+        assert (np.delete(whole.kinds[-1], kept) == ABSENT).all()
+        assert step.cache_tokens == len(ids)
+    assert dropped == 2
+    assert len({step.left_out for step in trace.steps}) == 3
 
 
 @pytest.mark.parametrize(

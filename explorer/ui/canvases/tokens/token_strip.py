@@ -71,7 +71,7 @@ class TokenStrip(ScrollCanvas):
         self._read = 0
         self._parts: PromptParts | None = None
         self._reused = 0  # slots that were in the cache before the run
-        self._forgotten = range(0)  # slots that nothing attends to any more
+        self._forgotten: tuple[range, ...] = ()  # slots that nothing attends to any more
         self._levels: Sequence[float | None] = ()  # colours, 0..1; empty = by origin
         self._more: Callable[[int], str] = lambda slot: ""  # to be said of a slot
         self._selected: int | None = None
@@ -128,12 +128,16 @@ class TokenStrip(ScrollCanvas):
             self._reused = count
             self._redraw(0)
 
-    def set_forgotten(self, slots: range) -> None:
+    def set_forgotten(self, slots: tuple[range, ...]) -> None:
         """Strike out the slots that newer tokens no longer attend to."""
         before = self._forgotten
         if slots != before:
             self._forgotten = slots
-            self._redraw(min(before.stop, slots.stop) if before and slots else 0)
+            grows = len(before) == len(slots) == 1 and before[0].start == slots[0].start
+            self._redraw(min(before[0].stop, slots[0].stop) if grows else 0)
+
+    def _is_forgotten(self, slot: int) -> bool:
+        return any(slot in span for span in self._forgotten)
 
     def set_levels(self, levels: Sequence[float | None], more: Callable[[int], str]) -> None:
         """Colour the tokens by 0..1; `more` is said of a slot besides."""
@@ -334,9 +338,9 @@ class TokenStrip(ScrollCanvas):
             self._part(slot) or "message",
             self._role(slot),
             self._levels[slot] if slot < len(self._levels) else None,
-            faint=(slot >= self._read or slot in self._forgotten) and not self._levels,
+            faint=(slot >= self._read or self._is_forgotten(slot)) and not self._levels,
         )
-        if slot in self._forgotten:
+        if self._is_forgotten(slot):
             paint_strike(painter, self.box_rect(slot), self._theme.muted, unit(self))
         if self._parts is not None and slot == self._parts.answer:
             paint_boundary(painter, self.box_rect(slot), self._theme.warning, unit(self))
@@ -354,7 +358,7 @@ class TokenStrip(ScrollCanvas):
         """One slot in words: its text, id, bytes and origin."""
         read = slot < self._read
         more = self._part(slot), self._role(slot), slot < self._reused, self._more(slot)
-        gone = slot in self._forgotten
+        gone = self._is_forgotten(slot)
         return in_words(slot, self._tokens[slot], self._labels[slot], read, *more, gone)
 
     def _part(self, slot: int) -> Part | None:
