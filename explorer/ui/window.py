@@ -203,6 +203,7 @@ class Window(PresentedWindow):
         self.files.dealtWith.connect(self.recovery.drop)
         self.notices.openLog.connect(self.open_log)
         self.notices.restartEngine.connect(self.restart_engine)
+        self.notices.chooseModel.connect(self.choose_model)
         self.notices.compareInterventions.connect(self.compare_interventions)
         self.prompt.edit.left.connect(self.setFocus)
 

@@ -33,6 +33,7 @@ class Notices(QWidget):
 
     openLog = Signal()
     restartEngine = Signal()
+    chooseModel = Signal()  # where the model of the run on screen is now
     compareInterventions = Signal()  # show the run with and without them
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
@@ -44,6 +45,9 @@ class Notices(QWidget):
         self.error = Notice("error-card", closable=True)
         self.error.add_button(self.tr("Open log"), self.openLog.emit)
         self.error.dismissed.connect(self._dismiss_error)
+        self.missing = Notice("error-card", closable=True)
+        self.missing.add_button(self.tr("Choose…"), self.chooseModel.emit, primary=True)
+        self.missing.dismissed.connect(self._dismiss_error)
         self.unmasked = Notice("warning-card", closable=True)
         self.unmasked.add_button(self.tr("Turn the mask on"), lambda: session.set_causal_mask(True))
         self.changed = Notice("warning-card", closable=True)
@@ -76,8 +80,8 @@ class Notices(QWidget):
         self._next.hide()
         line(self, self._next, gap=4, edges=(8, 0, 8, 0))
         for notice in (
-            self.lost, self.error, self.plan, self.drift, self.dropped, self.taken, self.branch,
-            self.model, self.unmasked, self.changed, self.stale,
+            self.lost, self.error, self.missing, self.plan, self.drift, self.dropped, self.taken,
+            self.branch, self.model, self.unmasked, self.changed, self.stale,
         ):  # fmt: skip
             self._insert(len(self._bars), notice)
         self._measure()
@@ -140,7 +144,7 @@ class Notices(QWidget):
         """2: nothing goes on without it; 1: tells of a failure or asks for a choice; 0: informs."""
         if notice is self.lost:
             return 2
-        return int(notice in (self.error, self.plan, self.drift))
+        return int(notice in (self.error, self.missing, self.plan, self.drift))
 
     def _show_next(self) -> None:
         waiting = self.waiting
@@ -167,12 +171,16 @@ class Notices(QWidget):
 
     def _dismiss_error(self) -> None:
         self.error.say("")
+        self.missing.say("")
         self._session.report("")
 
     def show_state(self, old: State | None, new: State) -> None:
         lost = new.status.activity == "lost"
         self.lost.say(new.status.text if lost else "")
-        self.error.say("" if lost and new.error == new.status.text else new.error)
+        error = "" if lost and new.error == new.status.text else new.error
+        missing = _model_is_missing(new)
+        self.error.say("" if missing else error)
+        self.missing.say(self._missing_words(new.trace, error) if missing and new.trace else "")
         if changed(old, new, "plan"):
             self.plan.say("" if new.plan is None else self._plan_words(new.plan))
         if changed(old, new, "drift", "trace"):
@@ -199,6 +207,13 @@ class Notices(QWidget):
                 bar.say(f"{words} {stale}".rstrip() if words else "")
                 stale = "" if words else stale
             self.stale.say(stale)
+
+    def _missing_words(self, trace: Trace, error: str) -> str:
+        words = self.tr(
+            "The model of this run, {0}, could not be opened. Choose where it is now: Step then "
+            "continues the run. ({1})"
+        )
+        return words.format(trace.card.name, error)
 
     def _dropped_words(self, count: int) -> str:
         if not count:
@@ -365,3 +380,9 @@ class Notices(QWidget):
             short_bytes(plan.capture_bytes),
         )
         return f"{text} {made_of}"
+
+
+def _model_is_missing(state: State) -> bool:
+    """True if the model that made the run on screen was asked for, and could not be opened."""
+    trace = state.trace
+    return bool(state.error and trace is not None and trace.request.model == state.unopened)

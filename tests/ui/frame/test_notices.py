@@ -222,3 +222,21 @@ def test_a_branch_that_a_scene_begins_is_not_announced(stage: WindowStage) -> No
     )
     assert "Branch B begins" in notice.text
     notice.deleteLater()
+
+
+def test_a_run_whose_model_is_missing_says_where_to_look_for_it(stage: WindowStage) -> None:
+    stage.loaded().ran(1)
+    bars = stage.window.notices
+    stage.session.open_model("tiny", test_again=True)
+    load = stage.engine.last(m.Load)
+    stage.say(m.Failed(run=load.run, sentence="There is no model called tiny."))
+    assert not bars.error.text
+    assert "Choose where it is now" in bars.missing.text
+    assert "There is no model called tiny." in bars.missing.text
+    asked: list[bool] = []
+    bars.chooseModel.connect(lambda: asked.append(True))
+    bars.missing.findChild(QPushButton, options=DIRECT).click()
+    assert asked == [True]
+    stage.session.open_model("another")
+    stage.paint()
+    assert not bars.missing.text
