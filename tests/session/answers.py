@@ -9,6 +9,7 @@ import numpy as np
 from explorer.trace.experiments import (
     CacheExperiment,
     CheckInputs,
+    ComparePolicies,
     DrawMany,
     Experiment,
     PrefixExperiment,
@@ -58,6 +59,15 @@ ANSWERS: dict[type[Experiment], dict[str, Any]] = {
                 "verdict": "right", "readout": 1, "attention_mask": [1, 1], "position_ids": [0, 1],
                 "difference": 0.0, "last_slot_difference": 0.0, "next_id": 5, "next_id_alone": 5,
             }
+        ],
+    },
+    ComparePolicies: {
+        "tokens": 3, "slots": [1, 2], "first_keys": 1,
+        "sides": [
+            {"policy": {}, "nats": [1.5, 2.5], "cache_tokens": 3, "cache_bytes": 192,
+             "first_attention": 0.3},
+            {"policy": {"name": "window", "tokens": 2}, "nats": [1.5, 4.5], "cache_tokens": 2,
+             "cache_bytes": 128, "first_attention": 0.1},
         ],
     },
     ReadSlot: {"slot": 0, "layers": [{"key": _PART, "value": _PART}, {"reason": "a state"}]},

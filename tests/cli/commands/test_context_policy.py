@@ -133,6 +133,27 @@ def test_the_oldest_turns_are_dropped_and_the_system_message_stays(
     assert command(*words, "refuse").code == 2, "more than the model reads"
 
 
+@pytest.mark.parametrize(
+    ("words", "room"), [(("--window", 64, "--add-bos"), 64), (("--position-offset", 70), 58)]
+)
+def test_a_start_token_and_an_offset_take_room_too(
+    command: Command, tiny: Path, tmp_path: Path, words: tuple[object, ...], room: int
+) -> None:
+    talk = [
+        {"role": role, "content": f"the cat sat on {number}"}
+        for number in range(5)
+        for role in ("user", "assistant")
+    ]
+    file = tmp_path / "talk.json"
+    file.write_text(json.dumps([*talk, {"role": "user", "content": "the mat"}]))
+    done = command("trace", tiny, "--messages", file, "--steps", 1, "--json",
+                   "--context-policy", "drop-turns", *words)  # fmt: skip
+    document = json.loads(done.out)
+    assert done.code == 0
+    assert room - 22 < document["prompt_tokens"] <= room, "not a turn too many is left out"
+    assert "messages were left out" in done.err
+
+
 def test_the_run_goes_on_when_the_oldest_turns_are_left_out(
     command: Command, tiny: Path, model: Any, tmp_path: Path
 ) -> None:

@@ -46,7 +46,7 @@ def test_show_json_has_the_fields_of_the_contract(command: Command, saved: Path)
     assert list(document) == [
         "model", "architecture", "prompt_tokens", "causal_mask", "cache", "dtype", "sampling",
         "stop_reason", "reused_tokens", "tokens", "turns", "steps", "cache_bytes_per_layer",
-        "self_check", "stored_dtype", "interventions", "warnings",
+        "self_check", "stored_dtype", "interventions", "context_policy", "warnings",
     ]  # fmt: skip
     assert (document["model"], document["architecture"]) == ("tiny", "llama")
     assert document["prompt_tokens"] == 3

@@ -11,14 +11,18 @@ import numpy as np
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QLabel
 
-from explorer.trace.experiments import ReadSlot
+from explorer.figures.cost import policies
+from explorer.trace.experiments import ComparePolicies, ReadSlot
 from explorer.trace.files import dxt
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 from explorer.trace.wire import messages as m
 from explorer.ui.access.accessible import line_of
 from explorer.ui.panels.kv_cache.estimate_page import EstimatePage
 from explorer.ui.panels.kv_cache.layers_page import LayersPage
 from explorer.ui.panels.kv_cache.panel import KvCachePanel
+from explorer.ui.panels.kv_cache.policies_page import PoliciesPage
 from explorer.ui.panels.kv_cache.position_page import PositionPage
+from tests.session.answers import ANSWERS
 from tests.session.saving.test_trace_files import made_trace
 from tests.session.saving.test_trace_files import settle as read
 from tests.session.scripted import card
@@ -185,3 +189,36 @@ def test_the_position_follows_the_key_under_the_cursor(stage: WindowStage) -> No
     stage.session.select(key=2)
     assert page.slot.value() == 2
     assert "Position 2 p2" in words(panel)
+
+
+def test_one_text_under_two_context_policies(stage: WindowStage) -> None:
+    panel = loaded(stage)
+    stage.ran(2)
+    panel.turn_to(PoliciesPage)
+    page = panel.page
+    assert isinstance(page, PoliciesPage)
+    wait_until(page.run_button.isEnabled)
+    page.tokens.setValue(9)
+    page.choices_of[1].setCurrentIndex(2)
+    page.run_button.click()
+    asked = stage.engine.last(ComparePolicies)
+    assert asked.policies == (USUAL, ContextPolicy(name="sinks", tokens=9, sinks=4))
+    assert stage.state.trace is not None
+    assert asked.chosen == stage.state.trace.chosen_ids[:1]
+    stage.say(m.Facts(run=asked.run, facts=ANSWERS[ComparePolicies]))
+    said = words(panel)
+    assert "Mean: all tokens, 2 nats, 192 bytes, 30.0 % of attention to the first token" in said
+    assert "last 2, 3 nats, 128 bytes, 10.0 %" in said
+    table = rows(panel, "Surprisal under two context policies")
+    assert table[1:] == [(1, 1.5, 1.5), (2, 2.5, 4.5)]
+    wait_until(lambda: page.chart.drawn is not None)
+    drawn = page.chart.drawn
+    assert drawn is not None
+    assert list(drawn.series) == ["all tokens", "last 2"]
+
+
+def test_a_curve_is_a_mean_over_the_tokens_before() -> None:
+    nats = np.arange(100.0)
+    found = policies.smoothed(nats.tolist())
+    expected = [nats[max(0, i - policies.MEAN_OVER + 1) : i + 1].mean() for i in range(100)]
+    np.testing.assert_allclose(found, expected)

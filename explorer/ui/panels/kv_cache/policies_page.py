@@ -165,7 +165,7 @@ class PoliciesPage(Page):
                     first = self.tr("{0} of attention to the first token")
                 parts.append(first.format(percent(side.first_attention), found.first_keys))
             said.append(", ".join(filter(None, parts)))
-        words = self.tr("Mean from position {0} on: {1}")
+        words = self.tr("Mean from position {0} on: {1}") if begin else self.tr("Mean: {1}")
         return words.format(begin, "; ".join(said))
 
     def _tip(self, place: int) -> str:
