@@ -122,12 +122,14 @@ class Rounds(ABC):
             for repeat in range(repeats):
                 done = (index + repeat / repeats) / (len(lengths) + 1)
                 self._note(f"Prefill of {length} tokens, {repeat + 1} of {repeats}", done)
-                if repeat % 2 == 0:  # each side goes first as often
-                    plain.append(self.plain_prefill(ids))
+                # Each side goes first as often, and each begins with a heap that was given back.
+                alone_first = repeat % 2 == 0
+                if alone_first:
+                    plain.append(peak_of(partial(self.plain_prefill, ids))[0])
                 (spent, kept), peak = peak_of(partial(self._watched_prefill, ids))
                 watched.append(spent)
-                if repeat % 2:
-                    plain.append(self.plain_prefill(ids))
+                if not alone_first:
+                    plain.append(peak_of(partial(self.plain_prefill, ids))[0])
                 by_length["capture_bytes"][key] = kept
                 by_length["peak_bytes"][key] = peak
                 if length >= min(EAGER_FROM, lengths[-1]):
