@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,19 @@ def stage(qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
     stage = WindowStage(qapp, tmp_path)
     yield stage
     stage.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def windows_are_freed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A closed window that something still holds makes every later collection slower."""
+    failed = request.session.testsfailed
+    yield
+    gc.collect()
+    held = len(WindowStage.made)
+    WindowStage.made.clear()
+    # A failed test's traceback holds its window.
+    assert request.session.testsfailed > failed or not held, f"{held} closed windows are still held"
+    gc.freeze()  # what libraries made since stays to the end
 
 
 @pytest.fixture(autouse=True)

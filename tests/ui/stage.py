@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 from unittest.mock import patch
+from weakref import WeakSet
 
 from PySide6.QtCore import QEvent, QSize
 from PySide6.QtWidgets import QApplication
@@ -21,8 +23,11 @@ from tests.ui.waiting import activate, resize, settle, show, wait_until
 class WindowStage(Stage):
     """`Stage` with a window on its session; nothing is ever remembered outside `folder`."""
 
+    made: ClassVar[WeakSet[WindowStage]] = WeakSet()
+
     def __init__(self, app: QApplication, folder: Path) -> None:
         super().__init__()
+        self.made.add(self)
         self.app = app
         self.memory = Settings(folder / "settings.ini")
         with patch.object(system_appearance, "_session_bus", lambda: False):  # of whoever runs this

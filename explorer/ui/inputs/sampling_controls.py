@@ -28,9 +28,17 @@ class SliderNumber(QObject):
     moved = Signal(float)
 
     def __init__(
-        self, name: str, tip: str, *, term: str, most: float, slider_most: float, decimals: int
+        self,
+        parent: QObject,
+        name: str,
+        tip: str,
+        *,
+        term: str,
+        most: float,
+        slider_most: float,
+        decimals: int,
     ) -> None:
-        super().__init__()
+        super().__init__(parent)
         self._ticks = 10**decimals
         self._most = most
         self.label = TermLabel(name, term=term)
@@ -95,6 +103,7 @@ class SamplingControls(Snug):
         self._greedy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._greedy.clicked.connect(lambda on: self._request(greedy=on))
         self.temperature = SliderNumber(
+            self,
             self.tr("Temperature"),
             self.tr("Below 1: more predictable. Above 1: more varied. 0: greedy."),
             term="temperature",
@@ -104,6 +113,7 @@ class SamplingControls(Snug):
         )
         self.temperature.moved.connect(lambda value: self._request(temperature=value))
         self._top_k = SliderNumber(
+            self,
             self.tr("Top-k"),
             self.tr("Keep only the k most likely tokens. 0: off."),
             term="top-k",
@@ -114,6 +124,7 @@ class SamplingControls(Snug):
         self._top_k.spin.setSpecialValueText(self.tr("off"))
         self._top_k.moved.connect(lambda value: self._request(top_k=int(value)))
         self.top_p = SliderNumber(
+            self,
             self.tr("Top-p"),
             self.tr("Keep the fewest tokens that together reach this probability. 1: off."),
             term="top-p",
