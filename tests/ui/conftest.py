@@ -51,9 +51,12 @@ def windows_are_freed(request: pytest.FixtureRequest) -> Iterator[None]:
     gc.collect()
     held = len(WindowStage.made)
     WindowStage.made.clear()
-    # A failed test's traceback holds its window.
-    assert request.session.testsfailed > failed or not held, f"{held} closed windows are still held"
-    gc.freeze()  # what libraries made since stays to the end
+    # The last test's may still be held by pytest, as those of failed tests by their tracebacks.
+    assert request.session.testsfailed > failed or held <= 1, (
+        f"{held} closed windows are still held"
+    )
+    if not held:
+        gc.freeze()  # what libraries made since stays to the end
 
 
 @pytest.fixture(autouse=True)
