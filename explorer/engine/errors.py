@@ -24,6 +24,10 @@ class BadInput(EngineError):
     """The user can mend it: another model, prompt or setting."""
 
 
+class TooLarge(BadInput):
+    """The model to be opened does not fit into the memory that is free."""
+
+
 class TruncatedFile(BadInput):
     """A file ends before its tensors do."""
 

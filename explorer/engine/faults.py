@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from explorer.engine.errors import BadInput, EngineError, FilesChanged, NoMemory
+from explorer.engine.errors import BadInput, EngineError, FilesChanged, NoMemory, TooLarge
 from explorer.engine.machine import memory_limit
 from explorer.trace.wire.messages import Failed
 
@@ -52,6 +52,7 @@ def failure(run: int, error: Exception) -> Failed:
             details=error.details,
             own_code=getattr(error, "files", ()),
             files_changed=isinstance(error, FilesChanged),
+            no_room=isinstance(error, TooLarge | NoMemory),
         )
     _log.error("a request failed", exc_info=error)
     if memory_limit.is_reached(error):

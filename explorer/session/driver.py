@@ -129,10 +129,24 @@ class Driver:
         """Steps of a run that has not ended, with those wished for meanwhile."""
         return ENDLESS if job.endless else max(1, self._planned + job.queued)
 
+    def release(self, why: str) -> None:
+        """End the engine to free its memory; the model that it holds is wanted again later."""
+        wanted = self._wanted
+        self._forget_engine()
+        self._lease.link.close()
+        self._wanted = wanted
+        self._lease.store.set(status=Status(activity="lost", text=why), error="")
+
     @property
     def running(self) -> bool:
         """True if there is an engine to ask."""
         return self._lease.link.alive and self._lease.store.state.status.activity != "lost"
+
+    @property
+    def runs_or_will(self) -> bool:
+        """True while steps are made, or wait for a model or for the proof of their run."""
+        waiting = self._after_load is not None or self.proof.waits_for(self._begin_planned)
+        return waiting or self._lease.store.state.busy
 
     def close(self) -> None:
         self._forget_engine()
@@ -489,6 +503,7 @@ class Driver:
         changes: dict[str, Any] = {
             "status": Status(activity="idle", text=said if job.keep else ""),
             "opened": self._lease.loaded,
+            "no_room": False,
         }
         if not job.overtaken:
             changes["request"] = with_key(store.state.request, self._lease.loaded[-1])
@@ -650,7 +665,7 @@ class Driver:
             elif name:
                 changes["error"] = f"{event.sentence} {name} is still open."
             if not event.own_code:
-                changes["unopened"] = job.request.model
+                changes |= {"unopened": job.request.model, "no_room": event.no_room}
         if self._lease.job is None:
             changes["status"] = Status(activity="idle")
         self._lease.store.set(**changes)

@@ -32,6 +32,15 @@ class Shown(HeadInStep):
     other: Comparison | None  # the same step's other side, if it has run
 
     @property
+    def layers(self) -> int:
+        """L, layers without attention included."""
+        return map_blocks.layer_count(self.trace, self.step)
+
+    def heads_of(self, layer: int) -> int:
+        """H of a layer; the most that any layer has where it has none of its own."""
+        return _heads(self.trace, self.step, layer)
+
+    @property
     def chosen_id(self) -> int | None:
         """The token that the step chose, if its own position is looked at."""
         step = self.last_pass
@@ -52,9 +61,7 @@ class Shown(HeadInStep):
 def resolve(trace: Trace, step: int, selection: Selection, other: Comparison | None) -> Shown:
     """What is shown of this step; a model opened later may have fewer layers or heads."""
     layer = min(selection.layer, map_blocks.layer_count(trace, step) - 1)
-    records = trace.steps[step].layers
-    heads = records[layer].heads if layer < len(records) else 0
-    most = heads or max((record.heads for record in records), default=1)
+    most = _heads(trace, step, layer)
     query = trace.steps[step].readout if selection.query is None else selection.query
     return Shown(
         trace,
@@ -65,3 +72,9 @@ def resolve(trace: Trace, step: int, selection: Selection, other: Comparison | N
         selection.key,
         other if other is not None and other.fits(trace, step) else None,
     )
+
+
+def _heads(trace: Trace, step: int, layer: int) -> int:
+    records = trace.steps[step].layers
+    heads = records[layer].heads if layer < len(records) else 0
+    return heads or max((record.heads for record in records), default=1)

@@ -20,19 +20,23 @@ from explorer.session import transitions
 from explorer.session.connection.ports import Engine
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
-from explorer.session.saving.saved_sessions import Saving
-from explorer.session.state import LessonPlace, SceneMade, SceneProgress, State, model_key
+from explorer.session.engine_lease import with_key
+from explorer.session.saving.saved_sessions import Saving, contents
+from explorer.session.state import Company, LessonPlace, SceneMade, SceneProgress, State, model_key
 from explorer.session.store import Store
 from explorer.session.undo_history import History
 from explorer.trace.card import SelfCheck
 from explorer.trace.chat import Message
 from explorer.trace.comparison import Of
 from explorer.trace.experiments import Experiment
+from explorer.trace.files.saved_extras import SavedExtras
+from explorer.trace.files.saved_view import SavedView
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.interventions.cells import added, switched
 from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.interventions.kinds import Intervention
 from explorer.trace.request import MOST_SEED, TYPED, RunRequest, Sampling, Stops
+from explorer.trace.trace import Trace
 
 
 class Session:
@@ -44,6 +48,7 @@ class Session:
         post: Callable[[Callable[[], None]], None],
     ) -> None:
         """`post` runs a callable later in the owner's thread; no engine is started yet."""
+        self._made_of = engine_factory, post
         self._store = Store()
         history = History()
         self._driver = driver = Driver(self._store, history, engine_factory, post)
@@ -55,6 +60,40 @@ class Session:
         self._talk: RunRequest | None = None  # the conversation that was left for raw text
         self.answers = GivenAnswers()  # to the questions of lessons
         self._store.subscribe(self._edits.bound)
+
+    def another(self) -> Session:
+        """A second session with an engine of its own, which is not started yet."""
+        return Session(*self._made_of)
+
+    def begin_as(self, other: Session, trace: Trace | None = None, opens: bool = True) -> None:
+        """Take over what another session has: model, prompt, settings and run with its branches.
+
+        The model is opened by this session's own engine; not `opens`: once it is stepped on.
+        `trace`: one of the other's runs in place of the one on screen.  A run that is taken over
+        is the other session's to save.
+        """
+        state = other.state
+        self.start_engine()
+        if not opens:
+            pass
+        elif state.opened:
+            self._driver.open(with_key(state.request, state.opened[0]))
+        elif state.request.model:
+            self._driver.open(state.request)
+        self._store.set(sampling=state.sampling, stops=state.stops, reuse=state.reuse)
+        whole = contents(state, SavedView())
+        if whole is not None and state.trace is not None:
+            taken, beside = whole
+            made = SceneMade().with_run(taken)
+            for sibling in beside.branches:
+                made = made.with_run(sibling.trace)
+            self.note_made(made.with_batch(beside.batch))
+            self.saving.take_over(trace or taken, beside if trace is None else SavedExtras())
+            self._store.set(selection=state.selection)
+        if trace is None:
+            self._store.set(request=state.request, sampling=state.sampling)
+        self._driver.keep_request()
+        self._driver.prompt.refresh()
 
     @property
     def state(self) -> State:
@@ -83,6 +122,25 @@ class Session:
         """A new engine in place of the lost one; the model is opened again, the trace stays."""
         self._driver.start()
 
+    def release(self, why: str) -> None:
+        """End the engine to free its memory, and say why; the next step opens its model again."""
+        if self._driver.running:
+            self._driver.release(why)
+
+    def post(self, act: Callable[[], None]) -> None:
+        """Do something in the owner's thread, after what goes on now."""
+        self._made_of[1](act)
+
+    @property
+    def runs_or_will(self) -> bool:
+        """True while a model is opened or steps are made, or will be without another act."""
+        return self._driver.runs_or_will
+
+    @property
+    def holds_model(self) -> bool:
+        """True if an engine runs that has opened a model."""
+        return self._driver.running and self.state.card is not None
+
     def close(self) -> None:
         """End the engine and all threads; waits for a save that is being written."""
         self._driver.close()
@@ -109,7 +167,7 @@ class Session:
         opened = transitions.opened(
             self.state.request, name, dtype, device, cache_type_k, gpu_layers, form
         )
-        self._store.set(plan=None, code_question=None, unopened="", error="")
+        self._store.set(plan=None, code_question=None, unopened="", no_room=False, error="")
         self._driver.open(opened, **how)
 
     def answer_code(self, run_it: bool) -> None:
@@ -325,6 +383,10 @@ class Session:
         if made is not self.state.scene_made:
             self._store.set(scene_made=made)
 
+    def show_company(self, company: Company) -> None:
+        """Say whether another session is shown beside this one, and linked to it."""
+        self._store.set(company=company)
+
     def show_lesson(self, place: LessonPlace | None) -> None:
         """Say which page of which lesson is open; None = no lesson."""
         self._store.set(lesson=place)
@@ -412,6 +474,18 @@ class Session:
         self._store.set(selection=selection)
         if self.state.step_index is not None:
             self._driver.background.look_at(self.state.step_index)
+
+    def select_slot(self, slot: int) -> None:
+        """Select the step that chose the token of a slot; a token of the prompt by its row."""
+        trace = self.state.trace
+        if trace is None:
+            return
+        step = slot - len(trace.prompt)
+        if step < 0:
+            self.select(query=slot)
+        else:
+            last = step == len(trace.steps) - 1
+            self.select(step=None if last else step, query=None)
 
     def compare(self, on: bool, of: Of = "mask") -> None:
         """Also run the step on screen with the causal mask, or the file's form, the other way."""

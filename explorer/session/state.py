@@ -30,6 +30,7 @@ from explorer.trace.vocabulary import Vocabulary
 
 Reading = tuple[object, ...]
 """What decides a prompt's tokens: see `reading`."""
+Company = Literal["", "linked", "free"]
 Activity = Literal["starting", "idle", "loading", "running", "checking", "lost"]
 
 
@@ -233,6 +234,7 @@ class State:
     finding: bool = False  # they are being looked for
     library_problem: str = ""
     unopened: str = ""  # the model that could not be opened, until one is opened again
+    no_room: bool = False  # because it does not fit into the memory that is free
     code_question: CodeQuestion | None = None  # to be answered before the model is opened
     download: DownloadState = field(default_factory=DownloadState)
     branches: Branches = field(default_factory=Branches)
@@ -261,6 +263,7 @@ class State:
     plan: Plan | None = None  # a large run waits for the user's word: go_on or drop_plan
     self_check: SelfCheck = field(default_factory=SelfCheck)
     painted: int = 0  # counts up when the display time of a step becomes known (stopwatch)
+    company: Company = ""  # another session is shown beside this one: linked to it, or free
     saved: Saved | None = None
     drift: Drift | None = None  # a run that can't go on: look_only or run_again
     seen: SavedView | None = None  # how the session opened last was looked at when it was saved

@@ -27,6 +27,9 @@ from explorer.session.state import CodeQuestion, State
 from explorer.trace.files.saved_view import SavedView
 from explorer.ui.access import mnemonics
 from explorer.ui.access.accessible import announce, label_lists
+from explorer.ui.beside.acting_side import ActingSide
+from explorer.ui.beside.side_by_side import SideBySide
+from explorer.ui.beside.ways_beside import WaysBeside
 from explorer.ui.dialogs.help.help import Help
 from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.files.session_files import SessionFiles
@@ -85,9 +88,9 @@ class Window(PresentedWindow):
         self._take_unit()
         self._whole = False
         self.preferences.changed.connect(self._on_preference)
-        self._picker: ModelPicker | None = None  # made when it is first asked for
+        self._pickers: dict[Session, ModelPicker] = {}  # made when they are first asked for
         self._hub: HubDialog | None = None
-        self._hand_in: HandIn | None = None
+        self._hand_ins: dict[Session, HandIn] = {}
         self._closing = False  # for good: the user was asked, or can't be
         self.files = SessionFiles(session, memory, self)
         self.setWindowTitle(self.tr("Decoder Explorer"))
@@ -155,22 +158,30 @@ class Window(PresentedWindow):
         self.parts = QWidget()
         self.setCentralWidget(Scrolled(self.parts, _LEAST, zoomed=False))
         middle = line(None, edges=(8, 0, 8, 0))
-        parts = (self.topbar, self.notices, (middle, 1))
-        rows = column(self.parts, *parts, gap=3, edges=(0, 0, 0, 4))
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._column = SettingsColumn()
         settings = Scrolled(self._column, (None, 120))
-        self.presenter = Presenter(self, self.actions_table, settings)
+        right = QWidget()
+        own = ActingSide(
+            self.session, self.docks, self.files, self.sequence, self.prompt, self.sampling,
+            right, settings,
+        )  # fmt: skip
+        self.beside = SideBySide(
+            own, self.notices, self.actions_table, self.look, self._memory, self.preferences, self
+        )
+        parts = (self.topbar, self.beside.notices, (middle, 1))
+        rows = column(self.parts, *parts, gap=3, edges=(0, 0, 0, 4))
+        self.ways_beside = WaysBeside(self.beside, self.choose_model, self)
+        self.presenter = Presenter(self, self.actions_table, self.beside.settings)
         middle.addWidget(self.presenter.strip)
         middle.addWidget(self._split, 1)
         middle.addWidget(self.lessons.card)
         middle.addWidget(self.lessons.strip)
-        self._split.addWidget(settings)
+        self._split.addWidget(self.beside.settings)
         self._column.fill(
             self.prompt, self.try_this, self.interventions, self.sampling, self.context, self.stops
         )
-        right = QWidget()
-        self._split.addWidget(right)
+        self._split.addWidget(self.beside)
         self._split.setStretchFactor(1, 1)
         self._split.setSizes([270, 1000])
         self._split.setChildrenCollapsible(False)
@@ -189,11 +200,14 @@ class Window(PresentedWindow):
         self.look.changed.connect(self._on_look)
         self.lessons.openChanged.connect(self.show_whole)
         self.look.needs = self.presenter.least_size
-        self.topbar.openModel.connect(self.files.open)
+        self.topbar.openModel.connect(lambda name: self.acting.files.open(name))
+        self.beside.turned.connect(self._on_turned)
+        self.beside.ended.connect(self._forget_side)
+        self.beside.stateChanged.connect(self._show_acting)
         self.try_this.download.chosen.connect(self.files.open)
         self.files.recentChanged.connect(lambda: self.topbar.set_recent(self._memory.recent()))
         self.topbar.set_recent(self._memory.recent())
-        self.status.cancel.connect(self.session.cancel)
+        self.status.cancel.connect(lambda: self.acting.session.cancel())
         self.docks.saved.connect(self._confirm)
         for source in (self.docks, self.files):
             source.copied.connect(lambda: self.status.say(self.tr("Copied")))
@@ -215,9 +229,9 @@ class Window(PresentedWindow):
             return
         if old is not None and new.seen is not None and changed(old, new, "seen"):
             saved_view.show(new.seen, self.docks, self.look)
-        self.actions_table.follow(new)
+        if self.acting.session is self.session:
+            self._show_acting(old, new)
         for part in (
-            self.topbar,
             self.notices,
             self.prompt,
             self.try_this,
@@ -226,7 +240,6 @@ class Window(PresentedWindow):
             self.context,
             self.stops,
             self.sequence,
-            self.status,
             self.docks,
         ):
             part.show_state(old, new)
@@ -235,6 +248,28 @@ class Window(PresentedWindow):
         if new.code_question is not None and (old is None or old.code_question is None):
             self._ask_about_code(new.code_question)
         self._show_title(new)
+
+    @property
+    def acting(self) -> ActingSide:
+        """The side that keys, menus and the toolbar are about."""
+        return self.beside.acting
+
+    def _show_acting(self, old: State | None, new: State) -> None:
+        """What there is once for both sides."""
+        self.actions_table.follow(new)
+        self.topbar.show_state(old, new)
+        self.status.show_state(old, new)
+
+    def _on_turned(self) -> None:
+        """Another side acts."""
+        self.topbar.follow(self.acting.session)
+        self._show_acting(None, self.acting.session.state)
+
+    def _forget_side(self, session: Session) -> None:
+        """A side is closed, and what was made for it."""
+        for made in (self._pickers.pop(session, None), self._hand_ins.pop(session, None)):
+            if made is not None:
+                made.deleteLater()
 
     def _models(self, state: State) -> str:
         """The model; both, where the run is of another one than the one that is open."""
@@ -284,6 +319,7 @@ class Window(PresentedWindow):
         for part in parts:
             part.set_simple(not full)
         self.context.setVisible(full)
+        self.beside.set_simple(not full)
         self._column.set_simple(not full, self.try_this, self.stops)
 
     def _take_unit(self) -> None:
@@ -292,16 +328,14 @@ class Window(PresentedWindow):
     # -- what the actions ask for
 
     def run_or_pause(self) -> None:
-        if self.session.state.status.activity == "running":
-            self.session.pause()
-        else:
-            self.session.run()
+        self.beside.run_or_pause()
 
     def go_along(self, by: int) -> None:
         """Select another token of the run, and say which; at its ends, say that it is the end."""
-        before = self.session.state.step_index
-        self.session.look(by)
-        state = self.session.state
+        session = self.acting.session
+        before = session.state.step_index
+        session.look(by)
+        state = session.state
         index, trace = state.step_index, state.trace
         if trace is None or index is None:
             return
@@ -316,21 +350,24 @@ class Window(PresentedWindow):
 
     def restart_engine(self) -> None:
         """A new engine that opens the model again, also one that was lost while it loaded."""
-        state = self.session.state
-        self.session.restart_engine()
+        session = self.acting.session
+        state = session.state
+        session.restart_engine()
         if state.card is None and state.request.model:
-            self.session.open_model(state.request.model)
+            session.open_model(state.request.model)
 
     def choose_model(self) -> None:
         """The list of models on this computer, beside the window."""
-        if self._picker is None:
+        side = self.acting
+        picker = self._pickers.get(side.session)
+        if picker is None:
             from explorer.ui.dialogs.model_picker import ModelPicker
 
-            self._picker = ModelPicker(self.session, self)
-            self._picker.chosen.connect(self.files.open)
-            self._picker.download.connect(self.download_model)
-        self._picker.show()
-        self._picker.activateWindow()
+            picker = self._pickers[side.session] = ModelPicker(side.session, self)
+            picker.chosen.connect(side.files.open)
+            picker.download.connect(self.download_model)
+        picker.show()
+        picker.activateWindow()
 
     def take_sample(self, sample: sample_prompts.Sample) -> None:
         """Put a sample prompt in place, on the model it was made for."""
@@ -355,7 +392,7 @@ class Window(PresentedWindow):
         dialog.open()
 
     def _attention(self) -> AttentionPanel:
-        panel = self.docks.bring_up(AttentionPanel.ID)
+        panel = self.acting.docks.bring_up(AttentionPanel.ID)
         assert isinstance(panel, AttentionPanel)
         return panel
 
@@ -364,15 +401,17 @@ class Window(PresentedWindow):
 
     def hand_in(self) -> HandIn:
         """Makes reports, scripts and notebooks of what is on screen."""
-        if self._hand_in is None:
+        side = self.acting
+        made = self._hand_ins.get(side.session)
+        if made is None:
             from explorer.ui.dialogs.hand_in.hand_in import HandIn
 
-            self._hand_in = HandIn(self.session, self.docks, self)
-            self._hand_in.failed.connect(self.session.report)
-            self._hand_in.copied.connect(lambda: self.status.say(self.tr("Copied")))
-            self._hand_in.saving.saved.connect(self._confirm)
-            self.status.add_job(self._hand_in.saving.button)
-        return self._hand_in
+            made = self._hand_ins[side.session] = HandIn(side.session, side.docks, self)
+            made.failed.connect(side.session.report)
+            made.copied.connect(lambda: self.status.say(self.tr("Copied")))
+            made.saving.saved.connect(self._confirm)
+            self.status.add_job(made.saving.button)
+        return made
 
     def make_report(self) -> None:
         self.hand_in().make_report()
@@ -388,10 +427,11 @@ class Window(PresentedWindow):
 
     def close_run(self) -> None:
         """Close the run on screen, which is asked about if it is in no file; else the window."""
-        if self.session.state.trace is None:
+        side = self.acting
+        if side.session.state.trace is None:
             self.close()
         else:
-            self.files.unsaved.before(self.session.reset)
+            side.files.unsaved.before(side.session.reset)
 
     def explain(self, widget: QWidget, term: str, words: QRect | None = None) -> None:
         """The card of a term beside the word over which the mouse rests."""
@@ -416,7 +456,7 @@ class Window(PresentedWindow):
         self._attention().draw_mask()
 
     def scale_scores(self) -> None:
-        ScaleDialog(self.session, self).open()
+        ScaleDialog(self.acting.session, self).open()
 
     def reset_layout(self) -> None:
         self.presenter.show_settings(True)
@@ -465,6 +505,7 @@ class Window(PresentedWindow):
         done = super().event(event)
         if event.type() == QEvent.Type.UpdateRequest:  # all that was to be painted is now
             self._paint_watch.on_painted()
+            self.beside.on_painted()
         elif event.type() == QEvent.Type.ThemeChange:  # the desktop's fonts or colours
             self.look.system.refresh()
         return done
@@ -477,8 +518,8 @@ class Window(PresentedWindow):
             return
         elif self.look.presenting:
             self.presenter.toggle()
-        elif self.docks.enlarged is not None:
-            self.docks.enlarge(None)
+        elif self.acting.docks.enlarged is not None:
+            self.acting.docks.enlarge(None)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():  # what can't be used gets a reason
@@ -486,9 +527,10 @@ class Window(PresentedWindow):
 
     def dropEvent(self, event: QDropEvent) -> None:
         event.acceptProposedAction()
-        problem = self.files.take(event.mimeData())
+        side = self.beside.side_of(self.childAt(event.position().toPoint())) or self.acting
+        problem = side.files.take(event.mimeData())
         if problem:
-            self.session.report(problem)
+            side.session.report(problem)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -503,13 +545,20 @@ class Window(PresentedWindow):
     def end(self) -> None:
         """Close because the system says so; an unsaved run is offered at the next start."""
         self.session.saving.leave()
+        self.beside.leave()
         self.close_at_once()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if not self._closing and self.isVisible() and self.session.state.unsaved:
+        asks = not self._closing and self.isVisible()
+        if asks and self.beside.unsaved:
+            event.ignore()
+            self.beside.end(then=self.close)
+            return
+        if asks and self.session.state.unsaved:
             event.ignore()
             self.files.unsaved.before(self.close_at_once, closing=True)
             return
+        self.beside.end_at_once()
         if self.look.presenting:
             self.presenter.toggle()
         self.presenter.show_settings(True)
@@ -518,7 +567,7 @@ class Window(PresentedWindow):
         self._memory.put("split", self._split.saveState())
         self.files.keep_last()
         self._memory.sync()
-        for dialog in filter(None, (self._picker, self._hub)):
+        for dialog in filter(None, (*self._pickers.values(), self._hub)):
             dialog.close()
         self.help.close()
         self._unsubscribe()

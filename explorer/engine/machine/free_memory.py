@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from explorer.engine.errors import BadInput
+from explorer.engine.errors import TooLarge
 from explorer.engine.machine import system_memory
 from explorer.engine.model_files.model_shape import Shape
 from explorer.wording import short_bytes
@@ -49,7 +49,7 @@ def estimate_as_is(file_bytes: int, shape: Shape) -> int:
 def check_fits(
     name: str, parameters: int, shape: Shape, dtype: str, device: str = "cpu", room_bytes: int = 0
 ) -> None:
-    """BadInput with the figures if the model cannot fit; nothing has been loaded yet.
+    """TooLarge with the figures if the model cannot fit; nothing has been loaded yet.
 
     `room_bytes` are held by a model that goes before this one is read.
     """
@@ -64,7 +64,7 @@ def check_fits(
     advice = "choose a smaller model or close other programs"
     if dtype == "float32" and half <= available:
         advice = f"choose bfloat16 (about {short_bytes(half)}) or a smaller model"
-    raise BadInput(
+    raise TooLarge(
         f"{name} needs about {short_bytes(needed.total)} in {dtype} (weights "
         f"{short_bytes(needed.weights)}, cache and capture of a run "
         f"{short_bytes(needed.cache + needed.capture)}) and {short_bytes(available)} are free; "

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from explorer.engine.callbacks import Stop
-from explorer.engine.errors import BadInput, Cancelled, EngineError, FilesChanged
+from explorer.engine.errors import BadInput, Cancelled, EngineError, FilesChanged, TooLarge
 from explorer.engine.library import catalog
 from explorer.engine.library.stores import Source
 from explorer.engine.model_files.identity import Watched
@@ -202,8 +202,8 @@ def _card(opened: Event | None, source: Source) -> ModelCard:
                 opened.card, name=source.name, path=str(source.path), form="as-is"
             )
         case messages.Failed():
-            kind = BadInput if opened.bad_input else EngineError
-            raise kind(opened.sentence, opened.details)
+            fault = BadInput if opened.bad_input else EngineError
+            raise (TooLarge if opened.no_room else fault)(opened.sentence, opened.details)
         case messages.Finished():
             raise Cancelled
     raise EngineError(f"llama.cpp did not open {source.path.name}. Open it as float32.")

@@ -98,6 +98,10 @@ class Saving:
         self._store.set(error="", seen=seen, comparing=compare, compare_of=of)
         self._driver.prompt.refresh()
 
+    def take_over(self, trace: Trace, beside: SavedExtras) -> None:
+        """Show a run of another session as if it had been opened from a file."""
+        self._opened(trace, beside, "")
+
     def save(self, path: str | os.PathLike[str], then: Then | None = None) -> None:
         """Write the trace on screen, its branches and the last batch to a .dxt file.
 

@@ -253,6 +253,7 @@ class Failed(Event, frozen=True, kw_only=True):
     details: str = ""  # for the log
     own_code: tuple[str, ...] = ()  # files that the model wants to run: Load must allow it
     files_changed: bool = False  # the open model's weight files were written since: Load it again
+    no_room: bool = False  # the model to be opened does not fit into the memory that is free
 
 
 class Lost(Event, frozen=True, kw_only=True):

@@ -32,12 +32,15 @@ class SessionFiles(QObject):
     copied = Signal()
     dealtWith = Signal(str)  # the path of a kept session that was opened or deleted
 
-    def __init__(self, session: Session, memory: Settings, window: QWidget) -> None:
+    def __init__(
+        self, session: Session, memory: Settings, window: QWidget, kept: bool = True
+    ) -> None:
+        """`kept`: what is on screen when the program ends can be opened again at the next start."""
         super().__init__(window)
         self._session = session
         self._memory = memory
         self._window = window
-        self.unsaved = Unsaved(session, self._save_changes, window)
+        self.unsaved = Unsaved(session, self._save_changes, window, kept)
         self._unsubscribe = session.subscribe(self._on_state)
 
     def open(

@@ -17,11 +17,17 @@ Act = Callable[[], object]
 class Unsaved(QObject):
     """Save, discard or cancel; one question at a time."""
 
-    def __init__(self, session: Session, save: Callable[[Act], None], window: QWidget) -> None:
-        """`save` writes what is on screen, and calls what it is given once that is done."""
+    def __init__(
+        self, session: Session, save: Callable[[Act], None], window: QWidget, kept: bool = True
+    ) -> None:
+        """`save` writes what is on screen, and calls what it is given once that is done.
+
+        Not `kept`: once the program is closed, nothing brings the run back.
+        """
         super().__init__(window)
         self._session = session
         self._save = save
+        self._kept = kept
         self._window = window
         self._question: QMessageBox | None = None
 
@@ -51,9 +57,13 @@ class Unsaved(QObject):
         file = self._session.state.file
         if file:
             return self.tr("Save the changes to {0}?").format(Path(file).name)
+        if not self._kept:
+            return self.tr("Save the run of the second side?")
         return self.tr("Save this run?")
 
     def _consequence(self, closing: bool) -> str:
+        if not self._kept and closing:
+            return self.tr("If you discard it, it is gone.")
         if closing:
             return self.tr(
                 "If you discard it, you can get it back only with File > Reopen last "

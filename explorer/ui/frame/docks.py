@@ -14,13 +14,15 @@ from explorer.session.state import State
 from explorer.ui.frame.panel_dock import PanelDock
 from explorer.ui.kit.wheel_guard import ignore_wheel
 from explorer.ui.look import themed
-from explorer.ui.look.theme import Theme
+from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.panel import Panel
 from explorer.ui.panels import PANELS
 from explorer.ui.settings.preferences import Preferences
 
 LAYOUT_VERSION = 1
 SIMPLE = ("attention", "next-token")  # the panels of the simple layout
+_UPPER = 0.62  # share of the upper of two stacked panels
+_NARROW = 760  # pixels at a zoom of 1, below which stacked panels show the least
 _AT_ONCE = 2  # panels that show a step of a run at once; the others in a later turn of the loop
 
 
@@ -48,6 +50,8 @@ class Docks(QMainWindow):
         self._simple = False
         self._full = QByteArray()  # the layout that comes back after the simple one
         self._full_sized = False
+        self._stacked = self._narrow = False
+        self._unstacked = QByteArray()  # the layout that comes back after the stacked one
         self._shares: list[list[tuple[PanelDock, QSize]]] = []
         self._due: tuple[QSize, QByteArray] | None = None  # a layout, once the window has its size
         for place in PANELS:
@@ -102,18 +106,65 @@ class Docks(QMainWindow):
         """Two panels with the least in them; off: the layout of before."""
         if on == self._simple:
             return
+        stacked = self._stacked
+        self.set_stacked(False)
+        self._set_simple(on)
+        self.set_stacked(stacked)
+
+    def _set_simple(self, on: bool) -> None:
         self.enlarge(None)
         if on:
             self._full, self._full_sized = self.saveState(LAYOUT_VERSION), self._sized
         self._simple = on
         for dock in self.docks:
-            dock.set_simple(on)
+            dock.set_simple(on or self._narrow)
         if on:
             self._arrange()
         else:
             self.restoreState(self._full, LAYOUT_VERSION)
             if not self._full_sized:
                 self.fit()
+
+    def set_stacked(self, on: bool) -> None:
+        """The panels of the simple layout above one another, for half a window; off: as before."""
+        if on == self._stacked:
+            return
+        self.enlarge(None)
+        if on:
+            self._unstacked = self.saveState(LAYOUT_VERSION)
+        self._stacked = on
+        if on:
+            self._stack()
+        else:
+            self.restoreState(self._unstacked, LAYOUT_VERSION)
+        self._follow_room()
+
+    def _stack(self) -> None:
+        for dock in self.docks:
+            dock.setFloating(False)
+            self.removeDockWidget(dock)  # Qt loses one that is split off where it stands
+        above, below = (dock for dock in self.docks if dock.place.id in SIMPLE)
+        self.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, above)
+        self.splitDockWidget(above, below, Qt.Orientation.Vertical)
+        for dock in self.docks:
+            if dock not in (above, below):
+                self.tabifyDockWidget(above, dock)
+            dock.setVisible(dock in (above, below))
+        self._share_stack()
+
+    def _share_stack(self) -> None:
+        docks = [dock for dock in self.docks if dock.place.id in SIMPLE]
+        height = max(self.height(), 200)
+        heights = [round(height * _UPPER), round(height * (1 - _UPPER))]
+        self.resizeDocks(docks, heights, Qt.Orientation.Vertical)
+
+    def _follow_room(self) -> None:
+        """Panels that share half a window show the least."""
+        narrow = self._stacked and self.width() < _NARROW * unit(self)
+        if narrow != self._narrow:
+            self._narrow = narrow
+            for dock in self.docks:
+                dock.set_simple(narrow or self._simple)
 
     # -- one panel in place of all, and all of them for a class
 
@@ -308,6 +359,8 @@ class Docks(QMainWindow):
         """The panels in their places, also while one is enlarged or all are presented."""
         if self._simple:
             return self._full
+        if self._stacked:
+            return self._unstacked
         if self._presenting:
             return self._spread
         return self.saveState(LAYOUT_VERSION) if self._enlarged is None else self._before
@@ -333,6 +386,10 @@ class Docks(QMainWindow):
             dock.setFloating(False)
             dock.setVisible(not dock.place.beside)
         self.restoreState(self._original, LAYOUT_VERSION)
+        if self._stacked:
+            self._unstacked = self._original
+            self._stack()
+            return
         for dock in self.docks:
             if self._simple and dock.place.id not in SIMPLE:
                 dock.hide()
@@ -371,6 +428,7 @@ class Docks(QMainWindow):
         columns = self._columns()
         heights = {dock: dock.height() for dock in self.docks}
         super().resizeEvent(event)
+        self._follow_room()
         if self._due is not None and self._due[0] == event.size() and self._enlarged is None:
             self.restoreState(self._due[1], LAYOUT_VERSION)
             self._due = None

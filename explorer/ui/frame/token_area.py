@@ -44,7 +44,7 @@ class TokenArea(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.strip = TokenStrip(theme)
         stand_for(self.strip, term="token")
-        self.strip.picked.connect(self._pick)
+        self.strip.picked.connect(session.select_slot)
         self.strip.hovered.connect(lambda slot: session.select(key=slot))
         self._empty = QLabel()
         self._empty.setTextFormat(Qt.TextFormat.PlainText)
@@ -158,17 +158,6 @@ class TokenArea(QWidget):
             strip_legend.kinds(tokens, read, parts, shown is not None, gone) if by_origin else ()
         )
         self.legend.set_kinds(looks)
-
-    def _pick(self, slot: int) -> None:
-        trace = self._session.state.trace
-        if trace is None:
-            return
-        step = slot - len(trace.prompt)
-        if step < 0:
-            self._session.select(query=slot)
-        else:
-            last = step == len(trace.steps) - 1
-            self._session.select(step=None if last else step, query=None)
 
 
 def forgotten(state: State) -> tuple[range, ...]:

@@ -254,6 +254,10 @@ class TopBar(QWidget):
         self.panels.setText(words)
         self._fit()
 
+    def follow(self, session: Session) -> None:
+        """From now on it is about another session, whose state is shown next."""
+        self._session = session
+
     def show_padding(self, on: bool) -> None:
         """Padding is a setting, though it stands up here."""
         self._padding_wanted = on

@@ -55,6 +55,10 @@ QSplitter::handle:horizontal { width: @px7@; }
 QSplitter::handle:vertical { height: @px7@; }
 
 *[look="card"] { background: @card@; border: @line@ solid @border@; border-radius: @px8@; }
+*[look="side"], *[look="acting-side"] {
+    background: @card@; border: @line@ solid @border@; border-radius: @px6@;
+}
+*[look="acting-side"] { border: @line@ solid @accent@; border-bottom: @px2@ solid @accent@; }
 *[look="bar"] { background: @card@; border: none; border-bottom: @line@ solid @border@; }
 QLabel { background: transparent; }
 /* Qt takes text that looks like HTML for HTML, and most texts may hold a token or a name. */

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from explorer.session.session import Session
+from explorer.ui.beside.acting_side import ActingSide
+from explorer.ui.beside.side_by_side import SideBySide
+from explorer.ui.beside.ways_beside import WaysBeside
 from explorer.ui.files.session_files import SessionFiles
-from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.presenting.presenter import Presenter
 from explorer.ui.lessons.lessons import Lessons
 from explorer.ui.look.appearance import Appearance
@@ -28,13 +29,17 @@ class HelpPages(Protocol):
 class ActionWindow(Protocol):
     """Its parts, and what it does by itself."""
 
-    session: Session
     files: SessionFiles
-    docks: Docks
+    beside: SideBySide
+    ways_beside: WaysBeside
     lessons: Lessons
     presenter: Presenter
     look: Appearance
     preferences: Preferences
+
+    @property
+    def acting(self) -> ActingSide:
+        """The side that the acts are about."""
 
     @property
     def help(self) -> HelpPages: ...

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.menus.action import Action
 from explorer.ui.menus.intervention_actions import INTERVENTION_ACTIONS
+from explorer.ui.menus.side_actions import SIDE_ACTIONS
 from explorer.ui.menus.undo_words import redo_text, undo_text
 
 
@@ -38,12 +40,17 @@ def _can_switch_mask(state: State) -> bool:
     return not state.request.causal_mask or card is None or card.offers("causal_off")
 
 
+def _switch_mask(session: Session) -> None:
+    session.set_causal_mask(not session.state.request.causal_mask)
+
+
 MENUS = {
     "file": QT_TRANSLATE_NOOP("actions", "&File"),
     "edit": QT_TRANSLATE_NOOP("actions", "&Edit"),
     "run": QT_TRANSLATE_NOOP("actions", "&Run"),
     "interventions": QT_TRANSLATE_NOOP("actions", "&Interventions"),
     "view": QT_TRANSLATE_NOOP("actions", "&View"),
+    "sides": QT_TRANSLATE_NOOP("actions", "&Side by side"),
     "lesson": QT_TRANSLATE_NOOP("actions", "&Lesson"),
     "help": QT_TRANSLATE_NOOP("actions", "&Help"),
 }
@@ -77,7 +84,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Open a saved session (.dxt) or a model file (.gguf)"),
         keys=("Ctrl+O",),
         icon="open",
-        act=lambda w: w.files.ask_file(),
+        act=lambda w: w.acting.files.ask_file(),
         locked_when_presenting=True,
     ),
     Action(
@@ -89,7 +96,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+Shift+O",),
         icon="model",
-        act=lambda w: w.files.ask_folder(),
+        act=lambda w: w.acting.files.ask_folder(),
         locked_when_presenting=True,
     ),
     Action(
@@ -115,7 +122,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+S",),
         icon="save",
-        act=lambda w: w.files.ask_save(),
+        act=lambda w: w.acting.files.ask_save(),
         enabled=_can_ask_to_save,
         line_before=True,
     ),
@@ -128,7 +135,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+P",),
         icon="copy",
-        act=lambda w: w.docks.export(),
+        act=lambda w: w.acting.docks.export(),
         enabled=_can_save,
     ),
     Action(
@@ -202,7 +209,7 @@ ACTIONS: tuple[Action, ...] = (
         named=undo_text,
         keys=("Ctrl+Z",),
         icon="undo",
-        act=lambda w: w.session.undo(),
+        act=lambda w: w.beside.undo(),
         enabled=lambda s: s.can_undo,
     ),
     Action(
@@ -213,7 +220,7 @@ ACTIONS: tuple[Action, ...] = (
         named=redo_text,
         keys=("Ctrl+Shift+Z", "Ctrl+Y"),
         icon="redo",
-        act=lambda w: w.session.redo(),
+        act=lambda w: w.beside.redo(),
         enabled=lambda s: s.can_redo,
     ),
     Action(
@@ -225,7 +232,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+C",),
         icon="copy",
-        act=lambda w: w.docks.copy(),
+        act=lambda w: w.acting.docks.copy(),
         enabled=_can_save,
         line_before=True,
     ),
@@ -236,7 +243,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "The tokens generated so far, as text"),
         keys=("Ctrl+Shift+C",),
         icon="copy",
-        act=lambda w: w.files.copy_generated(),
+        act=lambda w: w.acting.files.copy_generated(),
         enabled=_has_steps,
     ),
     Action(
@@ -268,7 +275,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Home",),
         icon="reset",
-        act=lambda w: w.session.reset(),
+        act=lambda w: w.beside.reset(),
         enabled=lambda s: s.trace is not None,
     ),
     Action(
@@ -302,7 +309,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Space", "Ctrl+Return"),
         icon="step",
-        act=lambda w: w.session.step(),
+        act=lambda w: w.beside.step(),
         enabled=_can_step,
     ),
     Action(
@@ -333,7 +340,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Del",),
         icon="cut",
-        act=lambda w: w.session.cut(),
+        act=lambda w: w.beside.cut(),
         enabled=lambda s: s.looks_back,
     ),
     Action(
@@ -343,7 +350,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "On: a token attends only to itself and earlier tokens"),
         keys=("M",),
         icon="mask",
-        act=lambda w: w.session.set_causal_mask(not w.session.state.request.causal_mask),
+        act=lambda w: _switch_mask(w.acting.session),
         enabled=_can_switch_mask,
         checked=lambda s: s.request.causal_mask,
         line_before=True,
@@ -357,7 +364,7 @@ ACTIONS: tuple[Action, ...] = (
         ),
         keys=("Ctrl+K",),
         icon="cache",
-        act=lambda w: w.session.set_cache(not w.session.state.request.cache),
+        act=lambda w: w.acting.session.set_cache(not w.acting.session.state.request.cache),
         enabled=lambda s: not s.request.sees_later,
         checked=lambda s: s.request.uses_cache,
     ),
@@ -369,7 +376,7 @@ ACTIONS: tuple[Action, ...] = (
             "actions",
             "On: of a new turn only the new tokens are read. Off: the whole prompt is read again.",
         ),
-        act=lambda w: w.session.set_reuse(not w.session.state.reuse),
+        act=lambda w: w.acting.session.set_reuse(not w.acting.session.state.reuse),
         enabled=lambda s: s.request.uses_cache,
         checked=lambda s: s.reuse,
     ),
@@ -384,7 +391,7 @@ ACTIONS: tuple[Action, ...] = (
             "and why",
         ),
         icon="padding",
-        act=lambda w: w.docks.bring_up("padding"),
+        act=lambda w: w.acting.docks.bring_up("padding"),
         line_before=True,
     ),
     Action(
@@ -393,7 +400,7 @@ ACTIONS: tuple[Action, ...] = (
         text=QT_TRANSLATE_NOOP("actions", "Run self-check"),
         tip=QT_TRANSLATE_NOOP("actions", "Check this run against the model's own computation"),
         icon="check",
-        act=lambda w: w.session.run_self_check(),
+        act=lambda w: w.acting.session.run_self_check(),
         enabled=lambda s: _has_steps(s) and s.card is not None and not s.busy,
         line_before=True,
     ),
@@ -407,7 +414,7 @@ ACTIONS: tuple[Action, ...] = (
             "files change.",
         ),
         icon="check",
-        act=lambda w: w.session.test_model_again(),
+        act=lambda w: w.acting.session.test_model_again(),
         enabled=lambda s: s.card is not None and not s.busy,
     ),
     Action(
@@ -417,7 +424,7 @@ ACTIONS: tuple[Action, ...] = (
         tip=QT_TRANSLATE_NOOP("actions", "Stop what the engine is doing"),
         keys=("Ctrl+.",),
         icon="stop",
-        act=lambda w: w.session.cancel(),
+        act=lambda w: w.acting.session.cancel(),
         enabled=lambda s: s.status.activity in ("loading", "running", "checking"),
         line_before=True,
     ),
@@ -512,7 +519,7 @@ ACTIONS: tuple[Action, ...] = (
             "actions", "Maximise the panel you used last. Press again, or Esc, to restore it."
         ),
         keys=("F10", "E"),
-        act=lambda w: w.docks.enlarge(w.docks.enlarged or w.docks.at_hand()),
+        act=lambda w: w.acting.docks.enlarge(w.acting.docks.enlarged or w.acting.docks.at_hand()),
         line_before=True,
     ),
     Action(
@@ -555,7 +562,7 @@ ACTIONS: tuple[Action, ...] = (
         keys=("Ctrl+PgUp",),
         presenter_keys=("Left", "PgUp", "Ctrl+PgUp"),
         icon="back",
-        act=lambda w: w.docks.turn(-1),
+        act=lambda w: w.acting.docks.turn(-1),
     ),
     Action(
         id="next-panel",
@@ -565,7 +572,7 @@ ACTIONS: tuple[Action, ...] = (
         keys=("Ctrl+PgDown",),
         presenter_keys=("Right", "PgDown", "Ctrl+PgDown"),
         icon="step",
-        act=lambda w: w.docks.turn(+1),
+        act=lambda w: w.acting.docks.turn(+1),
     ),
     Action(
         id="reset-layout",
@@ -575,6 +582,7 @@ ACTIONS: tuple[Action, ...] = (
         icon="layout",
         act=lambda w: w.reset_layout(),
     ),
+    *SIDE_ACTIONS,
     Action(
         id="open-lesson",
         menu="lesson",

@@ -68,7 +68,7 @@ class Actions(QObject):
     def _carry_out(self, row: Action, window: ActionWindow) -> None:
         row.act(window)
         # Qt flips a checkable action by itself; the state alone says what is true.
-        self.follow(window.session.state)
+        self.follow(window.acting.session.state)
 
     @staticmethod
     def names(row_id: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -19,7 +19,9 @@ from PySide6.QtWidgets import (
 from explorer import wording
 from explorer.lessons.lesson import read_lesson
 from explorer.lessons.scene import read_scene
+from explorer.session.session import Session
 from explorer.trace.card import Capability
+from explorer.trace.files import dxt
 from explorer.trace.inside.heads import SweepHeads
 from explorer.trace.interventions.kinds import Silence
 from explorer.trace.wire import messages as m
@@ -29,13 +31,15 @@ from explorer.ui.dialogs.help.glossary_page import GlossaryPage
 from explorer.ui.dialogs.help.guide import Guide
 from explorer.ui.dialogs.help.keys_page import KeysPage, keys_of
 from explorer.ui.dialogs.hub import HubDialog
+from explorer.ui.dialogs.model_picker import ModelPicker
+from explorer.ui.inputs.prompt import TokenEdit
 from explorer.ui.lessons.lesson_list import LessonList
 from explorer.ui.look.theme import THEMES
 from explorer.ui.menus.actions import ACTIONS, MENUS
 from explorer.ui.panel.panel import Panel
 from explorer.ui.panel.scale_dialog import ScaleDialog
 from explorer.ui.settings.preferences import Preferences
-from tests.session.scripted import cut_last
+from tests.session.scripted import cut_last, played
 from tests.ui.lessons.classroom import LESSON
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import wait_until
@@ -796,6 +800,151 @@ def try_lessons(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert not dialog.isVisible()
     assert stage.state.lesson is not None
     assert stage.state.lesson.name == "attention"
+
+
+def steps_of(session: Session) -> int:
+    return 0 if session.state.trace is None else len(session.state.trace.steps)
+
+
+def _beside(stage: WindowStage, name: str) -> Session:
+    """The session of the second side, which an action has begun."""
+    stage.loaded().ran(2)
+    trigger(stage, name)
+    assert stage.window.beside.second is not None
+    assert len(stage.engines) == 2
+    return stage.window.beside.second.session
+
+
+def try_side_by_side(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    second = _beside(stage, "side-by-side")
+    assert second.state.trace is stage.state.trace
+    assert stage.window.actions_table.by_id["side-by-side"].isChecked()
+    trigger(stage, "side-by-side")
+    assert stage.window.beside.second is None
+    assert not stage.engines[1].alive
+    assert stage.engines[0].alive
+
+
+def try_beside_prompt(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    second = _beside(stage, "beside-prompt")
+    field = QApplication.focusWidget()
+    assert isinstance(field, TokenEdit)
+    QTest.keyClicks(field, "bye")
+    assert (second.state.request.prompt, stage.state.request.prompt) == ("bye", "hello")
+
+
+def try_beside_model(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    second = _beside(stage, "beside-model")
+    (picker,) = (one for one in stage.window.findChildren(ModelPicker) if one.isVisible())
+    picker.chosen.emit("other", "float32", "", "f16", 0)
+    stage.drain()
+    assert stage.engines[1].last(m.Load).model == "other"
+    assert second.state.request.prompt == "hello"
+    assert stage.state.request.model == "tiny"
+
+
+def try_beside_chat(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(2)
+    trigger(stage, "beside-chat")
+    assert stage.window.beside.second is None
+    assert "no chat template" in stage.state.error
+    stage.session.test_model_again()
+    stage.answer_load(has_chat_template=True)
+    trigger(stage, "beside-chat")
+    assert stage.window.beside.second is not None
+    asked = stage.window.beside.second.session.state.request
+    assert (asked.chat, asked.prompt) == (True, "hello")
+    assert not stage.state.request.chat
+
+
+def try_beside_settings(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    second = _beside(stage, "beside-settings")
+    assert stage.window.beside.acting.session is second
+    assert stage.window.acting.settings.isAncestorOf(QApplication.focusWidget())
+
+
+def try_beside_branch(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(3)
+    assert not stage.window.actions_table.by_id["beside-branch"].isEnabled()
+    first = stage.state.trace
+    stage.session.look(-2)
+    stage.session.force(20)
+    stage.drain()
+    assert first is not None
+    trigger(stage, "beside-branch")
+    assert stage.window.beside.second is not None
+    assert stage.window.beside.second.session.state.trace is not None
+    assert stage.window.beside.second.session.state.trace.chosen_ids == first.chosen_ids
+
+
+def try_beside_file(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    dxt.save(played(5), tmp_path / "saved.dxt")
+    _asks(stage, monkeypatch, "getOpenFileName", (str(tmp_path / "saved.dxt"), ""))
+    second = _beside(stage, "beside-file")
+    wait_until(lambda: stage.drain() is None and steps_of(second) == 5)
+    assert steps_of(stage.session) == 2
+
+
+def try_beside_form(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stage.loaded().ran(1)
+    assert not stage.window.actions_table.by_id["beside-form"].isEnabled()
+    stage.session.open_model("tiny.gguf", form="as-is")
+    stage.answer_load(form="as-is")
+    trigger(stage, "beside-form")
+    assert stage.engines[1].last(m.Load).form == "float32"
+    assert stage.state.request.form == "as-is"
+
+
+def try_link_sides(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    second = _beside(stage, "side-by-side")
+    stage.session.select(layer=1)
+    assert second.state.selection.layer == 1
+    trigger(stage, "link-sides")
+    stage.session.select(layer=0)
+    assert second.state.selection.layer == 1
+    trigger(stage, "link-sides")
+    assert second.state.selection.layer == 0, "taken over at once"
+
+
+def try_first_difference(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    second = _beside(stage, "side-by-side")
+    trigger(stage, "first-difference")
+    assert "same tokens" in stage.state.error
+    second.look(-1)
+    second.force(20)
+    second.select(step=None)
+    trigger(stage, "first-difference")
+    assert stage.state.selection.step == 0
+
+
+def try_swap_sides(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _beside(stage, "side-by-side")
+    beside = stage.window.beside
+    assert beside.second is not None
+    assert beside.second.x() > stage.window.sequence.x()
+    trigger(stage, "swap-sides")
+    assert (
+        beside.second.mapTo(beside, QPoint()).x()
+        < stage.window.sequence.mapTo(beside, QPoint()).x()
+    )
+    assert beside.links is not None
+    assert beside.links.right is stage.session
+
+
+def try_other_side(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    second = _beside(stage, "side-by-side")
+    stage.answer_load()  # of the second side
+    trigger(stage, "other-side")
+    trigger(stage, "link-sides")
+    trigger(stage, "cache")
+    assert not second.state.request.cache
+    assert stage.state.request.cache
+    trigger(stage, "other-side")
+    assert stage.window.acting.session is stage.session
 
 
 TRIED = {name[4:].replace("_", "-"): f for name, f in globals().items() if name[:4] == "try_"}

@@ -193,7 +193,7 @@ def test_every_dialog_fits_a_small_screen_with_its_buttons(
     window.help.show_guide()
     window.help.show_keys()
     window.help.show_glossary()
-    dialogs = [window._picker, window._hub, *window.help.pages]
+    dialogs = [*window._pickers.values(), window._hub, *window.help.pages]
     for dialog in dialogs:
         assert dialog is not None
         show(dialog)

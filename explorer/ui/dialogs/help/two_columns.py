@@ -20,7 +20,7 @@ Row = tuple[str, str]  # what is left and right
 Group = tuple[str, Sequence[Row]]  # a title, and its rows
 
 
-_BESIDE, _AROUND = 20, 7  # pixels at a zoom of 1 that a row keeps free, in width and height
+_BESIDE, _AROUND = 20, 5  # pixels at a zoom of 1 that a row keeps free, in width and height
 
 
 class _Wrapped(QStyledItemDelegate):

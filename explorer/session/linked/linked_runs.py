@@ -1,0 +1,256 @@
+"""Two sessions side by side: linked acts, linked selection, and memory for one model or two."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from explorer.figures.comparing import alignment
+from explorer.figures.comparing.matching import Hand, Matching, by_depth, matched
+from explorer.session.selection import Selection, Shown
+from explorer.session.session import Session
+from explorer.session.state import State
+from explorer.trace.trace import Trace
+
+Act = Callable[[Session], object]
+ONE_MODEL = (
+    "The memory holds one of the two models at a time, so this side's model was closed for the "
+    "other side's. Step opens it again."
+)
+_LOOKED_AT = tuple(Selection.__dataclass_fields__)
+_TOGETHER = ("step", "run")  # acts that undo takes back on both sides
+
+
+class LinkedRuns:
+    """What is done on one side is done on the other, too, while `linked`.
+
+    Each session has an engine of its own.  Where the memory holds one model only, `one_at_a_time`:
+    an act on a side first closes the model of the other.
+    """
+
+    def __init__(self, left: Session, right: Session) -> None:
+        self.left, self.right = left, right
+        self.linked = True
+        self.one_at_a_time = False
+        self._following = False
+        self._waiting: deque[tuple[Session, Act]] = deque()  # acts for which there is no room yet
+        self._last: dict[Session, Act] = {}  # the newest act of each that may open a model
+        self._known: tuple[tuple[object, ...], Matching] | None = None
+        self._unsubscribe = [one.subscribe(partial(self._on_state, one)) for one in (left, right)]
+
+    def close(self) -> None:
+        """Follow the sessions no longer; they stay as they are."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._waiting.clear()
+
+    def swap(self) -> None:
+        """What was on the left is on the right."""
+        self.left, self.right = self.right, self.left
+        self._known = None
+
+    def other(self, session: Session) -> Session:
+        """The session on the other side."""
+        return self.right if session is self.left else self.left
+
+    def set_linked(self, on: bool) -> None:
+        """From now on; the selection of the left is taken over at once."""
+        self.linked = on
+        if on:
+            self._follow(self.left, _LOOKED_AT)
+
+    # -- acts
+
+    def step(self, session: Session) -> None:
+        """One step of this side, and of the other if they are linked."""
+        for one in self._together(session):
+            self.act(one, Session.step)
+
+    def run_or_pause(self, session: Session) -> None:
+        """Run both sides, or pause both; which of the two is for this side to say."""
+        running = session.state.status.activity == "running"
+        for one in self._together(session):
+            if running:
+                one.pause()
+            else:
+                self.act(one, Session.run)
+
+    def look(self, session: Session, by: int) -> None:
+        """Look along the run; the other side follows as it follows every selection."""
+        session.look(by)
+
+    def reset(self, session: Session) -> None:
+        """Drop the run of this side, and of the other if they are linked."""
+        for one in self._together(session):
+            one.reset()
+
+    def cut(self, session: Session) -> None:
+        """Remove what follows the selected step, on both sides if they are linked."""
+        for one in self._together(session):
+            one.cut()
+
+    def undo(self, session: Session) -> None:
+        """Take back the last act; on the other side only a step or run that was its last, too."""
+        kind, other = session.state.undo_kind, self.other(session)
+        session.undo()
+        if self.linked and kind in _TOGETHER and other.state.undo_kind == kind:
+            other.undo()
+
+    def redo(self, session: Session) -> None:
+        """Put back what was taken back last, as `undo`."""
+        kind, other = session.state.redo_kind, self.other(session)
+        session.redo()
+        if self.linked and kind in _TOGETHER and other.state.redo_kind == kind:
+            other.redo()
+
+    def _together(self, session: Session) -> list[Session]:
+        """This side, and the other one if it is linked and its engine works."""
+        other = self.other(session)
+        lost = other.state.status.activity == "lost" and not self.one_at_a_time
+        if not self.linked or lost:
+            return [session]
+        # Where one model is open at a time, the one that is goes first.
+        first = self.one_at_a_time and other.holds_model
+        return [other, session] if first else [session, other]
+
+    # -- memory
+
+    def act(self, session: Session, act: Act) -> None:
+        """Do something for which the model of this side may have to be opened."""
+        self._last[session] = act
+        if self.one_at_a_time:
+            self._waiting.append((session, act))
+            self._do_next()
+        else:
+            act(session)
+
+    def _do_next(self) -> None:
+        """The next act that waits, once the other side has come to rest."""
+        while self._waiting:
+            session, act = self._waiting[0]
+            other = self.other(session)
+            if other.runs_or_will or other.state.status.activity == "starting":
+                return
+            self._waiting.popleft()
+            other.release(ONE_MODEL)
+            act(session)
+
+    def _make_room(self, session: Session) -> None:
+        """A model did not fit beside the other side's: one at a time from now on."""
+        self.one_at_a_time = True
+        again = self._last.get(session)
+        model = session.state.unopened
+        self.other(session).release(ONE_MODEL)
+        if again is not None:
+            again(session)
+        else:
+            session.open_model(model)
+
+    # -- selection
+
+    @property
+    def matching(self) -> Matching | None:
+        """Which tokens of both runs belong together; None while a side has no run."""
+        left, right = self.left.state, self.right.state
+        if left.trace is None or right.trace is None:
+            return None
+        key = (left.trace.prompt, left.trace.chosen, right.trace.prompt, right.trace.chosen,
+               left.names, right.names)  # fmt: skip
+        if self._known is None or any(
+            now is not then for now, then in zip(key, self._known[0], strict=True)
+        ):
+            shared = one_vocabulary(left, right)
+            self._known = key, matched(left.trace, right.trace, shared)
+        return self._known[1]
+
+    def go_to_first_difference(self) -> bool:
+        """Select it on both sides; False if there is none."""
+        matching = self.matching
+        places = None if matching is None else matching.first_difference
+        if places is None:
+            return False
+        self._following = True
+        for session, slot in zip((self.left, self.right), places, strict=True):
+            trace = session.state.trace
+            if slot is None and trace is not None:
+                session.select(step=None, query=None)  # its text ends before
+            elif slot is not None:
+                session.select_slot(slot)
+        self._following = False
+        return True
+
+    def _on_state(self, session: Session, old: State, new: State) -> None:
+        if session.state is not new:
+            return  # it has changed again meanwhile, which is told next
+        if new.no_room and not old.no_room and self.other(session).holds_model:
+            self._make_room(session)
+        if self._waiting and old.status is not new.status:
+            session.post(self._do_next)  # what follows by itself goes first
+        if self.linked and old.selection != new.selection and not self._following:
+            names = (
+                n for n in _LOOKED_AT if getattr(old.selection, n) != getattr(new.selection, n)
+            )
+            self._follow(session, tuple(names))
+
+    def _follow(self, session: Session, names: tuple[str, ...]) -> None:
+        """The other side looks at what belongs to these fields of the selection."""
+        other = self.other(session)
+        mine, theirs = session.state.shown, other.state.shown
+        if mine is None or theirs is None:
+            return
+        changes = self._counterpart(session, mine, theirs, names)
+        self._following = True
+        other.select(**changes)
+        self._following = False
+
+    def _counterpart(
+        self, session: Session, mine: Shown, theirs: Shown, names: tuple[str, ...]
+    ) -> dict[str, Any]:
+        """The fields to be changed on the other side."""
+        now = session.state.selection
+        hand: Hand = "left" if session is self.left else "right"
+        matching = self.matching
+        assert matching is not None
+        changes: dict[str, Any] = {}
+        if "layer" in names:
+            changes["layer"] = by_depth(mine.layer, mine.layers, theirs.layers)
+        if "layer" in names or "head" in names:
+            heads = theirs.heads_of(changes.get("layer", theirs.layer))
+            changes["head"] = by_depth(mine.head, mine.heads_of(mine.layer), heads)
+        if "step" in names:
+            changes["step"] = _step(matching, hand, now.step, mine.trace, theirs.trace)
+        if "step" in names or "query" in names:
+            changes["query"] = None if now.query is None else matching.other(now.query, hand)
+        if "step" in names or "key" in names:
+            changes["key"] = None if now.key is None else matching.other(now.key, hand)
+        if "token_id" in names and matching.by_id:
+            changes["token_id"] = now.token_id
+        return changes
+
+
+def _step(
+    matching: Matching, hand: Hand, step: int | None, mine: Trace, theirs: Trace
+) -> int | None:
+    """The step that chose the same token, else the one of the same number; None = the latest."""
+    if step is None:
+        return None
+    last = len(theirs.steps) - 1
+    slot = matching.other(len(mine.prompt) + step, hand)
+    found = step if slot is None or slot < len(theirs.prompt) else slot - len(theirs.prompt)
+    return None if found >= last else found
+
+
+def one_vocabulary(left: State, right: State) -> bool:
+    """True if both runs use one vocabulary: by all of it where both models are open."""
+    assert left.trace is not None
+    assert right.trace is not None
+    if left.trace.card.vocab_size != right.trace.card.vocab_size:
+        return False
+    mine, theirs = left.names, right.names
+    if mine is None or theirs is None:
+        return alignment.one_vocabulary(left.trace, right.trace)
+    return np.array_equal(mine.offsets, theirs.offsets) and np.array_equal(mine.data, theirs.data)

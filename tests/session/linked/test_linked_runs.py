@@ -1,0 +1,188 @@
+"""Two sessions over scripted engines: acts and selections go along, a lost engine is lost alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from explorer.session.linked.linked_runs import ONE_MODEL, LinkedRuns
+from explorer.session.session import Session
+from explorer.trace.wire import messages as m
+from tests.session.scripted import PROMPT, ScriptedEngine, Stage, ids, stepped
+
+
+class TwoSides(Stage):
+    """A loaded session with `count` steps, and one beside it that began as its copy."""
+
+    def __init__(self, count: int = 2) -> None:
+        super().__init__()
+        self.loaded().ran(count)
+        self.second = self.session.another()
+        self.second._driver._lease.link.patience = 3600.0
+        self.links = LinkedRuns(self.session, self.second)
+        self.second.begin_as(self.session)
+        self.drain()
+        self.answer_load()
+
+    @property
+    def left_engine(self) -> ScriptedEngine:
+        return self.engines[0]
+
+    @property
+    def right_engine(self) -> ScriptedEngine:
+        return self.engines[1]
+
+    def answer(self, engine: ScriptedEngine, session: Session) -> None:
+        """What was asked for last: the proof of a run, then its next step."""
+        if engine.asked and isinstance(proof := _last_run(engine), m.Recapture):
+            assert session.state.trace is not None
+            engine.say(
+                stepped(proof.run, len(session.state.trace.steps) - 1),
+                m.Finished(run=proof.run, reason="steps"),
+            )
+            self.drain()
+        run = engine.last(m.Advance).run
+        engine.say(m.Prompted(run=run, tokens=PROMPT))
+        self.drain()
+        assert session.state.trace is not None
+        engine.say(
+            stepped(run, len(session.state.trace.steps)), m.Finished(run=run, reason="steps")
+        )
+        self.drain()
+
+    def close(self) -> None:
+        self.links.close()
+        self.second.close()
+        super().close()
+
+
+def _last_run(engine: ScriptedEngine) -> m.AnyRequest:
+    kinds = (m.Recapture, m.Advance)
+    return next(asked for asked in reversed(engine.asked) if isinstance(asked, kinds))
+
+
+@pytest.fixture
+def sides() -> Iterator[TwoSides]:
+    made = TwoSides()
+    yield made
+    made.close()
+
+
+def steps(session: Session) -> int:
+    return 0 if session.state.trace is None else len(session.state.trace.steps)
+
+
+def test_the_second_side_begins_as_a_copy_that_need_not_be_saved(sides: TwoSides) -> None:
+    left, right = sides.state, sides.second.state
+    assert right.trace is left.trace
+    assert (right.request, right.sampling, right.stops) == (left.request, left.sampling, left.stops)
+    assert right.card is not None
+    assert left.unsaved
+    assert not right.unsaved
+    assert len(sides.engines) == 2
+    assert sides.right_engine.count(m.Advance) == 0  # nothing was computed for it
+
+
+def test_a_step_goes_on_both_sides_only_while_they_are_linked(sides: TwoSides) -> None:
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.answer(sides.right_engine, sides.second)
+    assert (steps(sides.session), steps(sides.second)) == (3, 3)
+    assert sides.second.state.unsaved  # now it has something of its own
+    sides.links.set_linked(False)
+    asked, states = len(sides.right_engine.asked), []
+    sides.second.subscribe(lambda old, new: states.append(new))
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (4, 3)
+    assert len(sides.right_engine.asked) == asked  # its engine was asked nothing
+    assert states == []  # and nothing there was told of anything
+
+
+def test_undo_takes_steps_back_on_both_sides_and_other_acts_on_one(sides: TwoSides) -> None:
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.answer(sides.right_engine, sides.second)
+    sides.links.undo(sides.second)
+    assert (steps(sides.session), steps(sides.second)) == (2, 2)
+    sides.links.redo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (3, 3)
+    sides.second.set_prompt("another")
+    sides.links.undo(sides.second)
+    assert sides.second.state.request.prompt == "hello"
+    assert steps(sides.session) == 3  # its step was not what was taken back
+
+
+def test_a_selection_goes_along(sides: TwoSides) -> None:
+    sides.session.select(layer=1, head=1, query=1, key=0)
+    there = sides.second.state.selection
+    assert (there.layer, there.head, there.query, there.key) == (1, 1, 1, 0)
+    sides.second.look(-1)
+    assert sides.session.state.selection.step == 0
+    sides.second.look(+1)
+    assert sides.session.state.selection.step is None
+    sides.links.set_linked(False)
+    sides.session.select(layer=0)
+    assert sides.second.state.selection.layer == 1
+
+
+def test_the_first_difference_is_selected_on_both_sides(sides: TwoSides) -> None:
+    assert not sides.links.go_to_first_difference()
+    sides.second.look(-1)
+    sides.second.force(20)
+    sides.second.select(step=None)
+    assert ids(sides.second.state)[0] == 20
+    assert sides.links.go_to_first_difference()
+    assert sides.session.state.selection.step == 0
+    assert sides.second.state.step_index == 0
+
+
+def test_the_other_side_lives_when_an_engine_is_lost(sides: TwoSides) -> None:
+    sides.right_engine.say(m.Lost(sentence="The engine stopped unexpectedly."))
+    sides.drain()
+    assert sides.second.state.status.activity == "lost"
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    assert steps(sides.session) == 3
+    assert len(sides.engines) == 2  # a linked step does not start a lost engine
+    sides.second.restart_engine()
+    sides.drain()
+    assert len(sides.engines) == 3
+    assert sides.engine.last(m.Load).model == "tiny"
+
+
+def test_models_that_do_not_fit_together_take_turns() -> None:
+    sides = Stage().loaded().ran(1)
+    second = sides.session.another()
+    links = LinkedRuns(sides.session, second)
+    second.begin_as(sides.session)
+    sides.drain()
+    left, right = sides.engines
+    right.say(m.Failed(run=right.last(m.Load).run, sentence="Too large.", no_room=True))
+    sides.drain()
+    assert links.one_at_a_time
+    assert not left.alive  # its memory is free
+    assert sides.state.status.text == ONE_MODEL
+    assert sides.state.trace is not None  # the run stays
+    assert right.count(m.Load) == 2
+    sides.answer_load()
+    assert second.state.card is not None
+    assert second.state.error == ""
+
+    links.step(sides.session)  # the open model goes first, then the other is opened again
+    proof = right.last(m.Recapture)
+    right.say(stepped(proof.run, 0), m.Finished(run=proof.run, reason="steps"))
+    sides.drain()
+    assert len(sides.engines) == 2
+    run = right.last(m.Advance).run
+    right.say(m.Prompted(run=run, tokens=PROMPT), stepped(run, 1))
+    right.say(m.Finished(run=run, reason="steps"))
+    sides.drain()
+    assert steps(second) == 2
+    assert not right.alive
+    again = sides.engines[2]
+    assert again.last(m.Load).model == "tiny"
+    links.close()
+    second.close()
+    sides.close()
