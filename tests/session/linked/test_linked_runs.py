@@ -19,7 +19,6 @@ class TwoSides(Stage):
         super().__init__()
         self.loaded().ran(count)
         self.second = self.session.another()
-        self.second._driver._lease.link.patience = 3600.0
         self.links = LinkedRuns(self.session, self.second)
         self.second.begin_as(self.session)
         self.drain()

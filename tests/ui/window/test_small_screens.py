@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from explorer.session.state import CodeQuestion
 from explorer.ui.canvases.charts.axis import Axis
 from explorer.ui.canvases.charts.column_chart import ColumnChart, Columns
+from explorer.ui.dialogs.model_picker import ModelPicker
 from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.screen_fit import Dialog
@@ -193,7 +194,7 @@ def test_every_dialog_fits_a_small_screen_with_its_buttons(
     window.help.show_guide()
     window.help.show_keys()
     window.help.show_glossary()
-    dialogs = [*window._pickers.values(), window._hub, *window.help.pages]
+    dialogs = [window.findChild(ModelPicker), window._hub, *window.help.pages]
     for dialog in dialogs:
         assert dialog is not None
         show(dialog)
