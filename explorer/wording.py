@@ -36,6 +36,11 @@ def information(nats: float, form: str = ".3g") -> str:
     return f"{'∞' if isinf(nats) else format(in_unit(nats), form)} {unit()}"
 
 
+def signed(value: float, form: str) -> str:
+    """A figure with its sign, in a format such as ".2f"; what rounds to 0 has no minus."""
+    return format(value, f"+z{form}")
+
+
 def percent(share: float) -> str:
     """A share for charts and sentences: "92.5 %", "3.4 %", "0.12 %", "< 0.1 %", "> 99.9 %".
 

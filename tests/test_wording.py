@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import explorer
-from explorer.wording import exact_percent, percent, progress_percent, round_percent
+from explorer.wording import exact_percent, percent, progress_percent, round_percent, signed
 
 ROOT = Path(explorer.__file__).parent
 
@@ -59,6 +59,19 @@ def test_only_nothing_is_0_and_only_certainty_is_100() -> None:
 def test_ticks_and_progress() -> None:
     assert [round_percent(p) for p in (0.25, 0.5, 1, 0.125)] == ["25 %", "50 %", "100 %", "12.5 %"]
     assert [progress_percent(p) for p in (0, 0.999, 1, 2)] == ["0 %", "99 %", "100 %", "100 %"]
+
+
+def test_nothing_is_below_zero_by_rounding() -> None:
+    assert [signed(x, ".2f") for x in (-0.004, 0.004, -0.0, -0.006)] == [
+        "+0.00", "+0.00", "+0.00", "-0.01"
+    ]  # fmt: skip
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in ROOT.rglob("*.py")
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if re.search(r"\{[^{}]*:\+,?\.", line)
+    ]
+    assert not found  # a sign without z says "-0.00": `signed` is the one formatter
 
 
 def test_nobody_else_words_per_cents() -> None:

@@ -15,6 +15,7 @@ from explorer.figures.text import tokens as labels
 from explorer.figures.text import warnings
 from explorer.trace.inside.attribution import Attribute, Attribution, LogitPart, Target
 from explorer.trace.step import Token
+from explorer.wording import signed
 
 LISTED = 20  # parts in the table, the largest first
 
@@ -65,16 +66,16 @@ def _target(target: Target) -> dict[str, Any]:
 
 
 def _print(opened: OpenRun, found: Attribution) -> None:
-    what = f"logit {found.target.logit:.3f} of {_written(found.target)}"
+    what = f"logit {found.target.logit:z.3f} of {_written(found.target)}"
     if found.against is not None:
-        what += f", {found.wanted:+.3f} ahead of {_written(found.against)}"
+        what += f", {signed(found.wanted, '.3f')} ahead of {_written(found.against)}"
     print(f"position {found.slot}, {labels.written(opened.tokens[found.slot])}: {what}\n")
     ranked = sorted(found.parts, key=lambda part: -abs(part.value))
-    rows = [(_name(part), f"{part.value:+.3f}") for part in ranked[:LISTED]]
+    rows = [(_name(part), signed(part.value, ".3f")) for part in ranked[:LISTED]]
     if ranked[LISTED:]:
         rest = sum(part.value for part in ranked[LISTED:])
-        rows.append((f"{len(ranked[LISTED:])} more parts", f"{rest:+.3f}"))
-    rows.append(("sum", f"{found.sum:+.3f}"))
+        rows.append((f"{len(ranked[LISTED:])} more parts", signed(rest, ".3f")))
+    rows.append(("sum", signed(found.sum, ".3f")))
     print_table(("part", "adds"), rows, left={0})
     print(
         "\nThe final norm's scale is held at its actual value, so the parts add up to the logit "

@@ -66,7 +66,7 @@ def _print(opened: OpenRun, found: LayerWalk) -> None:
         (
             stage.name,
             " × ".join(map(str, stage.shape)),
-            f"{stage.norm:.4g}",
+            f"{stage.norm:z.4g}",
             "" if stage.gap is None else f"{stage.gap:.1e}",
             stage.formula,
         )
@@ -75,14 +75,14 @@ def _print(opened: OpenRun, found: LayerWalk) -> None:
     print_table(("stage", "shape", "norm", "gap", "formula"), rows, left={0, 4})
     print("\ngap: how far the model's own numbers are from the formula on the stage before.")
     if found.writes:
-        written = ", ".join(f"{write.name} (norm {write.norm:.4g})" for write in found.writes)
-        print(f"added to the residual stream: {written}. Off by {found.residual_gap:.2g}.")
+        written = ", ".join(f"{write.name} (norm {write.norm:z.4g})" for write in found.writes)
+        print(f"added to the residual stream: {written}. Off by {found.residual_gap:z.2g}.")
     else:
         print(found.residual_reason)
     if found.experts:
         own = next((one for one in found.experts if one.slot == found.slot), found.experts[-1])
         chosen = ", ".join(
-            f"{number} ({weight:.3g})" for number, weight in zip(own.ids, own.weights, strict=True)
+            f"{number} ({weight:z.3g})" for number, weight in zip(own.ids, own.weights, strict=True)
         )
         load = Counter(number for one in found.experts for number in one.ids)
         print(f"experts of this token: {chosen}")

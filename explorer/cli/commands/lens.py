@@ -123,8 +123,8 @@ def _print(opened: OpenRun, board: LensBoard) -> None:
             board.rows[row],
             percent(float(board.probability_of_final[row, place])),
             str(board.rank_of_final[row, place]),
-            f"{board.entropy_bits[row, place]:.2f}",
-            f"{board.kl_to_final_bits[row, place]:.2f}",
+            f"{board.entropy_bits[row, place]:z.2f}",
+            f"{board.kl_to_final_bits[row, place]:z.2f}",
             _in_words(_top(board, row, place)),
         )
         for row in range(len(board.rows))

@@ -18,6 +18,8 @@ from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.scrolled import Snug
 from explorer.ui.panel.intervention_words import source_words, together
 
+_FEW = 4  # chips that are always seen
+
 
 class InterventionsBox(Snug):
     """Seen only while there are any."""
@@ -34,6 +36,10 @@ class InterventionsBox(Snug):
         self.clear.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.clear.clicked.connect(lambda: session.set_interventions(()))
         self.chips: list[QToolButton] = []
+        self.rest = QPushButton()  # what the folded chips are behind
+        self.rest.setCheckable(True)
+        self.rest.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.rest.toggled.connect(self._fold)
         self._flow = Flow()
         top = boxes.line(None, (title, 1), self.clear)
         boxes.column(self, top, self._flow, edges=(10, 6, 10, 8), gap=4)
@@ -50,7 +56,21 @@ class InterventionsBox(Snug):
             self._flow.removeWidget(chip)
             chip.deleteLater()
         self.chips = [self._chip(words, some) for words, some in together(asked)]
+        self._flow.removeWidget(self.rest)
+        self._flow.addWidget(self.rest)  # the last one
         self.setVisible(bool(asked))
+        self._fold()
+
+    def _fold(self) -> None:
+        """Of many chips the first few, unless all are wanted: the prompt needs its room, too."""
+        more = len(self.chips) - _FEW
+        many = more > 1  # one chip more takes no more room than what would stand for it
+        self.rest.setVisible(many)
+        self.rest.setText(
+            self.tr("Show fewer") if self.rest.isChecked() else self.tr("and {0} more").format(more)
+        )
+        for place, chip in enumerate(self.chips):
+            chip.setVisible(place < _FEW or not many or self.rest.isChecked())
 
     def _chip(self, words: str, some: Sequence[Intervention]) -> QToolButton:
         chip = QToolButton()
@@ -61,5 +81,4 @@ class InterventionsBox(Snug):
         chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         chip.clicked.connect(partial(self._session.drop_interventions, some))
         self._flow.addWidget(chip)
-        chip.show()
         return chip

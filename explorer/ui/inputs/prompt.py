@@ -212,6 +212,7 @@ class PromptBox(Wrapping):
         self._mode.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._mode.activated.connect(lambda index: session.set_chat(index == 1))
         self.edit = TokenEdit(theme)
+        self.edit.setProperty("look", "prompt")  # the style leaves it three lines at least
         self.edit.setAccessibleName(self.tr("Prompt"))
         title.setBuddy(self.edit)
         self.edit.setPlaceholderText(self.tr("Type a prompt here, then press Step (Ctrl+Enter)"))
@@ -232,8 +233,6 @@ class PromptBox(Wrapping):
     def set_simple(self, on: bool) -> None:
         """Without the choice between raw text and chat, unless it is a chat."""
         self._simple = on
-        # Room for three lines of text; without this the parts below would leave it one.
-        self.setMinimumHeight(8 * self.fontMetrics().lineSpacing() if on else 0)
         self._show_mode(self._session.state)
 
     def _show_mode(self, state: State) -> None:

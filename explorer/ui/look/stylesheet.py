@@ -33,6 +33,7 @@ def stylesheet(theme: Theme, scale: float) -> str:
         "title_size": f"{round(14 * scale)}px",
         "heading_size": f"{round(17 * scale)}px",
         "small_size": f"{small_px(scale, 12)}px",
+        "three_lines": f"{round(56 * scale)}px",  # with the margins of a document
         "arrows": arrows,
     }
     sheet = _SHEET
@@ -135,6 +136,7 @@ QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox, QComboBox {
     padding: @px3@ @px6@; selection-background-color: @accent@;
     selection-color: @on_accent@; min-height: @px18@; placeholder-text-color: @muted@;
 }
+QPlainTextEdit[look="prompt"] { min-height: @three_lines@; }
 QLineEdit:hover, QPlainTextEdit:hover, QTextEdit:hover, QAbstractSpinBox:hover,
 QComboBox:hover { border-color: @text@; }
 QLineEdit:disabled, QPlainTextEdit:disabled, QTextEdit:disabled, QAbstractSpinBox:disabled,

@@ -133,7 +133,7 @@ class LayerBoardPanel(BoardPanel):
         )
         self.stop_button.setVisible(self._whole)
         if not any(self.columns) and (why or not (new.model_of_run or reading)):
-            self.show_empty(why or self.whole_button.toolTip())
+            self.show_empty(why or self.whole_button.toolTip(), refused=bool(why))
             return
         self.redraw()
         self.show_content()

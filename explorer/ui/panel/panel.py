@@ -24,6 +24,7 @@ from explorer.ui.kit.scrolled import OneOf, Scrolled
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look import themed
+from explorer.ui.panel.convert_button import ConvertButton
 from explorer.ui.settings.preferences import Preferences
 
 if TYPE_CHECKING:
@@ -73,8 +74,16 @@ class Panel(QWidget):
         page = QWidget()
         self.content = QVBoxLayout(page)
         self.content.setContentsMargins(0, 0, 0, 0)
+        self.convert = ConvertButton(session)
+        nothing = QWidget()
+        lines = QVBoxLayout(nothing)
+        lines.setContentsMargins(0, 0, 0, 0)
+        lines.addStretch(1)
+        lines.addWidget(self._empty)
+        lines.addWidget(self.convert, 0, Qt.AlignmentFlag.AlignHCenter)
+        lines.addStretch(1)
         self._pages = OneOf()
-        self._pages.addWidget(self._empty)
+        self._pages.addWidget(nothing)
         self._pages.addWidget(page)
 
         boxes.column(
@@ -126,9 +135,13 @@ class Panel(QWidget):
         if self.empty:
             self._empty.setText(self._activity or self._why)
 
-    def show_empty(self, why: str = "") -> None:
-        """Show one sentence in place of the content: what to do, or why nothing is drawn."""
+    def show_empty(self, why: str = "", *, refused: bool = False) -> None:
+        """Show one sentence in place of the content: what to do, or why nothing is drawn.
+
+        `refused`: the open model does not give it; a file that is open as it is may be converted.
+        """
         self._why = why or self.tr(self.EMPTY)
+        self.convert.offer(refused)
         self._empty.setText(self._activity or self._why)
         self._pages.setCurrentIndex(0)
         self._more.setVisible(False)

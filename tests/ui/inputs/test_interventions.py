@@ -40,6 +40,26 @@ def trigger(stage: WindowStage, name: str) -> None:
     stage.paint()
 
 
+def test_many_chips_fold_and_leave_the_prompt_three_lines(stage: WindowStage) -> None:
+    window = ready(stage).window
+    window.resize(1280, 694)
+    box, edit = window.interventions, window.prompt.edit
+    stage.session.set_interventions(tuple(Silence(layer=layer) for layer in range(4)))
+    stage.paint()
+    assert all(chip.isVisible() for chip in box.chips)
+    assert not box.rest.isVisible()
+    stage.session.set_interventions(
+        tuple(Silence(layer=layer, head=head) for layer in range(3) for head in range(3))
+    )
+    stage.paint()
+    assert [chip.isVisible() for chip in box.chips] == [True] * 4 + [False] * 5
+    assert box.rest.text() == "and 5 more"
+    box.rest.click()
+    stage.paint()
+    assert all(chip.isVisible() for chip in box.chips)
+    assert edit.viewport().height() >= 3 * edit.fontMetrics().lineSpacing()
+
+
 def test_a_head_is_silenced_marked_and_given_back(stage: WindowStage) -> None:
     window = ready(stage).window
     box, bar = window.interventions, window.notices.changed

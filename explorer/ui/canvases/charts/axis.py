@@ -15,7 +15,7 @@ _ZERO_BELOW = 0.7  # decades between an exact 0 and the lowest decade
 
 def plain(value: float) -> str:
     """A number without a unit: "1,024", "0.25"."""
-    return f"{value:,.0f}" if value == round(value) else f"{value:.3g}"
+    return f"{value:z,.0f}" if value == round(value) else f"{value:z.3g}"
 
 
 @dataclass(frozen=True, slots=True)

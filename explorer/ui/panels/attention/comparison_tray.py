@@ -10,6 +10,7 @@ import numpy as np
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
 
+from explorer import wording
 from explorer.figures.attention.map_request import Beside
 from explorer.figures.prediction import comparison
 from explorer.figures.prediction.comparison import NextTokens, TokenPair
@@ -172,9 +173,9 @@ class NextTokenBox(QWidget):
         self.token_line.setText(
             pattern.format(
                 _label(pair),
-                f"{pair.first_logit:.2f}".replace("-", "−"),
-                f"{pair.second_logit:.2f}".replace("-", "−"),
-                f"{pair.logit_change:+.2f}".replace("-", "−"),
+                f"{pair.first_logit:z.2f}".replace("-", "−"),
+                f"{pair.second_logit:z.2f}".replace("-", "−"),
+                wording.signed(pair.logit_change, ".2f").replace("-", "−"),
                 percent(pair.first),
                 percent(pair.second),
                 words.signed(pair.change, percent),

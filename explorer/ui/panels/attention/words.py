@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from PySide6.QtCore import QCoreApplication
 
+from explorer import wording
 from explorer.figures.attention import map_blocks
 from explorer.figures.attention import maps as figures
 from explorer.figures.attention.head_means import Figure
@@ -380,7 +381,7 @@ def _figure(scores: HeadScores, mean: float) -> str:
     if scores.kind == "effect":  # a fall is a change below zero
         mean = -mean
     if scores.kind in ("effect", "contribution"):
-        return f"{mean:+.2f}".replace("-", "−")
+        return wording.signed(mean, ".2f").replace("-", "−")
     return information(mean) if scores.kind == "entropy" else percent(mean)
 
 

@@ -28,6 +28,7 @@ from explorer.ui.panel.board_panel import BoardPanel
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attribution import words
 from explorer.ui.panels.attribution.token_list import TokenList
+from explorer.wording import signed
 
 _CHOICES = 10  # tokens to choose from
 _BOTH_FROM = 560  # pixels at a zoom of 1: the ranking stands beside the map
@@ -132,7 +133,7 @@ class AttributionPanel(BoardPanel):
             if found is not None:  # of other tokens: the lists to choose from stay in place
                 self._draw_nothing(self._reason(new))
             else:
-                self.show_empty(self._reason(new))
+                self.show_empty(self._reason(new), refused=bool(new.refusal(Attribute)))
             return
         self._layers = shown.trace.card.layers
         self._map = figures.parts_map(self._found, self._layers)
@@ -189,7 +190,7 @@ class AttributionPanel(BoardPanel):
 
         def cell(row: int, column: int) -> BoardCell | None:
             value = float(map_.values[row, column])
-            return None if np.isnan(value) else BoardCell(f"{value:+.2f}", value / top)
+            return None if np.isnan(value) else BoardCell(signed(value, ".2f"), value / top)
 
         self.board.show_figure(
             CellsFigure(

@@ -8,14 +8,15 @@ from explorer.figures.inside.attribution import Column, ranked
 from explorer.figures.text.tokens import in_quotes, written
 from explorer.trace.inside.attribution import Attribution, LogitPart, Target
 from explorer.trace.step import Token
+from explorer.wording import signed
 
 translate = QCoreApplication.translate
-_LISTED = 5
+_LISTED = 3
 
 
 def number(value: float) -> str:
     """A part of a logit, its sign always told."""
-    return f"{value:+.3g}"
+    return signed(value, ".3g")
 
 
 def kind_words(kind: str) -> str:
@@ -63,7 +64,7 @@ def what(found: Attribution) -> str:
     token = token_words(found.target)
     if found.against is None:
         return translate("Attribution", "Logit of {0}: {1}").format(
-            token, f"{found.target.logit:.4g}"
+            token, f"{found.target.logit:z.4g}"
         )
     return translate("Attribution", "Logit of {0} minus that of {1}: {2}").format(
         token, token_words(found.against), number(found.wanted)
@@ -82,4 +83,4 @@ def sum_words(found: Attribution) -> str:
         "Attribution",
         "The {0} parts add up to {1}; the gap to the logit is {2}. The final norm's scale is held "
         "at its actual value.",
-    ).format(f"{len(found.parts):,}", f"{found.sum:.5g}", f"{found.gap:.2g}")
+    ).format(f"{len(found.parts):,}", f"{found.sum:z.5g}", f"{found.gap:z.2g}")

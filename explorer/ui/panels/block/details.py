@@ -89,7 +89,7 @@ class StageDetails(QWidget):
         self.formula.setText(stage.formula)
         self.check.setText(
             self.tr("{0} numbers, norm {1}. {2}").format(
-                words.shape(stage), f"{stage.norm:.4g}", words.checked(stage)
+                words.shape(stage), f"{stage.norm:z.4g}", words.checked(stage)
             )
         )
         position = 0 if stage.turn is None else stage.turn.position
@@ -236,7 +236,7 @@ class StageDetails(QWidget):
         assert terms is not None
         at = self._order[column]
         return self.tr("Number {0}: q {1} × k {2} = {3}").format(
-            at, f"{terms.q[at]:.5g}", f"{terms.k[at]:.5g}", f"{terms.products[at]:.5g}"
+            at, f"{terms.q[at]:z.5g}", f"{terms.k[at]:z.5g}", f"{terms.products[at]:z.5g}"
         )
 
     # -- wishes

@@ -205,7 +205,7 @@ class Dials(ScrollCanvas):
 def angle_words(angle: float) -> str:
     """Degrees, short enough to stand under a dial."""
     value = degrees(angle)
-    return f"{value:.0f}°" if abs(value) >= 10 else f"{value:.2g}°"
+    return f"{value:z.0f}°" if abs(value) >= 10 else f"{value:z.2g}°"
 
 
 def _direction(hand: tuple[float, float]) -> float:

@@ -80,12 +80,12 @@ class ExpertCharts(QWidget):
         if found is None or found.router is None:
             return ""
         told = self.tr("Expert {0}: router output {1}").format(
-            expert, f"{found.router[expert]:.4g}"
+            expert, f"{found.router[expert]:z.4g}"
         )
         if expert not in found.ids:
             return told
         weight = found.weights[found.ids.index(expert)]
-        return self.tr("{0}, chosen with weight {1}").format(told, f"{weight:.4g}")
+        return self.tr("{0}, chosen with weight {1}").format(told, f"{weight:z.4g}")
 
     def _load_tip(self, expert: int) -> str:
         found = self._found

@@ -99,7 +99,7 @@ class BlockPanel(Panel):
         if shown is None or found is None or (found.layer, found.slot) != place:
             self._walk = None
             self._drawn = None
-            self.show_empty(self._reason(new))
+            self.show_empty(self._reason(new), refused=bool(new.refusal(WalkLayer)))
             return
         if found is not self._walk:
             self._walk, self._key, self._drawn = found, None, None
@@ -287,7 +287,7 @@ def _rows(walk: LayerWalk, head: int, heads: int) -> Iterator[StageRow]:
             term=said.term,
             group=said.group,
             shape=words.shape(stage),
-            norm=f"{stage.norm:.3g}",
+            norm=f"{stage.norm:z.3g}",
             strip=strip,
             top=float(finite.max(initial=0.0)),
             share=figures.is_share(stage),

@@ -32,7 +32,7 @@ def shape(stage: LayerStage) -> str:
 def checked(stage: LayerStage) -> str:
     """How far its formula was seen to hold."""
     if stage.gap is not None:
-        off = f"{stage.gap:.1g}" if stage.gap else "0"
+        off = f"{stage.gap:z.1g}" if stage.gap else "0"
         return translate("Block", "Recomputed from the stage before: off by {0}.").format(off)
     if stage.formula.startswith("inside "):
         return translate("Block", "Hidden inside a fused module: only its output is known.")
@@ -45,7 +45,7 @@ def told(stage: LayerStage) -> str:
     """A stage for tips and screen readers."""
     words = stage_words(stage)
     return translate("Block", "{0}: {1}. Shape {2}, norm {3}. {4} {5}").format(
-        words.title, stage.formula, shape(stage), f"{stage.norm:.4g}", checked(stage), words.does
+        words.title, stage.formula, shape(stage), f"{stage.norm:z.4g}", checked(stage), words.does
     )
 
 
@@ -66,17 +66,17 @@ def added(walk: LayerWalk) -> str:
     if walk.residual_gap is None:
         return walk.residual_reason
     parts = ", ".join(
-        translate("Block", "{0} (norm {1})").format(one.name.rpartition(".")[2], f"{one.norm:.3g}")
+        translate("Block", "{0} (norm {1})").format(one.name.rpartition(".")[2], f"{one.norm:z.3g}")
         for one in walk.writes
     )
-    off = f"{walk.residual_gap:.1g}" if walk.residual_gap else "0"
+    off = f"{walk.residual_gap:z.1g}" if walk.residual_gap else "0"
     return translate("Block", "Residual gap {0}. Added to the stream: {1}.").format(off, parts)
 
 
 def cell(stage: LayerStage, grid: StageGrid, row: int, column: int, key: str) -> str:
     """One number of a stage with its place; `key` words the token of its column."""
     value = float(grid.numbers[row, column])
-    told = translate("Block", "hidden") if value == float("-inf") else f"{value:.6g}"
+    told = translate("Block", "hidden") if value == float("-inf") else f"{value:z.6g}"
     if grid.form == "keys":
         if stage.name == "softmax":
             told = exact_percent(value)
@@ -109,25 +109,25 @@ def grid_words(stage: LayerStage, grid: StageGrid) -> str:
 
 def pair(one: TurnedPair, number: int, position: int) -> str:
     """One pair that RoPE turned."""
-    by = f"{degrees(one.angle):.4g}°"
+    by = f"{degrees(one.angle):z.4g}°"
     if one.frequency is not None:
         by = translate("Block", "position {0} × {1}° = {2}°").format(
-            position, f"{degrees(one.frequency):.4g}", f"{degrees(one.frequency) * position:.5g}"
+            position, f"{degrees(one.frequency):z.4g}", f"{degrees(one.frequency) * position:z.5g}"
         )
     (x, y), (u, v) = one.before, one.after
     return translate(
         "Block", "Pair {0} (numbers {1} and {2}) turned by {3}: ({4}, {5}) → ({6}, {7})"
-    ).format(number, *one.places, by, *(f"{value:.4g}" for value in (x, y, u, v)))
+    ).format(number, *one.places, by, *(f"{value:z.4g}" for value in (x, y, u, v)))
 
 
 def score(terms: ScoreTerms, key: str, measured: float | None) -> str:
     """One score from its products to the map."""
     told = translate("Block", "Head {0}, key {1}: Σ q·k {2} × {3} = {4}").format(
-        terms.head, key, f"{terms.total:.5g}", f"{terms.scaling:.5g}", f"{terms.score:.5g}"
+        terms.head, key, f"{terms.total:z.5g}", f"{terms.scaling:z.5g}", f"{terms.score:z.5g}"
     )
     if measured is not None:
         off = abs(terms.score - measured) / max(abs(measured), 1e-9)
-        told = translate("Block", "{0} (off by {1})").format(told, f"{off:.1g}" if off else "0")
+        told = translate("Block", "{0} (off by {1})").format(told, f"{off:z.1g}" if off else "0")
     if terms.hidden:
         return translate("Block", "{0}. The mask hides it.").format(told)
     return translate("Block", "{0}. Weight {1}.").format(told, exact_percent(terms.weight))
@@ -138,7 +138,7 @@ def chosen_experts(found: Experts) -> str:
     if not found.ids:
         return translate("Block", "The experts of this token could not be read.")
     parts = ", ".join(
-        f"{number} ({weight:.3g})" for number, weight in zip(found.ids, found.weights, strict=True)
+        f"{number} ({weight:z.3g})" for number, weight in zip(found.ids, found.weights, strict=True)
     )
     return translate(
         "Block", "Experts of this token, with weights: {0}. Load: {1} tokens up to it."

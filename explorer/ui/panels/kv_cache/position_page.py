@@ -109,8 +109,8 @@ class PositionPage(Page):
             return self.tr("Layer {0}: {1}").format(layer, strips.reasons[layer])
         numbers = part[head]
         return self.tr("Layer {0}, KV head {1}: {2} numbers from {3} to {4}, norm {5}").format(
-            layer, head, len(numbers), f"{numbers.min():.3g}", f"{numbers.max():.3g}",
-            f"{np.linalg.norm(numbers):.3g}",
+            layer, head, len(numbers), f"{numbers.min():z.3g}", f"{numbers.max():z.3g}",
+            f"{np.linalg.norm(numbers):z.3g}",
         )  # fmt: skip
 
     def _read_out(self, words: str) -> None:

@@ -67,6 +67,7 @@ class ModelPanel(Panel):
         self._no_picture = SentenceLabel(look="muted")
         self._column.addWidget(self.picture)
         self._column.addWidget(self._no_picture)
+        self._column.addWidget(self.convert, 0, Qt.AlignmentFlag.AlignLeft)
         self._bodies: dict[str, tuple[QLabel, QLabel]] = {}
         for key, head in (
             ("source", TermLabel()),
@@ -137,11 +138,11 @@ class ModelPanel(Panel):
             self._parts = list(model_map.parts(found, step, layer))
             title = part_words.layer_title(found, layer)
             self.picture.show_model(self._parts, model_map.block_numbers(found), layer, title)
-        why = state.refusal(ReadStructure) or self.tr(
-            "Press Step (Space) to see the parts of the model as a picture."
-        )
+        refused = state.refusal(ReadStructure)
+        self.convert.offer(bool(refused) and found is None)
+        why = refused or self.tr("Press Step (Space) to see the parts of the model as a picture.")
         self._no_picture.setText("" if found is None and state.step_index is not None
-                                 and not state.refusal(ReadStructure) else why)  # fmt: skip
+                                 and not refused else why)  # fmt: skip
         self.picture.setVisible(bool(self._parts))
         self._no_picture.setVisible(not self._parts and bool(self._no_picture.text()))
 

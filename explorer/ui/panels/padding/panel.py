@@ -33,6 +33,7 @@ from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import SpinBox, TabWidget
 from explorer.ui.look.theme import Theme, unit
+from explorer.ui.panel.convert_button import ConvertButton
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.padding.loss_page import LossPage
 from explorer.ui.panels.padding.mistakes import Mistakes
@@ -143,11 +144,7 @@ class PaddingPanel(Panel):
     def _build_made(self) -> Flow:
         """What the results are of, how far the next ones are, and one of their rows in full."""
         self.made = ResultLabel()
-        self.convert_button = QPushButton(self.tr("Open converted to float32"))
-        self.convert_button.setToolTip(
-            self.tr("The same file, its weights converted: float32 can be padded.")
-        )
-        self.convert_button.clicked.connect(self._convert)
+        self.convert_button = ConvertButton(self.session)
         row = Flow(first_grows=True)
         for part in (self.made, self.convert_button, self.progress, self.look_button):
             row.addWidget(part)
@@ -200,8 +197,7 @@ class PaddingPanel(Panel):
             self.prompts.offer_chat(new.card.has_chat_template)
         self._model = None if new.card is None else new.card.name
         self._refusal = self._refused(new.card)
-        self.convert_button.setVisible(bool(self._refusal))
-        self.convert_button.setEnabled(new.model_is_free)
+        self.convert_button.offer(bool(self._refusal))
         why = new.card.words("right_padding") if new.card is not None and self._refusal else ""
         self.run_button.setToolTip(tip(why))
         ended = self._running and new.status.activity != "running"
@@ -220,9 +216,6 @@ class PaddingPanel(Panel):
         if card is None or card.form != "as-is" or any(map(card.offers, sides)):
             return ""
         return self.tr("As it is, a file takes no padding.")
-
-    def _convert(self) -> None:
-        self.session.open_model(self.session.state.request.model, form="float32")
 
     def _show_progress(self, state: State) -> None:
         fraction = state.status.fraction if self._running else None

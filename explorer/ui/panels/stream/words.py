@@ -7,6 +7,7 @@ from PySide6.QtCore import QCoreApplication
 
 from explorer.figures.inside.stream import STREAM, Measure, Part, StreamColumn, StreamColumns
 from explorer.figures.text.tokens import Label
+from explorer.wording import signed
 
 translate = QCoreApplication.translate
 MEASURES: tuple[Measure, ...] = ("norm", "cosine")
@@ -36,7 +37,7 @@ def part_words(part: Part) -> str:
 def number(value: float, measure: Measure) -> str:
     """A figure as it stands in a cell."""
     if measure == "cosine":
-        return f"{value:+.2f}"
+        return signed(value, ".2f")
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
@@ -98,7 +99,7 @@ def token_words(known: StreamColumns, column: StreamColumn, slot: int, label: La
     part = next(part for part, places in known.parts.items() if longest in places.values())
     return translate(
         "Stream",
-        "Position {0} {1}: the stream's norm goes from {2} to {3}. Longest write: L{4} {5} {6}",
+        "Position {0} {1}: norm {2} → {3}. Longest write: L{4} {5} {6}",
     ).format(
         slot, label.quoted, number(float(column.norms[0]), "norm"),
         number(float(column.norms[-1]), "norm"), write.layer, part_words(part),
