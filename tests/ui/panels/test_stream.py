@@ -38,7 +38,7 @@ def test_the_token_looked_at_is_read_and_says_how_it_grows(stage: WindowStage) -
     panel = answered(stage)
     assert stage.engine.last(ReadStream).slots == (LAST,)
     assert stage.engine.count(ReadStream) == 1
-    norms = f"the stream's norm goes from {LAST + 1} to {100 * (LAST + 1)}"
+    norms = f"norm {LAST + 1} → {100 * (LAST + 1)}"
     assert norms in said(panel)
     assert f"Longest write: L1 MLP {90 * (LAST + 1)}" in said(panel)
     assert "the largest gap is 2e-07 of the largest entry" in said(panel)

@@ -25,6 +25,7 @@ from explorer.ui.panels.attention.joined_maps import JoinedMaps
 
 _BESIDE = 4  # pixels left of or above a map whose labels stand at another one
 _GAP = 3
+_ABOVE_KEY = 5  # pixels
 _KEY_ROWS = 3  # at the most, under maps in a row
 _EDGE = 4  # pixels right of a plot, where marks may overhang
 
@@ -44,7 +45,8 @@ def in_a_row(
     width: int, height: int, room: int, title: int, key: int, named: int = 0
 ) -> Arrangement:
     """All three in one row, the key under them; apart if their names need `named` pixels."""
-    side = min((width - room - 2 * (_BESIDE + _GAP) - _EDGE) // 3, height - room - title - key)
+    under = room + title + _ABOVE_KEY + key
+    side = min((width - room - 2 * (_BESIDE + _GAP) - _EDGE) // 3, height - under)
     side = max(side, 20)
     spare = (width - room - 3 * side - 2 * (_BESIDE + _GAP) - _EDGE) // 3
     apart = max(0, min(named - side, spare))
@@ -56,7 +58,7 @@ def in_a_row(
         titles.append(QRect(x + left, 0, side + apart, title))
         x += left + side + apart + _GAP
     frames = (Frame(room, room), Frame(_BESIDE, room), Frame(_BESIDE, room))
-    bottom = QRect(0, title + room + side + 5, width, key)
+    bottom = QRect(0, title + room + side + _ABOVE_KEY, width, key)
     return Arrangement(tuple(maps), tuple(titles), bottom, frames, side)
 
 
