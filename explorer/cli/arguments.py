@@ -283,6 +283,12 @@ def _trace(parser: argparse.ArgumentParser) -> None:
         "context if left out)",
     )
     add("--sinks", type=_COUNT, metavar="N", help="first tokens that are kept (default 4)")
+    add(
+        "--sink-distances",
+        choices=("text", "cache"),
+        help="how far away the sinks are: as in the text (default), or counted in the cache, so "
+        "that a run may go on past the model's context",
+    )
     add("--no-cache", action="store_true", help="recompute the whole text at every step")
     add("--padding", choices=("left", "right"), help="pad on this side …")
     add("--pad", type=_INDEX, metavar="N", help="… with this many padding tokens")

@@ -15,10 +15,17 @@ _KEEP_LAST = ("window", "sinks")
 def policy_of(arguments: argparse.Namespace) -> ContextPolicy:
     """What was asked for; CommandError for options that do not fit together."""
     name, window, sinks = arguments.context_policy, arguments.window, arguments.sinks
+    distances = arguments.sink_distances
     if name is None:
-        if window is not None or sinks is not None:
-            raise CommandError("--window and --sinks are of a --context-policy. Choose one.")
+        if any(one is not None for one in (window, sinks, distances)):
+            raise CommandError(
+                "--window, --sinks and --sink-distances are of a --context-policy. Choose one."
+            )
         return USUAL
+    if distances is not None and name != "sinks":
+        raise CommandError(
+            "--sink-distances is of --context-policy sinks. Leave it out, or choose that."
+        )
     if sinks is not None and name != "sinks":
         raise CommandError("--sinks is of --context-policy sinks. Leave it out, or choose that.")
     if name in _KEEP_LAST:
@@ -31,7 +38,7 @@ def policy_of(arguments: argparse.Namespace) -> ContextPolicy:
         raise CommandError("--context-policy sinks can't be combined with --padding.")
     if name in _KEEP_LAST and kept >= window:
         raise CommandError(f"--window {window} leaves no room beside {kept} sinks. Make it larger.")
-    return ContextPolicy(name=name, tokens=window or 0, sinks=kept)
+    return ContextPolicy(name=name, tokens=window or 0, sinks=kept, distances=distances or "text")
 
 
 def require_fitting(request: RunRequest, card: ModelCard) -> None:

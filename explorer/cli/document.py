@@ -240,7 +240,12 @@ def print_table(
 
 
 def _policy(policy: ContextPolicy) -> dict[str, object]:
-    return {"policy": policy.name, "window": policy.tokens or None, "sinks": policy.sinks}
+    found: dict[str, object] = {
+        "policy": policy.name,
+        "window": policy.tokens or None,
+        "sinks": policy.sinks,
+    }
+    return {**found, "sink_distances": policy.distances} if policy.moves_sinks else found
 
 
 def _policy_words(policy: ContextPolicy) -> str:

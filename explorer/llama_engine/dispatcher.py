@@ -240,6 +240,9 @@ class LlamaDispatcher:
         card = runner.card
         if not asked.causal_mask and not card.offers("causal_off"):
             raise BadInput(f"The mask can't be switched off here: {card.words('causal_off')}.")
+        if asked.context.moves_sinks:
+            words = "Distances counted in the cache are not offered for a file that runs as it is."
+            raise BadInput(f"{words} Open it in float32, or count them in the text.")
         if asked.padding and asked.pad:
             side = f"{asked.padding}_padding"
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")

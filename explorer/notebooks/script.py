@@ -208,6 +208,11 @@ def _load(trace: Trace, place: ModelPlace) -> str:
 def _interventions(trace: Trace) -> str:
     """As tuples, in their order, and the code that carries them out; ScriptError for others."""
     silenced, silent, cells, scales = [], [], [], []
+    if trace.request.context.moves_sinks:
+        raise ScriptError(
+            "Plain transformers can't count distances in the cache. Count them in the text, press "
+            "Step, then try again."
+        )
     for one in trace.request.changes:
         line = str(one)
         if isinstance(one, Silence) and _SILENCE.fullmatch(line):

@@ -73,7 +73,7 @@ class LayerRecord:
     window: int = 0  # 0 = none
     softcap: float = 0.0  # 0 = none
     sinks: np.ndarray | None = None  # (H,) float32, extra logits that take mass and give nothing
-    bias: np.ndarray | None = None  # (H, Q, K) float32, added to the scores
+    bias: np.ndarray | None = None  # (H, Q, K) float32, added to the scores; K: the first or all
     weights: np.ndarray | None = None  # (H, Q, K) float32, recorded by the model itself
 
     @property
@@ -104,7 +104,8 @@ def scores(record: LayerRecord, keys: np.ndarray, head: int, rows: slice) -> np.
     if record.softcap:
         result = np.tanh(result / np.float32(record.softcap)) * np.float32(record.softcap)
     if record.bias is not None:
-        result = result + record.bias[head if len(record.bias) > 1 else 0, rows]
+        bias = record.bias[head if len(record.bias) > 1 else 0, rows]
+        result[:, : bias.shape[1]] += bias
     return np.asarray(result, np.float32)
 
 

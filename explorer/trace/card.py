@@ -31,7 +31,7 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True):
 
     # capture, causal_off, cache, undo, chunked_prefill, left_padding, right_padding; interventions:
     # silence_heads, cut_cells, scale_scores, silence_mlp, silence_layers, patch_heads, patch_mlp,
-    # patch_stream; evict
+    # patch_stream; evict, sink_distances
     name: str
     offered: bool
     words: str  # one plain sentence for the model panel

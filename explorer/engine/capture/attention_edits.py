@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from explorer.engine.capture.patching import Change, Put, PutMean, Take
+from explorer.engine.capture.rotation import MovedKeys
 from explorer.engine.errors import BadInput
 from explorer.trace.interventions.cells import ALLOWED, CUT, changes
 from explorer.trace.interventions.kinds import Cells, Scale, Silence
@@ -100,6 +101,7 @@ class AttentionEdits:
     slots: int  # that exist after the pass
     modules: frozenset[int] | None = None  # ids of those that attend to tokens; None = all
     key_slots: np.ndarray | None = None  # (K,) of a cache that has evicted; None = the last K
+    moved: MovedKeys | None = None
     _made: dict[Any, _Made | None] = field(default_factory=dict)
     _calls: Counter[int] = field(default_factory=Counter)  # by layer
 

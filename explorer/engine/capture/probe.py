@@ -46,6 +46,7 @@ class Call:
     options: dict[str, Any]
     value: torch.Tensor | None = None  # (B, H_kv, K, d_v), only when watching outputs
     output: torch.Tensor | None = None  # (B, Q, H, d_v), likewise; before heads are silenced
+    bias: torch.Tensor | None = None  # (B, H, Q, n) added to the scores of the first n keys
     weights: torch.Tensor | None = None  # (B, H, Q, K), given by the model's own eager function
 
 
@@ -130,6 +131,7 @@ def _sdpa(
     if edit is not None:
         query, attention_mask = edit.scores(query, key, attention_mask, causal, additive=False)
     call = _note(module, (query, key, value, attention_mask), scaling, causal, options)
+    attention_mask = _moved(call, edit)
     output, weights = sdpa_attention_forward(
         module, query, key, value, attention_mask, scaling=scaling, is_causal=is_causal, **options
     )
@@ -151,6 +153,7 @@ def _eager(
     if edit is not None:
         query, attention_mask = edit.scores(query, key, attention_mask, False, additive=True)
     call = _note(module, (query, key, value, attention_mask), scaling, False, options)
+    attention_mask = _moved(call, edit)
     if scaling is not None:
         options = {**options, "scaling": scaling}
     # By name: a few models put other parameters before the mask.
@@ -160,6 +163,28 @@ def _eager(
     if "sinks" not in options and options.get("s_aux") is None and hasattr(module, "sinks"):
         call.options = {**call.options, "s_aux": module.sinks}
     return _done(call, output, weights, edit)
+
+
+def _moved(call: Call, edit: LayerEdit | None) -> torch.Tensor | None:
+    """The kernel's mask, with what moved keys add to their scores."""
+    if edit is None or edit.pass_.moved is None:
+        return call.mask
+    call.bias = edit.pass_.moved.bias(call.query, call.key, edit.pass_.slots, call.scaling)
+    if call.bias is None:
+        return call.mask
+    rows, keys = call.query.shape[2], call.key.shape[2]
+    added = call.query.new_zeros((*call.bias.shape[:3], keys))
+    added[..., : call.bias.shape[3]] = call.bias
+    mask = call.mask
+    if mask is None:
+        if call.causal:
+            later = torch.ones((rows, keys), dtype=torch.bool, device=added.device).triu(1)
+            added = added.masked_fill(later, -torch.inf)
+        return added
+    mask = mask[..., :keys]
+    if mask.dtype == torch.bool:
+        return added.masked_fill(~mask, -torch.inf)
+    return added + mask
 
 
 def _done(

@@ -191,7 +191,7 @@ def _record(layer: int, call: Call, this: _Pass) -> LayerRecord:
     sinks = call.options.get("s_aux")
     if sinks is None:
         sinks = call.options.get("sinks")
-    bias = call.options.get("position_bias")
+    bias = call.options.get("position_bias") if call.bias is None else call.bias
     return LayerRecord(
         layer=layer,
         kind="qk",

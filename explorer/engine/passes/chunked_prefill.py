@@ -32,6 +32,7 @@ class _Layer:
     queries: np.ndarray | None = None  # (T - first, H, d_h), filled from the front
     keys: np.ndarray | None = None  # (T, H_kv, d_h), likewise; None where the cache keeps all
     masks: list[tuple[Mask, int]] = field(default_factory=list)  # with the first key's slot
+    biases: list[np.ndarray | None] = field(default_factory=list)  # (H, rows, n) of the first keys
 
     @property
     def whole(self) -> bool:
@@ -71,7 +72,9 @@ class Gathered:
         q, k = record.queries, record.keys
         if not layer.whole:
             return
-        if record.kind != "qk" or record.bias is not None or q is None or k is None:
+        bias = record.bias
+        whole_bias = bias is not None and bias.shape[2] == (record.mask and record.mask.keys)
+        if record.kind != "qk" or whole_bias or q is None or k is None:
             reason = record.reason or UNLIKE
             layer.newest = LayerRecord(layer=record.layer, kind="absent", reason=reason)
             layer.queries = layer.keys = None
@@ -85,6 +88,7 @@ class Gathered:
             layer.keys[end - len(k) : end] = k
         assert record.mask is not None
         layer.masks.append((record.mask, record.first_key))
+        layer.biases.append(bias if bias is None else np.asarray(bias))
         layer.newest = replace(record, queries=None, keys=None)
 
     def _take_hidden(self, recorder: Recorder, end: int) -> None:
@@ -117,6 +121,7 @@ class Gathered:
             keys=layer.keys[lowest:],
             mask=mask,
             first_key=lowest,
+            bias=_joined_bias(layer.biases, [mask.queries for mask, _ in layer.masks]),
             evicted=(0, 0),  # of the last chunk: earlier rows saw some of them
         )
 
@@ -145,6 +150,19 @@ def joined_mask(parts: list[tuple[Mask, int]], slots: int, first: int = 0) -> Ma
     if causal:
         return Mask("causal", slots, slots)
     return Mask("bits", slots - first, slots - lowest, np.concatenate(rows))
+
+
+def _joined_bias(parts: list[np.ndarray | None], rows: list[int]) -> np.ndarray | None:
+    """(H, Q, n) of all chunks; zeros for those in which no key had moved yet."""
+    known = next((part for part in parts if part is not None), None)
+    if known is None:
+        return None
+    heads, _, count = known.shape
+    filled = [
+        np.zeros((heads, length, count), np.float32) if part is None else part
+        for part, length in zip(parts, rows, strict=True)
+    ]
+    return np.concatenate(filled, axis=1)
 
 
 def _lowest(parts: list[tuple[Mask, int]]) -> int:

@@ -328,6 +328,7 @@ def recording(
     recorder.edits = interventions.in_attention(runner, changes, slots, rows)
     if recorder.edits is not None:
         recorder.edits.key_slots = recorder.key_slots
+        recorder.edits.moved = runner.moved_keys(request)
     causal = contextlib.nullcontext() if request.causal_mask else masks.causal_off(runner.model)
     with (
         torch.inference_mode(),

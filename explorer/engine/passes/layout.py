@@ -229,6 +229,7 @@ def require_context(layout: Layout, context: int, policy: ContextPolicy) -> None
     A context of 0 is not known.
     """
     slots = len(layout.ids)
+    context = 0 if policy.moves_sinks else context
     if context and slots + layout.offset > context:
         after = f" after {layout.offset:,}" if layout.offset else ""
         raise BadInput(

@@ -15,6 +15,7 @@ from explorer.engine.callbacks import Report, nobody
 from explorer.engine.capture.capture import Capture, routes
 from explorer.engine.capture.part_clocks import PartClocks
 from explorer.engine.capture.patching import Sources
+from explorer.engine.capture.rotation import MovedKeys, Rotation
 from explorer.engine.capture.timed_parts import parts_of
 from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import LoadedModel
@@ -51,6 +52,7 @@ class Runner:
         self.mlp_writes: tuple[tuple[Any, ...], ...] = ((),) * len(self.layers)
         self.sources = Sources()  # what patches take
         self.cache_offered = True
+        self.rotation: Rotation | None = None  # of queries and keys by position, if it is proven
         self.evicts = False  # a cache keeps no more than a context policy says
         self.cache = PrefixCache(self.model.config)
         self._cache_for: Any = None
@@ -141,6 +143,13 @@ class Runner:
         made.policy = self.kept_by(request)
         made.fresh()
         return made
+
+    def moved_keys(self, request: RunRequest) -> MovedKeys | None:
+        """The first tokens of a run whose distances are counted in the cache; None of any other."""
+        policy = request.context
+        if self.rotation is None or not policy.moves_sinks:
+            return None
+        return MovedKeys(self.rotation, policy.sinks, policy.sinks + policy.last)
 
     def kept_by(self, request: RunRequest) -> ContextPolicy:
         """What the cache keeps; where it can't evict, masks alone do what is asked."""

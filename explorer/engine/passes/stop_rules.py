@@ -23,7 +23,9 @@ class StopRules:
     ) -> None:
         """`token` spells an id."""
         self._ends = set(card.eos_ids) if stops.end_tokens else set()
-        self._context, self._limit = card.context, request.context.limit(0)
+        policy = request.context
+        self._context = 0 if policy.moves_sinks else card.context
+        self._limit = policy.limit(0)
         self._most = min(filter(None, (request.max_tokens, stops.tokens)), default=0)
         self._strings = [text.encode("utf-8", "surrogatepass") for text in stops.strings if text]
         self._count = len(chosen)

@@ -24,7 +24,7 @@ from explorer.engine.passes.generate import forward
 from explorer.engine.passes.layout import Layout, lay_out
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
-from explorer.engine.selftest import chunked_prefill_test, measured_gaps
+from explorer.engine.selftest import chunked_prefill_test, measured_gaps, rotary_test
 from explorer.engine.selftest.cached_maps import CachedMapCheck
 from explorer.engine.selftest.capture_route import Trial, choose
 from explorer.engine.selftest.interventions_test import InterventionTest
@@ -275,6 +275,19 @@ class SelfTest:
             )
         return _finding(name, runner.evicts, words, gap)
 
+    def sink_distances(self) -> Capability:
+        """Keys at other positions are these keys, rotated: distances can be counted otherwise."""
+        name, runner = "sink_distances", self.runner
+        if not runner.evicts:
+            return _finding(name, False, "not offered: its cache evicts nothing", None)
+        if runner.first_position is None:
+            return _finding(name, False, "not offered: it counts its positions itself", None)
+        runner.rotation, gap = rotary_test.find(runner, self.layout, self.stop)
+        words = "distances to the first tokens can be counted in the cache"
+        if runner.rotation is None:
+            words = "not offered: keys are not rotated by their position alone, as far as is seen"
+        return _finding(name, runner.rotation is not None, words, gap)
+
 
 def _change(test: InterventionTest, name: str) -> Callable[[], Capability]:
     return lambda: _finding(name, *CHANGES[name](test))
@@ -310,6 +323,7 @@ def run(
     }
     findings |= {name: _change(changing, name) for name in CHANGES}
     findings["evict"] = test.evict
+    findings["sink_distances"] = test.sink_distances
     runner.evicts = False
     found: list[Capability] = []
     for name, find in findings.items():

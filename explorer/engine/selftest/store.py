@@ -28,7 +28,7 @@ from explorer.engine.model_files import remote_code
 from explorer.engine.model_files.nonfinite_weights import NotFinite, not_finite
 from explorer.engine.passes.cache import Kind
 from explorer.engine.passes.runner import Runner
-from explorer.engine.selftest import selftest
+from explorer.engine.selftest import rotary_test, selftest
 from explorer.trace.card import Capability, ModelCard
 
 _KEPT = 64  # entries, the newest
@@ -54,6 +54,7 @@ class StoredSelfTest(msgspec.Struct, frozen=True, kw_only=True):
     cache_offered: bool
     in_chunks: bool
     mlp_writes: tuple[tuple[str, ...], ...]  # per layer
+    rotary: str  # how pairs of a rotary embedding lie, where it is proven
     capabilities: tuple[Capability, ...]
     weights: NotFinite
 
@@ -136,6 +137,7 @@ def taken(name: str, runner: Runner) -> StoredSelfTest:
         cache_offered=runner.cache_offered,
         in_chunks=runner.in_chunks,
         mlp_writes=tuple(_named(names, map(id, writes)) for writes in runner.mlp_writes),
+        rotary=rotary_test.name_of(runner.rotation),
         capabilities=card.capabilities,
         weights=runner.loaded.not_finite,
     )
@@ -172,6 +174,7 @@ def apply(known: StoredSelfTest, runner: Runner) -> bool:
     runner.cache.can_crop = known.can_crop
     runner.cache_offered = known.cache_offered
     runner.in_chunks = known.in_chunks
+    runner.rotation = rotary_test.named(runner.model, known.rotary)
     runner.evicts = any(one.name == "evict" and one.offered for one in known.capabilities)
     runner.mlp_writes = tuple(tuple(map(modules.get, paths)) for paths in known.mlp_writes)
     _tell_of_weights(runner, known.weights)

@@ -99,7 +99,8 @@ def weights_of_heads(group: Sequence[Block], rows: slice, columns: slice) -> np.
     if record.softcap:
         scores = np.tanh(scores / np.float32(record.softcap)) * np.float32(record.softcap)
     if record.bias is not None:
-        scores = scores + record.bias[:, rows, columns]
+        bias = record.bias[:, rows, columns]  # of the first keys, or all
+        scores[..., : bias.shape[-1]] += bias
     mask = record.mask
     if mask is not None and mask.kind != "none":
         differ = heads if mask.kind == "values" else 1

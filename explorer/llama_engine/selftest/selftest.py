@@ -34,6 +34,7 @@ _SHORT = 256  # slots
 CHUNK_ENDS = (5, 9)
 _CACHE = re.compile(r"cache_(k|v|r|s|\w+)_l(\d+)$")
 NO_PADDING = "not offered: {} padding is not needed, because texts of any length can be run"
+NO_DISTANCES = "not offered: llama.cpp counts distances in the text; open the file in float32"
 NO_EVICTING = (
     "not offered: llama.cpp's cache keeps the tokens that a sliding window masks; open the file "
     "converted to float32 for a cache that gets smaller"
@@ -298,6 +299,7 @@ def run(
     findings |= {name: _change(changing, name) for name in CHANGES}
     findings |= {name: _not_patched(name, part) for name, part in PATCHES.items()}
     findings["evict"] = lambda: _refused("evict", NO_EVICTING)
+    findings["sink_distances"] = lambda: _refused("sink_distances", NO_DISTANCES)
     found: list[Capability] = []
     for name, find in findings.items():
         tell((len(found) + 1) / (len(findings) + 1))

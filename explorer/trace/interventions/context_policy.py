@@ -6,7 +6,9 @@ window      each token attends to the last N tokens alone
 sinks       each token attends to the first S tokens and to the last N - S
 
 Under the last two the cache keeps no other tokens.  Positions stay those of the text: a run still
-ends where the model's context does.  Windows that a model has of its own stay.
+ends where the model's context does.  Under sinks, distances may be counted in the cache instead, as
+StreamingLLM does: the first tokens move along, and no distance exceeds what is kept.  Windows that
+a model has of its own stay.
 """
 
 from __future__ import annotations
@@ -30,11 +32,18 @@ class ContextPolicy(msgspec.Struct, frozen=True, kw_only=True):
     name: PolicyName = "refuse"
     tokens: _Tokens = 0  # that are kept, sinks included; 0 = the model's context
     sinks: _Tokens = 0  # of the first tokens
+    # How far away they are: "cache", by what is kept between; then a run may go on for ever.
+    distances: Literal["text", "cache"] = "text"
 
     @property
     def keeps_last(self) -> bool:
         """True if each token attends to a number of the last ones."""
         return self.name in ("window", "sinks")
+
+    @property
+    def moves_sinks(self) -> bool:
+        """True if distances to the first tokens are counted among what is kept."""
+        return self.name == "sinks" and self.sinks > 0 and self.distances == "cache"
 
     @property
     def last(self) -> int:
@@ -51,6 +60,8 @@ class ContextPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     def limit(self, context: int) -> int:
         """Tokens that a run may read, on a model with this context; 0 = not known."""
+        if self.moves_sinks:
+            return 0
         if self.keeps_last or not self.tokens:
             return context
         return min(self.tokens, context) if context else self.tokens

@@ -122,9 +122,13 @@ def _require_record(record: LayerRecord, rows: int, keys: int) -> None:
     heads = q.shape[1]
     sinks, bias = record.sinks, record.bias
     _require(sinks is None or sinks.shape == (heads,), "has odd sinks")
-    _require(
-        bias is None or bias.shape in ((1, rows, keys), (heads, rows, keys)), "has an odd bias"
+    fits = bias is None or (
+        bias.ndim == 3
+        and bias.shape[0] in (1, heads)
+        and bias.shape[1] == rows
+        and bias.shape[2] <= keys
     )
+    _require(fits, "has an odd bias")
     if record.mask is not None:
         _require(_mask_fits(record.mask, rows, keys, heads), "has an odd mask")
 

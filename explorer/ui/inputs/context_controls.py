@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
@@ -74,6 +74,11 @@ class ContextControls(Wrapping):
         self._tokens_label, self._sinks_label = QLabel(), QLabel(self.tr("sinks"))
         self._tokens_label.setBuddy(self.tokens)
         self._sinks_label.setBuddy(self.sinks)
+        self.distances = QCheckBox(self.tr("Distances counted in the cache"))
+        self.distances.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.distances.clicked.connect(
+            lambda on: self._request(distances="cache" if on else "text")
+        )
         grid = QGridLayout(self)
         grid.setContentsMargins(10, 6, 10, 8)
         grid.setVerticalSpacing(4)
@@ -85,6 +90,7 @@ class ContextControls(Wrapping):
         grid.addWidget(self.tokens, 1, 1)
         grid.addWidget(self._sinks_label, 1, 2)
         grid.addWidget(self.sinks, 1, 3)
+        grid.addWidget(self.distances, 2, 0, 1, 4)
 
     def _spin(self, act: Callable[[int], None]) -> SpinBox:
         spin = SpinBox()
@@ -94,6 +100,8 @@ class ContextControls(Wrapping):
         return spin
 
     def show_state(self, old: State | None, new: State) -> None:
+        if changed(old, new, "next_card"):
+            self._show_offer(new)
         if not changed(old, new, "request"):
             return
         policy = new.request.context
@@ -118,8 +126,22 @@ class ContextControls(Wrapping):
             blocked = self.sinks.blockSignals(True)
             self.sinks.setMaximum(max(1, policy.tokens - 1))
             self.sinks.blockSignals(blocked)
-        for widget in (self._sinks_label, self.sinks):
+        self.distances.setChecked(policy.distances == "cache")
+        for widget in (self._sinks_label, self.sinks, self.distances):
             widget.setVisible(with_sinks)
+
+    def _show_offer(self, state: State) -> None:
+        """Whether the model allows distances to be counted in the cache, and what that means."""
+        card = state.next_card
+        offered = card is None or card.offers("sink_distances")
+        self.distances.setEnabled(offered or state.request.context.moves_sinks)
+        words = self.tr(
+            "The first tokens stay as near as the cache is long, and the run may go on past the "
+            "model's context. Off: distances are those of the text."
+        )
+        if card is not None and not offered:
+            words = self.tr("Not offered for this model: {0}.").format(card.words("sink_distances"))
+        self.distances.setToolTip(words)
 
     def _choose(self, name: PolicyName) -> None:
         before = self._session.state.request.context
@@ -132,6 +154,6 @@ class ContextControls(Wrapping):
             tokens, sinks = 2, 1
         self._session.set_context(ContextPolicy(name=name, tokens=tokens, sinks=sinks))
 
-    def _request(self, **changes: int) -> None:
+    def _request(self, **changes: object) -> None:
         now = self._session.state.request.context
         self._session.set_context(msgspec.structs.replace(now, **changes))

@@ -138,7 +138,10 @@ def policy_words(policy: ContextPolicy) -> str:
         words = translate(
             "InterventionWords", "Each token attends to the first {0} and the last {1} tokens"
         )
-        return words.format(f"{policy.sinks:,}", f"{policy.last:,}")
+        said = words.format(f"{policy.sinks:,}", f"{policy.last:,}")
+        if not policy.moves_sinks:
+            return said
+        return translate("InterventionWords", "{0}, distances counted in the cache").format(said)
     if policy.name == "drop-turns":
         return translate(
             "InterventionWords", "When it is full, the oldest turns of a chat are left out"

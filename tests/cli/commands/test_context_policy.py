@@ -133,6 +133,19 @@ def test_the_oldest_turns_are_dropped_and_the_system_message_stays(
     assert command(*words, "refuse").code == 2, "more than the model reads"
 
 
+def test_distances_counted_in_the_cache_go_on_past_the_context(
+    command: Command, tiny: Path
+) -> None:
+    ids = ",".join(map(str, range(10, 130)))
+    words = ("trace", tiny, "--input-ids", ids, "--steps", 14, "--json", "--context-policy",
+             "sinks", "--window", 16)  # fmt: skip
+    document = json.loads(command(*words, "--sink-distances", "cache").out)
+    assert (document["stop_reason"], len(document["steps"])) == ("steps", 14)
+    assert document["context_policy"]["sink_distances"] == "cache"
+    text = json.loads(command(*words).out)
+    assert (text["stop_reason"], len(text["steps"])) == ("context", 9)
+
+
 @pytest.mark.parametrize(
     ("words", "room"), [(("--window", 64, "--add-bos"), 64), (("--position-offset", 70), 58)]
 )
@@ -207,6 +220,7 @@ def test_the_run_goes_on_when_the_oldest_turns_are_left_out(
     [
         (("--window", 5), "Choose one"),
         (("--context-policy", "window"), "needs --window"),
+        (("--context-policy", "window", "--window", 5, "--sink-distances", "cache"), "choose that"),
         (("--context-policy", "window", "--window", 5, "--sinks", 2), "Leave it out"),
         (("--context-policy", "sinks", "--window", 4), "leaves no room beside 4 sinks"),
         (("--context-policy", "window", "--window", 5, "--no-causal-mask"), "the causal mask"),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from transformers.models.llama.modeling_llama import rotate_half
 
 from explorer.engine.experiments import read_position
 from explorer.engine.passes import chunked_prefill
 from explorer.engine.passes.generate import generate, one_step
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selfcheck, selftest
+from explorer.figures.attention import head_weights
 from explorer.figures.attention.map_blocks import ABSENT, MASKED, READ
 from explorer.figures.attention.maps import full_map
 from explorer.trace.experiments import ReadSlot
@@ -177,3 +180,89 @@ def test_windows_and_states_of_a_model_stay(kind: str) -> None:
     without = request_of(PROMPT, context=WINDOW, cache=False)
     whole = one_step(runner, without, runner.layout(without, chosen), 3, Sampling())
     assert largest(cached.steps[3].logits - whole.logits) < 1e-4
+
+
+def by_hand(model: Any, ids: list[int], policy: ContextPolicy) -> tuple[Any, Any]:
+    """(logits (V,), last layer's map (H, T, T)) with distances to the sinks among what is kept.
+
+    Each query is rotated by its distance to each key, and the key not at all.
+    """
+    base, config = model.model, model.config
+    heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    count = len(ids)
+    back = torch.arange(count)[:, None] - torch.arange(count)[None]
+    sinks = (torch.arange(count) < policy.sinks)[None].expand(count, -1)
+    seen = (back >= 0) & ((back < policy.last) | sinks)
+    most = policy.sinks + policy.last - 1
+    moved = torch.arange(count).clamp(max=most)[:, None] - torch.arange(count)[None]
+    distance = torch.where(sinks, moved, back)
+    stream = base.embed_tokens(torch.tensor([ids]))
+    cos, sin = base.rotary_emb(stream, torch.arange(count)[None])
+    for layer in base.layers:
+        own, normed = layer.self_attn, layer.input_layernorm(stream)
+        q = own.q_proj(normed).view(count, heads, width).transpose(0, 1)
+        k = own.k_proj(normed).view(count, kv_heads, width).transpose(0, 1)
+        v = own.v_proj(normed).view(count, kv_heads, width).transpose(0, 1)
+        k, v = (part.repeat_interleave(heads // kv_heads, 0) for part in (k, v))
+        scores = torch.full((heads, count, count), -torch.inf)
+        for away in range(count):
+            turned = q * cos[0, away] + rotate_half(q) * sin[0, away]
+            here = seen & (distance == away)
+            scores[:, here] = (turned @ k.transpose(1, 2))[:, here] * own.scaling
+        weights = scores.softmax(-1)
+        mixed = (weights @ v).transpose(0, 1).reshape(1, count, heads * width)
+        stream = stream + own.o_proj(mixed)
+        stream = stream + layer.mlp(layer.post_attention_layernorm(stream))
+    return model.lm_head(base.norm(stream))[0, -1], weights
+
+
+@pytest.mark.parametrize("chunk", [0, 7])
+def test_distances_counted_in_the_cache_go_on_past_the_context(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if chunk:
+        monkeypatch.setattr(chunked_prefill, "WHOLE", 8)
+        monkeypatch.setattr(chunked_prefill, "CHUNK", chunk)
+    model = tiny_model("llama", max_position_embeddings=24)
+    runner = runner_on(model, context=24)
+    selftest.run(runner)
+    assert runner.loaded.card.offers("sink_distances")
+    policy = ContextPolicy(name="sinks", tokens=8, sinks=3, distances="cache")
+    request = request_of(PROMPT, context=policy)
+    trace = run(runner, request)
+    assert len(trace.steps) == STEPS
+    assert trace.read_slots(STEPS - 1) > runner.loaded.card.context
+    text = run(runner, request_of(PROMPT, context=SINKS), 3)
+    assert largest(trace.steps[0].logits - text.steps[0].logits) > 1e-2, "something else"
+    for index in (0, 1, STEPS - 1):
+        ids = [*PROMPT, *trace.chosen_ids[:index]]
+        with torch.inference_mode():
+            logits, weights = by_hand(model, ids, policy)
+        assert largest(trace.steps[index].logits - logits.numpy()) < 1e-4
+        last = len(model.model.layers) - 1
+        assert largest(full_map(trace, index, last, 1).weights - weights[1].numpy()) < 1e-5
+        rows = dict(head_rows(trace, index, last))
+        for head, row in rows.items():
+            assert largest(row - weights[head, -1].numpy()) < 1e-5
+    checks = {one.name: one for one in selfcheck.check(runner, request, trace.chosen_ids[:3])}
+    assert all(one.passed for one in checks.values())
+    assert "cached_equals_uncached" in checks
+    again = one_step(runner, request, runner.layout(request, trace.chosen_ids[:4]), 4, Sampling())
+    assert largest(again.logits - trace.steps[4].logits) < 1e-5
+
+
+def head_rows(trace: Trace, index: int, layer: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The newest row of every head, worked out for all heads at once."""
+    for _, group in head_weights.groups(trace, index, [layer], trace.read_slots(index) - 1):
+        block = group[0]
+        columns = slice(0, block.columns)
+        found = head_weights.weights_of_heads(group, block.rows, columns)
+        yield from enumerate(found[0, :, -1])
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "bloom"])
+def test_distances_stay_where_keys_are_not_rotated(kind: str) -> None:
+    runner = runner_on(tiny(kind))
+    selftest.run(runner)
+    assert not runner.loaded.card.offers("sink_distances")
+    assert runner.rotation is None

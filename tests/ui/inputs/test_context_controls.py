@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from explorer.trace.card import Capability
 from explorer.trace.chat import ChatTurn, Message
 from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 from explorer.trace.step import Token
@@ -105,3 +106,22 @@ def test_raw_text_and_back_keeps_the_conversation(stage: WindowStage) -> None:
     stage.session.set_prompt("d")
     stage.session.set_chat(True)
     assert stage.state.request.messages == (*talk[:2], Message("user", "d"))
+
+
+def test_distances_are_counted_in_the_cache_where_the_model_allows_it(stage: WindowStage) -> None:
+    stage.loaded("The cat")
+    choose(stage, "sinks")
+    box = stage.window.context.distances
+    assert not box.isEnabled()
+    assert "Not offered for this model" in box.toolTip()
+    able = Capability(name="sink_distances", offered=True, words="it can")
+    stage.session.open_model("second")
+    stage.answer_load(name="second", capabilities=(able,))
+    stage.paint()
+    assert box.isEnabled()
+    box.click()
+    assert stage.state.request.context.distances == "cache"
+    assert stage.state.request.context.limit(64) == 0
+    stage.ran(2)
+    assert stage.window.status.context.text == "4 · 4 in reach"
+    assert "distances counted in the cache" in stage.window.status.context.accessibleName()
