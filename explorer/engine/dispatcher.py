@@ -361,6 +361,9 @@ class Dispatcher:
         side = f"{asked.padding}_padding"
         if asked.padding and asked.pad and not card.offers(side):
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
+        if asked.context.sinks and asked.padding and asked.pad:
+            raise BadInput("Sinks can't be combined with padding: the first slots may be padding. "
+                           "Switch one of them off.")  # fmt: skip
         if asked.context.moves_sinks and runner.rotation is None:
             words = runner.loaded.card.words("sink_distances")
             raise BadInput(f"Distances can't be counted in the cache here: {words}.")

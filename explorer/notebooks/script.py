@@ -64,6 +64,11 @@ def cells(trace: Trace, card: ModelCard, seen: OnScreen) -> list[ScriptCell]:
     """
     if not trace.steps:
         raise ScriptError("There is no run yet. Press Step, then try again.")
+    if any(step.left_out for step in trace.steps):
+        raise ScriptError(
+            "Turns were left out while this answer was written, which a few lines of plain "
+            "transformers don't do. Choose a higher limit, press Step, then try again."
+        )
     return list(_cells(trace, card, seen))
 
 

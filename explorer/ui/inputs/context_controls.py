@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.interventions.context_policy import SINKS, ContextPolicy, PolicyName
 from explorer.ui.glossary.labels import TermLabel
+from explorer.ui.kit import boxes
 from explorer.ui.kit.scrolled import Wrapping
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.kit.wheel_guard import ComboBox, SpinBox
 
 _MOST = 1_000_000
 _WINDOW = 128  # tokens to begin with
-_NAMES: dict[PolicyName, str] = {
+_LIMIT = 512
+_Choice = Literal["refuse", "limit", "drop-turns", "window", "sinks"]
+_NAMES: dict[_Choice, str] = {
     "refuse": QT_TRANSLATE_NOOP("ContextControls", "Stop"),
-    "drop-turns": QT_TRANSLATE_NOOP("ContextControls", "Drop oldest turns"),
+    "limit": QT_TRANSLATE_NOOP("ContextControls", "Stop at a limit"),
+    "drop-turns": QT_TRANSLATE_NOOP("ContextControls", "Drop turns"),
     "window": QT_TRANSLATE_NOOP("ContextControls", "Sliding window"),
     "sinks": QT_TRANSLATE_NOOP("ContextControls", "Sinks + window"),
 }
-_TIPS: dict[PolicyName, str] = {
+_TIPS: dict[_Choice, str] = {
     "refuse": QT_TRANSLATE_NOOP(
-        "ContextControls", "Stop: the run ends at the limit, and a longer prompt is refused."
+        "ContextControls",
+        "Stop: the run ends where the model's context does, and a longer prompt is refused.",
     ),
+    "limit": QT_TRANSLATE_NOOP("ContextControls", "Stop at a limit: the same, at fewer tokens."),
     "drop-turns": QT_TRANSLATE_NOOP(
         "ContextControls",
-        "Drop oldest turns: a chat that is longer than the limit loses its oldest turns. The "
-        "system turn and the last turn stay.",
+        "Drop turns: a chat that is longer than the limit loses its oldest turns, also "
+        "while an answer is written if the KV cache is on. The system turn and the last turn stay.",
     ),
     "window": QT_TRANSLATE_NOOP(
         "ContextControls",
@@ -79,18 +86,11 @@ class ContextControls(Wrapping):
         self.distances.clicked.connect(
             lambda on: self._request(distances="cache" if on else "text")
         )
-        grid = QGridLayout(self)
-        grid.setContentsMargins(10, 6, 10, 8)
-        grid.setVerticalSpacing(4)
-        grid.setColumnStretch(1, 1)
-        grid.setColumnStretch(3, 1)
-        grid.addWidget(title, 0, 0, 1, 2)
-        grid.addWidget(self.policy, 0, 2, 1, 2)
-        grid.addWidget(self._tokens_label, 1, 0)
-        grid.addWidget(self.tokens, 1, 1)
-        grid.addWidget(self._sinks_label, 1, 2)
-        grid.addWidget(self.sinks, 1, 3)
-        grid.addWidget(self.distances, 2, 0, 1, 4)
+        self._numbers = QWidget()
+        parts = (self._tokens_label, (self.tokens, 1), self._sinks_label, (self.sinks, 1))
+        boxes.line(self._numbers, *parts, gap=5)
+        top = boxes.line(None, (title, 1), self.policy)
+        boxes.column(self, top, self._numbers, self.distances, edges=(10, 6, 10, 8), gap=4)
 
     def _spin(self, act: Callable[[int], None]) -> SpinBox:
         spin = SpinBox()
@@ -105,30 +105,33 @@ class ContextControls(Wrapping):
         if not changed(old, new, "request"):
             return
         policy = new.request.context
-        self.policy.setCurrentIndex(self.policy.findData(policy.name))
-        with_sinks, least = policy.name == "sinks", int(policy.keeps_last)
+        choice = _choice_of(policy)
+        self.policy.setCurrentIndex(self.policy.findData(choice))
+        with_sinks = choice == "sinks"
         kept = self.tr("Tokens that are kept, sinks included")
-        limit = self.tr("Most tokens of a run. 0: the model's context.")
+        limit = self.tr("Most tokens of a run")
+        if choice == "drop-turns":
+            limit = self.tr("Most tokens of a run. 0: the model's context.")
         words = kept if policy.keeps_last else limit
         self.tokens.setAccessibleName(words)
         self.tokens.setToolTip(words)
         self._tokens_label.setText(self.tr("kept") if policy.keeps_last else self.tr("limit"))
-        self.tokens.setSpecialValueText("" if policy.keeps_last else self.tr("the model's"))
-        for spin, first, value in (
-            (self.tokens, policy.sinks + least, policy.tokens),
-            (self.sinks, int(with_sinks), policy.sinks),
-        ):
-            blocked = spin.blockSignals(True)
-            spin.setRange(first, max(_MOST, value))
-            spin.setValue(value)
-            spin.blockSignals(blocked)
-        if with_sinks:
-            blocked = self.sinks.blockSignals(True)
-            self.sinks.setMaximum(max(1, policy.tokens - 1))
-            self.sinks.blockSignals(blocked)
+        self.tokens.setSpecialValueText(self.tr("the model's") if choice == "drop-turns" else "")
+        least = policy.sinks + policy.keeps_last if policy.keeps_last else choice == "limit"
+        most = max(_MOST, policy.tokens)
+        self._show_number(self.tokens, int(least), most, policy.tokens)
+        sinks = max(1, policy.tokens - 1) if with_sinks else policy.sinks
+        self._show_number(self.sinks, int(with_sinks), sinks, policy.sinks)
         self.distances.setChecked(policy.distances == "cache")
+        self._numbers.setVisible(choice != "refuse")
         for widget in (self._sinks_label, self.sinks, self.distances):
             widget.setVisible(with_sinks)
+
+    def _show_number(self, spin: SpinBox, least: int, most: int, value: int) -> None:
+        blocked = spin.blockSignals(True)
+        spin.setRange(least, most)
+        spin.setValue(value)
+        spin.blockSignals(blocked)
 
     def _show_offer(self, state: State) -> None:
         """Whether the model allows distances to be counted in the cache, and what that means."""
@@ -143,17 +146,21 @@ class ContextControls(Wrapping):
             words = self.tr("Not offered for this model: {0}.").format(card.words("sink_distances"))
         self.distances.setToolTip(words)
 
-    def _choose(self, name: PolicyName) -> None:
+    def _choose(self, choice: _Choice) -> None:
         before = self._session.state.request.context
-        if name == before.name:
+        if choice == _choice_of(before):
             return
-        keeps = name in ("window", "sinks")
-        tokens = (before.tokens if before.keeps_last else _WINDOW) if keeps else 0
-        sinks = min(SINKS, tokens - 1) if name == "sinks" else 0
-        if name == "sinks" and tokens < 2:
-            tokens, sinks = 2, 1
+        name: PolicyName = "refuse" if choice == "limit" else choice
+        tokens = _LIMIT if choice == "limit" else 0
+        if choice in ("window", "sinks"):
+            tokens = max(2, before.tokens) if before.keeps_last else _WINDOW
+        sinks = min(SINKS, tokens - 1) if choice == "sinks" else 0
         self._session.set_context(ContextPolicy(name=name, tokens=tokens, sinks=sinks))
 
     def _request(self, **changes: object) -> None:
         now = self._session.state.request.context
         self._session.set_context(msgspec.structs.replace(now, **changes))
+
+
+def _choice_of(policy: ContextPolicy) -> _Choice:
+    return "limit" if policy.name == "refuse" and policy.tokens else policy.name

@@ -23,7 +23,8 @@ def test_a_policy_is_chosen_with_its_numbers_and_undone(stage: WindowStage) -> N
     stage.loaded("The cat")
     controls = stage.window.context
     assert stage.state.request.context == USUAL
-    assert controls.sinks.isHidden()
+    assert not controls.tokens.isVisible()
+    assert not controls.sinks.isVisible()
     choose(stage, "sinks")
     assert stage.state.request.context == ContextPolicy(name="sinks", tokens=128, sinks=4)
     assert controls.sinks.isVisible()
@@ -36,6 +37,9 @@ def test_a_policy_is_chosen_with_its_numbers_and_undone(stage: WindowStage) -> N
     choose(stage, "drop-turns")
     assert stage.state.request.context == ContextPolicy(name="drop-turns")
     assert controls.tokens.text() == "the model's"
+    choose(stage, "limit")
+    assert stage.state.request.context == ContextPolicy(tokens=512)
+    assert controls.tokens.isVisible()
     while stage.state.undo_kind == "context":
         stage.session.undo()
     assert stage.state.request.context == USUAL
