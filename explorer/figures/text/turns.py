@@ -22,11 +22,13 @@ def messages_of(request: RunRequest) -> tuple[Message, ...]:
 
 
 def left_out(request: RunRequest, prompt: Sequence[ChatTurn]) -> frozenset[int]:
-    """Which messages the prompt of these turns has no place for, under a limit."""
+    """Which messages the prompt of these turns has no place for, under a limit: the oldest."""
     if request.context.name != "drop-turns" or not prompt:
         return frozenset()
+    said = [i for i, message in enumerate(request.messages) if message.role != "system"]
     there = {turn.message for turn in prompt}
-    return frozenset(i for i in range(len(request.messages)) if i not in there)
+    first = next((i for i in said if i in there), 0)
+    return frozenset(i for i in said if i < first)
 
 
 def answer_of(request: RunRequest, trace: Trace | None) -> str | None:
