@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from explorer.trace.engine_request import Request
-from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy, PolicyName
 from explorer.trace.request import RunRequest, Sampling
 
 _MOST = 1 << 20  # entries of any list
@@ -424,12 +424,22 @@ class CheckInputs(Experiment, frozen=True, kw_only=True):
 class PolicySide(msgspec.Struct, frozen=True, kw_only=True):
     """A text read under one policy."""
 
-    policy: ContextPolicy
+    name: PolicyName
+    kept: Count  # tokens by the policy; 0 = the model's context
+    sinks: Count
+    distances: Literal["text", "cache"]
     nats: Annotated[tuple[Annotated[float, Meta(ge=-1e-3)], ...], Some]  # surprisal by token
     cache_tokens: Count  # that the cache holds at the end
     cache_bytes: Count  # measured on its tensors; 0 without a cache
     # Mean over layers, heads and tokens that attend; None where no map is exact.
-    first_attention: Share | None = None
+    first_attention: Share | None
+
+    @property
+    def policy(self) -> ContextPolicy:
+        """The one it was read under."""
+        return ContextPolicy(
+            name=self.name, tokens=self.kept, sinks=self.sinks, distances=self.distances
+        )
 
 
 class PolicyComparison(Result, frozen=True, kw_only=True):

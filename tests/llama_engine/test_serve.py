@@ -180,7 +180,8 @@ def test_smollm2_as_it_is_says_paris() -> None:
     )
     assert (loaded.card.dtype, loaded.card.stored_dtype) == ("Q4_1", "Q4_1 79 %, Q8_0 21 %")
     closed = {c.name for c in loaded.card.capabilities if not c.offered}
-    assert closed == {"left_padding", "right_padding", "patch_heads", "patch_mlp", "patch_stream"}
+    patches = {"patch_heads", "patch_mlp", "patch_stream"}
+    assert closed == {"left_padding", "right_padding", *patches, "evict", "sink_distances"}
     request = RunRequest(prompt="The capital of France is")
     answers = child.ask(messages.Advance(run=2, request=request, steps=3))
     steps = [event for event in answers if isinstance(event, messages.Stepped)]

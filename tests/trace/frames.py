@@ -43,7 +43,7 @@ def events(run: int = 1) -> tuple[m.Event, ...]:
         ),
         m.Prompted(run=run, tokens=trace.prompt, turns=turns),
         m.Planned(run=run, plan=plan),
-        m.Stepped(run=run, step=step, token=trace.chosen[0]),
+        m.Stepped(run=run, step=replace(step, left_out=((0, 1),)), token=trace.chosen[0]),
         m.Checked(run=run, check=Check(name="x", passed=True, measured=1e-6, tolerance=1e-4)),
         m.Batched(run=run, result=result(row(2), row(4))),
         m.Facts(run=run, facts=facts), m.PartFacts(run=run, facts=facts),

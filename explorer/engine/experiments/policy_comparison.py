@@ -80,7 +80,10 @@ def _side(
             raise Cancelled
     held = () if cache is None else layer_bytes(cache, len(runner.layers))
     return PolicySide(
-        policy=policy,
+        name=policy.name,
+        kept=policy.tokens,
+        sinks=policy.sinks,
+        distances=policy.distances,
         nats=tuple(found),
         cache_tokens=_tokens_in(cache),
         cache_bytes=sum(held),

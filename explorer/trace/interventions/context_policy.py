@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
 from explorer.trace.interventions.kinds import MOST, Cells
@@ -79,13 +78,3 @@ class ContextPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 USUAL = ContextPolicy()
 """Nothing is evicted or left out: a run ends where the model's context does."""
-
-
-def key_slots(sinks: int, held: int, slots: int, rows: int) -> np.ndarray:
-    """(held + rows,) the slots of the keys that a pass over the last `rows` of `slots` sees.
-
-    `held` of the slots before were kept: the first `sinks` and the last ones.
-    """
-    first = slots - rows
-    recent = max(0, held - sinks) if held < first else held
-    return np.concatenate([np.arange(held - recent), np.arange(first - recent, slots)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import astuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,9 +55,11 @@ def test_a_sequence_that_grew_is_the_one_laid_out_at_once(
     whole = lay_out(prompt, chosen, request, PAD_ID)
     assert grown == whole
     for slots in range(len(whole.ids) + 1):
-        first, offset = astuple(whole.first(slots))[:-1], whole.first(slots).offset
-        assert first == tuple(part[:slots] for part in astuple(whole)[:-1])
-        assert offset == whole.offset
+        first = whole.first(slots)
+        assert first.ids == whole.ids[:slots]
+        assert first.attention_mask == whole.attention_mask[:slots]
+        assert first.position_ids == whole.position_ids[:slots]
+        assert (first.offset, first.places) == (whole.offset, ())
 
 
 @given(st.lists(PROMPT, min_size=1, max_size=5), SIDES, PADS, st.data())

@@ -14,7 +14,7 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 from explorer.engine.passes.preallocated_cache import ROOM, PreallocatedLayer
-from explorer.trace.interventions.context_policy import ContextPolicy, key_slots
+from explorer.trace.interventions.context_policy import ContextPolicy
 
 
 class _Rows:
@@ -154,3 +154,13 @@ def slots_of_keys(cache: Any, slots: int, rows: int) -> np.ndarray | None:
     if layer is None or layer.held_for_pass == slots - rows:
         return None
     return key_slots(layer.sinks, layer.held_for_pass, slots, rows)
+
+
+def key_slots(sinks: int, held: int, slots: int, rows: int) -> np.ndarray:
+    """(held + rows,) the slots of the keys that a pass over the last `rows` of `slots` sees.
+
+    `held` of the slots before were kept: the first `sinks` and the last ones.
+    """
+    first = slots - rows
+    recent = max(0, held - sinks) if held < first else held
+    return np.concatenate([np.arange(held - recent), np.arange(first - recent, slots)])
