@@ -10,10 +10,9 @@ import pytest
 
 from explorer.engine.callbacks import nobody
 from explorer.engine.experiments import prefix
-from explorer.engine.loading import loading
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
-from explorer.engine.selftest import measured_gaps, selfcheck, selftest
+from explorer.engine.selftest import measured_gaps, selfcheck
 from explorer.trace.experiments import PrefixExperiment
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step
@@ -27,11 +26,9 @@ FRANCE = RunRequest(model="smollm2", prompt="The capital of France is")
 BYTES_A_TOKEN = 2 * 30 * 3 * 64 * 4
 
 
-@pytest.fixture(scope="module")
-def runner() -> Runner:
-    made = Runner(loading.load("smollm2"))
-    selftest.run(made)
-    return made
+@pytest.fixture
+def runner(smollm2: Runner) -> Runner:
+    return smollm2
 
 
 def run(

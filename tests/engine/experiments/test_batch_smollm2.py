@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from explorer.engine.experiments import batch
-from explorer.engine.loading import loading
 from explorer.engine.passes.runner import Runner
-from explorer.engine.selftest import selftest
 from explorer.trace.batch import BatchRequest
 from tests.engine.experiments.batches import SIDES
 
@@ -22,10 +20,8 @@ LENGTHS = (1, 40, 2, 9, 23)
 
 
 @pytest.fixture(scope="module")
-def runner() -> Runner:
-    made = Runner(loading.load("smollm2"))
-    selftest.run(made)
-    return made
+def runner(smollm2: Runner) -> Runner:
+    return smollm2
 
 
 @pytest.fixture(scope="module")

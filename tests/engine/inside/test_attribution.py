@@ -143,13 +143,6 @@ def test_what_does_not_exist_is_refused() -> None:
         parts(runner, slot=23)
 
 
-@pytest.fixture(scope="module")
-def smollm2() -> Runner:
-    made = Runner(loading.load("smollm2"))
-    selftest.run(made)
-    return made
-
-
 @pytest.mark.smollm2
 def test_paris_is_the_sum_of_its_parts(smollm2: Runner) -> None:
     found = parts(smollm2, "The capital of France is")

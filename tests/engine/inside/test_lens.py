@@ -14,11 +14,9 @@ from explorer.engine.callbacks import nobody
 from explorer.engine.errors import BadInput, Cancelled
 from explorer.engine.inside import lens, telling, watched_pass
 from explorer.engine.inside.readings import lens_board
-from explorer.engine.loading import loading
 from explorer.engine.passes import generate as generating
 from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
-from explorer.engine.selftest import selftest
 from explorer.trace.inside.lens import LensBoard, ReadLens
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine.experiments.batches import PROMPTS, alone, ids_of, runner_of
@@ -183,13 +181,6 @@ def test_what_does_not_exist_is_refused() -> None:
         board(runner, (23,))
     with pytest.raises(BadInput, match="from 1 to 100"):
         lens.read(runner, ReadLens(request=RunRequest(prompt=TEXT), top=0), nobody)
-
-
-@pytest.fixture(scope="module")
-def smollm2() -> Runner:
-    made = Runner(loading.load("smollm2"))
-    selftest.run(made)
-    return made
 
 
 @pytest.mark.smollm2
