@@ -8,8 +8,6 @@ from setup_messages import SetupError, say
 
 SCREEN = "-screen 0 1600x1000x24"
 SPEED = ("tests/ui/window/test_speed.py", "tests/ui/window/test_attention_speed.py")
-# Go with the tests of the window, so that both lanes take about as long.
-WITH_THE_WINDOW = ("lessons", "llama_engine")
 # A window manager gives windows their focus, as on a real screen.
 WITH_WINDOW_MANAGER = 'openbox & manager=$!; "$@"; code=$?; kill $manager; exit $code'
 
@@ -73,7 +71,7 @@ def lanes(python, screen, arguments):
     but_speed = [f"--ignore={path}" for path in SPEED]
     return [
         [*checks, ("tests of the other rooms", [*run, *first])],
-        [("tests of the window, the lessons and llama.cpp", [*run, *second, *but_speed])],
+        [("tests of the window", [*run, *second, *but_speed])],
     ]
 
 
@@ -82,9 +80,11 @@ def pytest(python):
 
 
 def shares():
-    """Files and folders of tests: those of the first lane, and those of the second."""
-    moved = ["tests/ui", *(f"tests/{name}" for name in WITH_THE_WINDOW)]
-    return [path for path in listed("tests") if path not in moved], moved
+    """Files and folders of tests: those of the first lane, and those of the second.
+
+    The tests of the window take about as long as all the others.
+    """
+    return [path for path in listed("tests") if path != "tests/ui"], ["tests/ui"]
 
 
 def listed(folder):

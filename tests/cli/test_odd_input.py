@@ -89,7 +89,7 @@ def test_half_a_json_list_is_no_list_of_prompts(
 ) -> None:
     (tmp_path / "p.json").write_text(text)
     words = ("batch", "m", "--prompts", tmp_path / "p.json", "--padding", "left")
-    refused(command(*words), "JSON list of strings")
+    refused(command(*words), "starts as a JSON list but is none")
 
 
 @pytest.mark.parametrize("words", [("--padding", "left", "--pad", 2 * 10**9), ("--prompt", "")])
