@@ -111,8 +111,10 @@ def _place(one: Cells | Scale) -> str:
 
 
 def _span(span: Span | None) -> str:
-    if span is None:
+    if span is None or span == (0, MOST):
         return translate("InterventionWords", "any")
+    if span[1] == MOST:
+        return translate("InterventionWords", "{0} and later").format(span[0])
     return str(span[0]) if span[0] == span[1] else f"{span[0]}–{span[1]}"
 
 

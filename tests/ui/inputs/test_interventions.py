@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from explorer.session.state import Status
 from explorer.trace.card import Capability
 from explorer.trace.inside.heads import SweepHeads
-from explorer.trace.interventions.kinds import Cells, Scale, Silence, written
+from explorer.trace.interventions.kinds import MOST, Cells, Scale, Silence, written
 from explorer.trace.interventions.lines import read
 from explorer.trace.wire import messages as m
 from explorer.ui.panel.head_menu import cell_menu, head_menu
@@ -309,4 +309,5 @@ def test_words_on_chips_are_short() -> None:
     ]  # fmt: skip
     assert short(Scale(layer=1, factor=2.0)) == "L1: scores × 2"
     assert short(Cells(head=1)) == "L* H1: any → any cut"
+    assert short(Cells(queries=(0, MOST), keys=(2, MOST))) == "all heads: any → 2 and later cut"
     assert listed([Silence(layer=0), Silence(layer=1)]) == "L0 H0 silenced · L1 H0 silenced"
