@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -11,6 +11,7 @@ from explorer.session.changes import changed
 from explorer.session.state import State
 from explorer.ui.access.accessible import announce
 from explorer.ui.access.tips import tip
+from explorer.ui.look.text_size import for_back_row
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.intervention_words import policy_words
 
@@ -25,7 +26,7 @@ class ContextMeter(QWidget):
         self._theme = theme
         self._use: ContextUse | None = None
         self._text = ""
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.hide()
 
     @property
@@ -42,7 +43,7 @@ class ContextMeter(QWidget):
         if not changed(old, new, *_SHOWN_FROM):
             return
         warned, self._use = self.warns, _use_of(new)
-        self.setVisible(self._use is not None)
+        self._appear()
         if self._use is None:
             return
         text = self._short(self._use)
@@ -55,6 +56,15 @@ class ContextMeter(QWidget):
         if self.warns and not warned:
             announce(self, words)
         self.update()
+
+    def _appear(self) -> None:
+        """A class, which sits too far away for it, has the room for other things."""
+        self.setVisible(self._use is not None and not for_back_row())
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._appear()
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -92,6 +102,10 @@ class ContextMeter(QWidget):
             round(metrics.horizontalAdvance(self._text) + 56 * u), round(metrics.height() + 4 * u)
         )
 
+    def minimumSizeHint(self) -> QSize:
+        """It gives way to everything else."""
+        return QSize(0, self.sizeHint().height())
+
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._use is None:
             return
@@ -110,7 +124,8 @@ class ContextMeter(QWidget):
         painter.drawRect(inner)
         painter.setPen(QColor(theme.warning if self.warns else theme.muted))
         area = self.rect().adjusted(round(52 * u), 0, 0, 0)
-        painter.drawText(area, int(Qt.AlignmentFlag.AlignVCenter), self._text)
+        if area.width() >= self.fontMetrics().horizontalAdvance(self._text):
+            painter.drawText(area, int(Qt.AlignmentFlag.AlignVCenter), self._text)
 
 
 def _use_of(state: State) -> ContextUse | None:
