@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from explorer.engine.errors import BadInput
@@ -221,6 +221,13 @@ def positions(mask: Sequence[int], offset: int = 0) -> tuple[int, ...]:
         seen += real
         result.append(seen - 1 if real else 0)
     return tuple(result)
+
+
+def require_ids(ids: Iterable[int], width: int) -> None:
+    """BadInput for a token that a model of `width` ids has not: tokenizers may know more."""
+    wrong = next((i for i in ids if not 0 <= i < width), None)
+    if wrong is not None:
+        raise BadInput(f"There is no token {wrong}: this model's ids end at {width - 1}.")
 
 
 def require_context(layout: Layout, context: int, policy: ContextPolicy) -> None:

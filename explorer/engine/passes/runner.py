@@ -21,7 +21,13 @@ from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.passes.cache import PrefixCache
 from explorer.engine.passes.fast_calls import FastCalls
-from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt, require_context
+from explorer.engine.passes.layout import (
+    Layout,
+    Prompt,
+    lay_out_prompt,
+    require_context,
+    require_ids,
+)
 from explorer.engine.passes.picking import MEANS, NOT_CUT, reused_note
 from explorer.engine.text import asked_prompt
 from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
@@ -125,11 +131,8 @@ class Runner:
         return self._droppable[key]
 
     def require_ids(self, ids: Sequence[int]) -> None:
-        """BadInput if the model has no such token: tokenizers may know more than it does."""
-        widest = self.model.get_input_embeddings().num_embeddings
-        wrong = next((i for i in ids if not 0 <= i < widest), None)
-        if wrong is not None:
-            raise BadInput(f"There is no token {wrong}: this model's ids end at {widest - 1}.")
+        """BadInput if the model has no such token."""
+        require_ids(ids, self.model.get_input_embeddings().num_embeddings)
 
     # -- the cache
 

@@ -9,7 +9,13 @@ from typing import Any
 
 from explorer.engine.callbacks import Report, nobody
 from explorer.engine.errors import BadInput
-from explorer.engine.passes.layout import Layout, Prompt, lay_out_prompt, require_context
+from explorer.engine.passes.layout import (
+    Layout,
+    Prompt,
+    lay_out_prompt,
+    require_context,
+    require_ids,
+)
 from explorer.engine.text import asked_prompt
 from explorer.llama_engine.binding.compute import Recompute
 from explorer.llama_engine.model.model import LlamaModel
@@ -92,10 +98,7 @@ class LlamaRunner:
 
     def require_ids(self, ids: Sequence[int]) -> None:
         """BadInput if the model has no such token."""
-        width = self.model.vocab_size
-        wrong = next((i for i in ids if not 0 <= i < width), None)
-        if wrong is not None:
-            raise BadInput(f"There is no token {wrong}: this model's ids end at {width - 1}.")
+        require_ids(ids, self.model.vocab_size)
 
     # -- contexts
 
