@@ -68,7 +68,7 @@ class ContextControls(Wrapping):
         self.policy.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         shrinks = ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.policy.setSizeAdjustPolicy(shrinks)
-        self.policy.setMinimumContentsLength(8)
+        self.policy.setMinimumContentsLength(11)
         for name, words in _NAMES.items():
             self.policy.addItem(self.tr(words), name)
         self.policy.setToolTip("\n".join(self.tr(words) for words in _TIPS.values()))

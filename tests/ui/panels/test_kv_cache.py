@@ -207,8 +207,8 @@ def test_one_text_under_two_context_policies(stage: WindowStage) -> None:
     assert asked.chosen == stage.state.trace.chosen_ids[:1]
     stage.say(m.Facts(run=asked.run, facts=ANSWERS[ComparePolicies]))
     said = words(panel)
-    assert "Mean: all tokens, 2 nats, 192 bytes, 30.0 % of attention to the first token" in said
-    assert "last 2, 3 nats, 128 bytes, 10.0 %" in said
+    assert "Mean: all tokens, 2 nats, 192 bytes, attention to the first token 30.0 %" in said
+    assert "last 2, 3 nats, 128 bytes, attention to the first token 10.0 %" in said
     table = rows(panel, "Surprisal under two context policies")
     assert table[1:] == [(1, 1.5, 1.5), (2, 2.5, 4.5)]
     wait_until(lambda: page.chart.drawn is not None)

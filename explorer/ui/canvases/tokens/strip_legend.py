@@ -22,12 +22,12 @@ _WORDS = {
     "system": QT_TRANSLATE_NOOP("StripLegend", "system"),
     "user": QT_TRANSLATE_NOOP("StripLegend", "user"),
     "assistant": QT_TRANSLATE_NOOP("StripLegend", "assistant"),
+    "forgotten": QT_TRANSLATE_NOOP("StripLegend", "forgotten"),
     "template": QT_TRANSLATE_NOOP("StripLegend", "chat template"),
     "generated": QT_TRANSLATE_NOOP("StripLegend", "generated"),
     "special": QT_TRANSLATE_NOOP("StripLegend", "special token"),
     "padding": QT_TRANSLATE_NOOP("StripLegend", "padding"),
     "forced": QT_TRANSLATE_NOOP("StripLegend", "chosen by you"),
-    "forgotten": QT_TRANSLATE_NOOP("StripLegend", "forgotten"),
     "unread": QT_TRANSLATE_NOOP("StripLegend", "not read yet"),
     "selected": QT_TRANSLATE_NOOP("StripLegend", "selected"),
 }

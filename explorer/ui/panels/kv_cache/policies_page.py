@@ -160,9 +160,9 @@ class PoliciesPage(Page):
             if side.cache_bytes:
                 parts.append(short_bytes(side.cache_bytes))
             if side.first_attention is not None:
-                first = self.tr("{0} of attention to the first {1} tokens")
+                first = self.tr("attention to the first {1} tokens {0}")
                 if found.first_keys == 1:
-                    first = self.tr("{0} of attention to the first token")
+                    first = self.tr("attention to the first token {0}")
                 parts.append(first.format(percent(side.first_attention), found.first_keys))
             said.append(", ".join(filter(None, parts)))
         words = self.tr("Mean from position {0} on: {1}") if begin else self.tr("Mean: {1}")
