@@ -162,9 +162,10 @@ class Window(PresentedWindow):
         self._column = SettingsColumn()
         settings = Scrolled(self._column, (None, 120))
         right = QWidget()
+        panels = Scrolled(self.docks, (300, 180), parent=right)
         own = ActingSide(
             self.session, self.docks, self.files, self.sequence, self.prompt, self.sampling,
-            right, settings,
+            right, panels, settings,
         )  # fmt: skip
         self.beside = SideBySide(
             own, self.notices, self.actions_table, self.look, self._memory, self.preferences, self
@@ -185,8 +186,7 @@ class Window(PresentedWindow):
         self._split.setStretchFactor(1, 1)
         self._split.setSizes([270, 1000])
         self._split.setChildrenCollapsible(False)
-        upper = column(right, self.sequence, gap=6)
-        upper.addWidget(Scrolled(self.docks, (300, 180), parent=right), 1)
+        column(right, self.sequence, (panels, 1), gap=6)
         areas = {"settings": self._column, "tools": self.topbar, "tokens": self.sequence}
         self.help = Help(self, self.actions_table, self.docks, areas, self.presenter.show_settings)
         rows.addWidget(self.status)  # last: the order of Tab is the order in which they come
@@ -216,7 +216,12 @@ class Window(PresentedWindow):
         self.recovery.deleted.connect(self.files.discard_kept)
         self.files.dealtWith.connect(self.recovery.drop)
         self.notices.openLog.connect(self.open_log)
-        self.notices.restartEngine.connect(self.restart_engine)
+        self.notices.restartEngine.connect(lambda: self._restart_engine(self.session))
+        self.beside.openLog.connect(self.open_log)
+        self.beside.restartEngine.connect(self._restart_engine)
+        self.beside.compareInterventions.connect(self.compare_interventions)
+        self.beside.saved.connect(self._confirm)
+        self.beside.copied.connect(lambda: self.status.say(self.tr("Copied")))
         self.notices.chooseModel.connect(self.choose_model)
         self.notices.compareInterventions.connect(self.compare_interventions)
         self.prompt.edit.left.connect(self.setFocus)
@@ -350,7 +355,9 @@ class Window(PresentedWindow):
 
     def restart_engine(self) -> None:
         """A new engine that opens the model again, also one that was lost while it loaded."""
-        session = self.acting.session
+        self._restart_engine(self.acting.session)
+
+    def _restart_engine(self, session: Session) -> None:
         state = session.state
         session.restart_engine()
         if state.card is None and state.request.model:

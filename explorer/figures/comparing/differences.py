@@ -37,19 +37,27 @@ class StepDifference:
     why_no_maps: str = ""
 
 
-def steps(left: Trace, right: Trace) -> list[StepDifference]:
-    """As many as the shorter run has."""
-    shared = one_vocabulary(left, right)
-    return [_step(left, right, i, shared) for i in range(min(len(left.steps), len(right.steps)))]
+def steps(
+    left: Trace, right: Trace, shared: bool | None = None, with_maps: bool = True
+) -> list[StepDifference]:
+    """As many as the shorter run has.
+
+    `shared`: both use one vocabulary; None = as far as the runs tell.  `with_maps`: of all heads,
+    which takes a while.
+    """
+    if shared is None:
+        shared = one_vocabulary(left, right)
+    count = min(len(left.steps), len(right.steps))
+    return [_step(left, right, index, shared, with_maps) for index in range(count)]
 
 
-def _step(left: Trace, right: Trace, index: int, shared: bool) -> StepDifference:
+def _step(left: Trace, right: Trace, index: int, shared: bool, with_maps: bool) -> StepDifference:
     a, b = left.chosen[index], right.chosen[index]
     kl = variation = logits = None
     if shared:
         one, other = (t.steps[index].logits.astype(np.float64) for t in (left, right))
         kl, variation, logits = distributions(one, other)
-    largest, why = _maps(left, right, index, shared)
+    largest, why = _maps(left, right, index, shared) if with_maps else (None, "")
     return StepDifference(
         index, a.id == b.id if shared else a.raw == b.raw, kl, variation, logits, largest, why
     )
@@ -71,21 +79,35 @@ def _log_softmax(logits: np.ndarray) -> np.ndarray:
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
 
 
+def why_no_maps(left: Trace, right: Trace, at_left: int, at_right: int) -> str:
+    """Why maps of these two steps can't be compared; empty if they can.  Of one vocabulary."""
+    sides = ((left, at_left), (right, at_right))
+    read = [
+        [(t.id, t.origin == "padding") for t in trace.tokens[: trace.read_slots(at)]]
+        for trace, at in sides
+    ]
+    if read[0] != read[1]:
+        return "the two runs read different tokens"
+    layers, others = (map_blocks.layer_count(trace, at) for trace, at in sides)
+    if layers != others:
+        return f"the models have {layers} and {others} layers"
+    for layer in range(layers):
+        heads, more = (map_blocks.record_of(trace, at, layer).heads for trace, at in sides)
+        if heads != more:
+            return f"layer {layer} has {heads} and {more} heads"
+    return ""
+
+
 def _maps(left: Trace, right: Trace, index: int, shared: bool) -> tuple[MapDifference | None, str]:
     """The largest difference, or None and why."""
-    read = [[(t.id, t.origin == "padding") for t in trace.tokens[: trace.read_slots(index)]]
-            for trace in (left, right)]  # fmt: skip
-    if not shared or read[0] != read[1]:
+    if not shared:
         return None, "the two runs read different tokens"
-    shapes = [map_blocks.layer_count(trace, index) for trace in (left, right)]
-    if shapes[0] != shapes[1]:
-        return None, f"the models have {shapes[0]} and {shapes[1]} layers"
+    why = why_no_maps(left, right, index, index)
+    if why:
+        return None, why
     found: MapDifference | None = None
-    for layer in range(shapes[0]):
-        records = [map_blocks.record_of(trace, index, layer) for trace in (left, right)]
-        if records[0].heads != records[1].heads:
-            return None, f"layer {layer} has {records[0].heads} and {records[1].heads} heads"
-        for head in range(records[0].heads):
+    for layer in range(map_blocks.layer_count(left, index)):
+        for head in range(map_blocks.record_of(left, index, layer).heads):
             try:
                 a, b = (maps.pass_map(trace, index, layer, head) for trace in (left, right))
             except ValueError:

@@ -20,6 +20,8 @@ class TokenPair:
     second: float
     first_logit: float
     second_logit: float
+    first_rank: int  # 0 = the most probable; equal ones share the best
+    second_rank: int
 
     @property
     def change(self) -> float:
@@ -43,9 +45,10 @@ class NextTokens:
     def pair(self, token_id: int) -> TokenPair:
         """Any entry of the vocabulary."""
         known = (token for step in self.sides for token in step.top if token.id == token_id)
-        probabilities = (float(side[token_id]) for side in self.probabilities)
-        logits = (float(step.logits[token_id]) for step in self.sides)
-        return TokenPair(token_id, next(known, None), *probabilities, *logits)
+        p, q = (float(side[token_id]) for side in self.probabilities)
+        one, other = (float(step.logits[token_id]) for step in self.sides)
+        above = [int(np.count_nonzero(s.logits > s.logits[token_id])) for s in self.sides]
+        return TokenPair(token_id, next(known, None), p, q, one, other, above[0], above[1])
 
     @property
     def pairs(self) -> tuple[TokenPair, ...]:

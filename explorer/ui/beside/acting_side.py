@@ -25,4 +25,5 @@ class ActingSide:
     prompt: PromptBox
     sampling: SamplingControls
     pane: QWidget  # its tokens and panels
+    panels: QWidget  # without the tokens
     settings: QWidget  # its column

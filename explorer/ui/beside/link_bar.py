@@ -9,7 +9,7 @@ from explorer.ui.frame.offered_actions import OfferedActions
 from explorer.ui.kit.boxes import line
 from explorer.ui.kit.elided import ResultLabel
 
-_BUTTONS = ("link-sides", "first-difference", "swap-sides")
+_BUTTONS = ("link-sides", "side-difference", "first-difference", "swap-sides")
 
 
 class LinkBar(QWidget):

@@ -69,8 +69,8 @@ class SecondSide(QWidget):
             self.prompt, self._tries, self.interventions, self.sampling, self._context, self.stops
         )
         self.settings = Scrolled(self.column, (None, 120))
-        column(self, self.header, self.sequence,
-               (Scrolled(self.docks, PANE, parent=self), 1), gap=6)  # fmt: skip
+        panels = Scrolled(self.docks, PANE, parent=self)
+        column(self, self.header, self.sequence, (panels, 1), gap=6)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._watch = PaintWatch(session, self.docks)
         for part in (self, self.settings):
@@ -78,7 +78,7 @@ class SecondSide(QWidget):
             label_lists(part)
         self.side = ActingSide(
             session, self.docks, self.files, self.sequence, self.prompt, self.sampling,
-            self, self.settings,
+            self, panels, self.settings,
         )  # fmt: skip
         self.prompt.edit.left.connect(window.setFocus)
         self._unsubscribe = session.subscribe(self._on_state)

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QApplication, QSizePolicy, QSplitter, QToolButton, QWidget
+from PySide6.QtGui import QMouseEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QSizePolicy,
+    QSplitter,
+    QToolButton,
+    QWidget,
+)
 from shiboken6 import isValid
 
 from explorer.session.linked.linked_runs import LinkedRuns
@@ -15,6 +21,7 @@ from explorer.session.state import Company, State
 from explorer.trace.trace import Trace
 from explorer.ui.beside import words
 from explorer.ui.beside.acting_side import ActingSide
+from explorer.ui.beside.difference_panel import DifferencePanel
 from explorer.ui.beside.link_bar import LinkBar
 from explorer.ui.beside.second_side import SecondSide
 from explorer.ui.beside.side_header import SideHeader
@@ -22,10 +29,13 @@ from explorer.ui.frame.notices import Notices
 from explorer.ui.frame.offered_actions import OfferedActions
 from explorer.ui.kit.boxes import column, line
 from explorer.ui.kit.scrolled import OneOf
+from explorer.ui.kit.wheel_guard import leave_focus
 from explorer.ui.look.appearance import Appearance
+from explorer.ui.look.theme import unit
 from explorer.ui.settings.preferences import Preferences
 from explorer.ui.settings.settings import Settings
 
+_FOR_BOTH = 860  # pixels of height at a zoom of 1, for panels and their difference
 _TOLD_MS = 120  # after a change, until the line over both sides says what it means
 
 
@@ -35,6 +45,11 @@ class SideBySide(QWidget):
     turned = Signal()  # another side acts
     ended = Signal(object)  # the session of the second side, which is closed
     stateChanged = Signal(object, object)  # old, new of the second side, while that acts
+    saved = Signal(str)  # the name of a file
+    copied = Signal()
+    openLog = Signal()
+    restartEngine = Signal(object)  # the session of the second side
+    compareInterventions = Signal()  # of the side that acts
 
     def __init__(
         self,
@@ -53,6 +68,7 @@ class SideBySide(QWidget):
         self._swapped = self._simple = False  # swapped: the window's own side is on the right
         self.second: SecondSide | None = None
         self.links: LinkedRuns | None = None
+        self.difference: DifferencePanel | None = None  # once somebody asks for it
         self.bar = LinkBar(actions)
         self.header = SideHeader()
         self.header.chosen.connect(lambda: self.act_on(own))
@@ -61,7 +77,7 @@ class SideBySide(QWidget):
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._split.addWidget(self._pane)
-        column(self, self.bar, (self._split, 1), gap=6)
+        self._rows = column(self, self.bar, (self._split, 1), gap=6)
         self.notices = QWidget()  # of both sides
         self._notices = line(self.notices, (own_notices, 1))
         self.settings = QWidget()
@@ -179,12 +195,18 @@ class SideBySide(QWidget):
         )
         second.header.chosen.connect(lambda: self.act_on(second.side))
         second.stateChanged.connect(self._on_second)
+        for source in (second.docks, second.files):
+            source.saved.connect(self.saved)
+            source.copied.connect(self.copied)
+        second.notices.openLog.connect(self.openLog)
+        second.notices.restartEngine.connect(lambda: self.restartEngine.emit(session))
+        second.notices.compareInterventions.connect(self._compare_second)
         self._unsubscribe = own.subscribe(self._on_own)
+        self.own.docks.set_stacked(True)  # while they have the room that they come back to
         self._split.addWidget(second)
         self._pages.addWidget(second.settings)
         self._notices.addWidget(second.notices, 1)
         session.begin_as(own, opens=opens)
-        self.own.docks.set_stacked(True)
         second.docks.set_stacked(True)
         second.set_simple(self._simple)
         self._split.setSizes([1000, 1000])
@@ -216,6 +238,7 @@ class SideBySide(QWidget):
         if second is None or links is None:
             return
         self.act_on(self.own)
+        self.show_difference(False)
         self._unsubscribe()
         links.close()
         self.second = self.links = None
@@ -227,9 +250,15 @@ class SideBySide(QWidget):
             handle.removeEventFilter(self)
         self._later.stop()
         self.ended.emit(second.session)
+        second.hide()
+        self._show_sides()
+        # The panels have their room again before they take their places.
+        for layout in (self._rows, self._pane.layout()):
+            if layout is not None:
+                layout.activate()
+        self._split.refresh()
         second.end()
         self.own.docks.set_stacked(False)
-        self._show_sides()
         self._say_company()
 
     @property
@@ -318,6 +347,45 @@ class SideBySide(QWidget):
                 self.tr("The two sides have the same tokens so far. Press Step to go on.")
             )
 
+    def show_difference(self, on: bool | None = None) -> None:
+        """What differs, in place of the panels of both sides, or under them if there is room.
+
+        None: the other way than now.
+        """
+        shown = self.difference is not None and not self.difference.isHidden()
+        on = not shown if on is None else on
+        if on and self.difference is None and self.links is not None:
+            self.difference = DifferencePanel(self.own.session, self._look.theme)
+            self.difference.preferences = self._preferences
+            self.difference.failed.connect(self.own.session.report)
+            self.difference.saving.saved.connect(self.saved)
+            self.difference.saving.copied.connect(self.copied)
+            leave_focus(self.difference)
+            self._rows.addWidget(self.difference, 1)
+        if self.difference is not None:
+            self.difference.setVisible(on)
+        self._share_height()
+        if on:
+            self._tell()
+
+    def _share_height(self) -> None:
+        """The difference takes the place of both sides' panels where there is no room for both."""
+        shown = self.difference is not None and not self.difference.isHidden()
+        both = not shown or self.height() >= _FOR_BOTH * unit(self)
+        for side in self.sides:
+            side.panels.setVisible(both)
+        self._rows.setStretch(1, int(both))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.difference is not None:
+            self._share_height()
+
+    def _compare_second(self) -> None:
+        if self.second is not None:
+            self.act_on(self.second.side)
+            self.compareInterventions.emit()
+
     def _say_company(self) -> None:
         """Tell both sessions, for the menus and whoever draws them."""
         company: Company = ""
@@ -353,6 +421,8 @@ class SideBySide(QWidget):
             self._later.start()
             return
         self.bar.words.setText(words.together(left, right, links.matching, links.linked))
+        if self.difference is not None and not self.difference.isHidden():
+            self.difference.show_links(links)
 
     def copy_of(self, trace: Trace) -> None:
         """One of the own runs on the second side, in place of what is there."""

@@ -107,6 +107,18 @@ SIDE_ACTIONS: tuple[Action, ...] = (
         line_before=True,
     ),
     Action(
+        id="side-difference",
+        menu="sides",
+        text=QT_TRANSLATE_NOOP("actions", "Difference"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "Show or hide what differs: every step, the next token and the map of one head",
+        ),
+        keys=("Ctrl+Shift+D",),
+        act=lambda w: w.beside.show_difference(),
+        enabled=_beside,
+    ),
+    Action(
         id="first-difference",
         menu="sides",
         text=QT_TRANSLATE_NOOP("actions", "First difference"),

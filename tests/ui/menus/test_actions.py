@@ -908,6 +908,19 @@ def try_link_sides(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert second.state.selection.layer == 0, "taken over at once"
 
 
+def try_side_difference(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _beside(stage, "side-by-side")
+    trigger(stage, "side-difference")
+    panel = stage.window.beside.difference
+    assert panel is not None
+    wait_until(lambda: not panel.busy and not panel.empty)
+    assert panel.isVisible()
+    trigger(stage, "side-difference")
+    assert not panel.isVisible()
+
+
 def try_first_difference(
     stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

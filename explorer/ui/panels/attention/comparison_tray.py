@@ -70,7 +70,11 @@ class NextTokenBox(QWidget):
 
     def name_sides(self, beside: Beside | None) -> None:
         """Which comparison it is."""
-        self._names = words.side_names(beside)
+        self.set_names(words.side_names(beside))
+
+    def set_names(self, names: tuple[str, str, str]) -> None:
+        """Of the two sides and of their difference."""
+        self._names = names
         self.bars.set_heads(self._heads())
 
     def _heads(self) -> tuple[str, ...]:
@@ -169,7 +173,9 @@ class NextTokenBox(QWidget):
             self.token_line.setText("")
             return
         pair = figure.pair(token)
-        pattern = self.tr("{0}: logit {1} → {2} ({3}) · probability {4} → {5} ({6})")
+        pattern = self.tr(
+            "{0}: logit {1} → {2} ({3}) · probability {4} → {5} ({6}) · rank {7} → {8}"
+        )
         self.token_line.setText(
             pattern.format(
                 _label(pair),
@@ -179,6 +185,8 @@ class NextTokenBox(QWidget):
                 percent(pair.first),
                 percent(pair.second),
                 words.signed(pair.change, percent),
+                f"{pair.first_rank + 1:,}",
+                f"{pair.second_rank + 1:,}",
             )
         )
 

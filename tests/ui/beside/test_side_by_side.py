@@ -1,0 +1,197 @@
+"""The second side in the window: who acts, what is asked before it goes, and what costs nothing."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
+
+from explorer import places
+from explorer.session.saving import recovery
+from explorer.session.session import Session
+from explorer.trace.files import dxt
+from explorer.trace.wire import messages as m
+from explorer.ui.beside.second_side import SecondSide
+from tests.session.scripted import PROMPT, stepped
+from tests.ui.stage import WindowStage
+from tests.ui.waiting import settle, wait_until
+
+
+def begun(stage: WindowStage, steps: int = 2) -> SecondSide:
+    """A second side whose model is open."""
+    stage.loaded().ran(steps)
+    second = stage.window.beside.begin()
+    stage.drain()
+    stage.answer_load()
+    stage.paint()
+    return second
+
+
+def advance(stage: WindowStage, session: Session, engine: int) -> None:
+    """Answer the step that was asked for last."""
+    asked = stage.engines[engine]
+    run = asked.last(m.Advance).run
+    assert session.state.trace is not None
+    index = len(session.state.trace.steps)
+    asked.say(m.Prompted(run=run, tokens=PROMPT), stepped(run, index))
+    asked.say(m.Finished(run=run, reason="steps"))
+    stage.drain()
+    stage.paint()
+
+
+def question(stage: WindowStage) -> QMessageBox:
+    (found,) = (box for box in stage.window.findChildren(QMessageBox) if box.isVisible())
+    return found
+
+
+class PaintCount(QObject):
+    """Paint events of everything inside a widget."""
+
+    def __init__(self, root: QWidget) -> None:
+        super().__init__()
+        self.count = 0
+        for widget in [root, *root.findChildren(QWidget)]:
+            widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        self.count += event.type() == QEvent.Type.Paint
+        return False
+
+
+def test_a_step_of_one_side_neither_paints_nor_computes_on_the_other(stage: WindowStage) -> None:
+    second = begun(stage)
+    stage.window.beside.switch_link()
+    wait_until(lambda: second.docks.settled and stage.window.docks.settled)
+    settle()
+    painted = PaintCount(second.sequence), PaintCount(second.docks)
+    asked = len(stage.engines[1].asked)
+    stage.window.beside.step()
+    advance(stage, stage.session, 0)
+    wait_until(lambda: stage.window.docks.settled)
+    settle()
+    assert [one.count for one in painted] == [0, 0]
+    assert len(stage.engines[1].asked) == asked
+    stage.window.beside.act_on(second.side)
+    second.session.select(layer=1)
+    wait_until(lambda: second.docks.settled)
+    settle()
+    assert painted[1].count, "what is counted is what is painted"
+
+
+def test_keys_go_to_the_side_with_the_focus(stage: WindowStage) -> None:
+    second = begun(stage)
+    stage.window.beside.switch_link()
+    second.prompt.edit.setFocus()
+    assert stage.window.acting.session is second.session
+    assert second.settings.isVisible()
+    assert not stage.window.prompt.isVisible()
+    stage.window.setFocus()
+    QTest.keyClick(stage.window, Qt.Key.Key_Space)
+    stage.drain()
+    assert stage.engines[1].count(m.Advance) + stage.engines[1].count(m.Recapture) == 1
+    assert stage.engines[0].count(m.Advance) == 1
+    QTest.mouseClick(stage.window.beside.header, Qt.MouseButton.LeftButton, pos=QPoint(200, 10))
+    assert stage.window.acting.session is stage.session
+    assert stage.window.prompt.isVisible()
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_a_run_of_the_second_side_is_asked_about(stage: WindowStage, closing: bool) -> None:
+    second = begun(stage)
+    second.session.look(-1)
+    second.session.force(20)
+    assert second.session.state.unsaved
+    if closing:
+        stage.window.close()
+    else:
+        stage.window.beside.end()
+    box = question(stage)
+    assert "second side" in box.text()
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    assert stage.window.beside.second is second
+    assert stage.window.isVisible()
+    stage.window.beside.end()
+    question(stage).button(QMessageBox.StandardButton.Discard).click()
+    assert stage.window.beside.second is None
+    assert not stage.engines[1].alive
+    assert stage.window.isVisible()
+    assert stage.state.trace is not None
+
+
+def test_what_ends_the_program_keeps_the_second_run_for_the_next_start(
+    stage: WindowStage,
+) -> None:
+    second = begun(stage)
+    second.session.look(-1)
+    second.session.force(20)
+    before = set(places.data_folder().glob(recovery.SESSIONS))
+    stage.window.end()
+    kept = set(places.data_folder().glob(recovery.SESSIONS)) - before
+    runs = sorted(dxt.load(path).chosen_ids for path in kept)
+    for path in kept:
+        recovery.discard(path)
+    assert runs == [(10, 11), (20,)], "one of each side"
+
+
+def test_a_lost_engine_is_restarted_on_its_side(stage: WindowStage) -> None:
+    second = begun(stage)
+    stage.engines[1].say(m.Lost(sentence="The engine stopped unexpectedly."))
+    stage.drain()
+    stage.paint()
+    assert second.notices.lost.isVisible()
+    assert not stage.window.notices.lost.isVisible()
+    assert stage.state.status.activity != "lost"
+    stage.window.beside.step()
+    advance(stage, stage.session, 0)
+    assert stage.state.trace is not None
+    assert len(stage.state.trace.steps) == 3
+    second.notices.lost.findChildren(QPushButton)[0].click()
+    stage.drain()
+    assert len(stage.engines) == 3
+    assert stage.engines[2].last(m.Load).model == "tiny"
+    assert stage.engines[0].alive
+
+
+def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(
+    stage: WindowStage,
+) -> None:
+    second = begun(stage)
+    beside = stage.window.beside
+    beside.show_difference()
+    panel = beside.difference
+    assert panel is not None
+    wait_until(lambda: not panel.empty and not panel.busy)
+    assert not stage.window.docks.isVisible()
+    assert not second.docks.isVisible()
+    assert "KL (left ‖ right) 0 bits" in panel.line.text()
+    assert panel.steps.rowCount() == 2
+    assert panel.map.has_map
+    second.session.look(-1)
+    second.session.force(20)
+    wait_until(lambda: panel.steps.rowCount() == 1 and not panel.busy)
+    assert "≠" in panel.steps.item(0, 0).text()
+    beside.show_difference()
+    assert stage.window.docks.isVisible()
+    assert second.docks.isVisible()
+
+
+def test_both_sides_are_whole_on_a_projector_and_the_layout_comes_back(
+    stage: WindowStage,
+) -> None:
+    stage.resize(1280, 694)
+    stood = {dock: dock.geometry() for dock in stage.window.docks.docks if dock.in_front}
+    second = begun(stage)
+    for docks in (stage.window.docks, second.docks):
+        shown = [dock.place.id for dock in docks.docks if dock.in_front]
+        assert shown == ["attention", "next-token"]
+        above, below = (dock for dock in docks.docks if dock.in_front)
+        assert above.y() < below.y()
+        assert above.height() > below.height()
+    assert stage.window.width() == 1280
+    stage.window.beside.end()
+    stage.paint()
+    assert {dock for dock in stage.window.docks.docks if dock.in_front} == set(stood)
+    for dock, place in stood.items():
+        moved = dock.geometry().topLeft() - place.topLeft()
+        assert moved.manhattanLength() <= 8, dock.place.id
