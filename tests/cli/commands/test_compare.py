@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from explorer.cli import client
 from explorer.trace.files import dxt
 from explorer.trace.step import Token
 from tests.cli.conftest import Done
+from tests.engine.local_engine import LocalEngine
 from tests.session.scripted import played
 
 Command = Callable[..., Done]
@@ -46,7 +48,10 @@ def test_two_saved_runs(command: Command, two: tuple[Path, Path]) -> None:
     assert "All tokens are the same on both sides." in same.out
 
 
-def test_raw_text_beside_the_chat_template(command: Command) -> None:
+def test_raw_text_beside_the_chat_template(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "EngineProcess", lambda command: LocalEngine())
     words = "compare", "copycat", "copycat", "--prompt", "one two one"
     done = command(*words, "--steps", 2, "--json")
     document = json.loads(done.out)
