@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,36 @@ def tests_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Runner]:
     return run
 
 
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """A model's folder, the data folder that keeps what its test found, and the tested runner."""
+
+    folder: Path
+    home: Path
+    runner: Runner
+
+
+@pytest.fixture(scope="module")
+def tested(tmp_path_factory: pytest.TempPathFactory) -> Opened:
+    """Nobody changes it: each test has copies."""
+    root = tmp_path_factory.mktemp("tested")
+    folder = write_folder(root / "tiny", model("gemma2", eos_token_id=None, **WINDOWS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DECODER_EXPLORER_HOME", str(root / "home"))
+        return Opened(folder, root / "home", opened(folder))
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_folder(tmp_path / "tiny", model("gemma2", eos_token_id=None, **WINDOWS))
+def folder(tmp_path: Path, tested: Opened) -> Path:
+    """The model; of its test nothing is known."""
+    return Path(shutil.copytree(tested.folder, tmp_path / "tiny"))
+
+
+@pytest.fixture
+def known(folder: Path, tmp_path: Path, tested: Opened, tests_run: list[Runner]) -> Path:
+    """The model, after its test."""
+    shutil.copytree(tested.home, tmp_path / "home")
+    return folder
 
 
 def opened(folder: Path, again: bool = False, progress: Report = nobody) -> Runner:
@@ -114,9 +142,11 @@ def test_the_wait_is_explained_where_there_is_one(folder: Path, tests_run: list[
     assert {text for text, _ in said[1:]} == {"Testing which features work on this model"}
 
 
-def test_it_is_tested_again_when_asked(folder: Path, tests_run: list[Runner]) -> None:
-    first, second = opened(folder), opened(folder, again=True)
-    assert tests_run == [first, second]
+def test_it_is_tested_again_when_asked(known: Path, tests_run: list[Runner]) -> None:
+    opened(known)
+    assert tests_run == []
+    second = opened(known, again=True)
+    assert tests_run == [second]
     assert second.loaded.card.tested == ""
 
 
@@ -124,23 +154,24 @@ def test_it_is_tested_again_when_asked(folder: Path, tests_run: list[Runner]) ->
     "changed", ["weights", "data", "config", "code", "versions", "dtype", "padding"]
 )
 def test_whatever_it_depends_on_makes_it_another_model(
-    folder: Path, tests_run: list[Runner], monkeypatch: pytest.MonkeyPatch, changed: str
+    known: Path, tests_run: list[Runner], monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
-    runner = opened(folder)
+    runner = opened(known)
+    assert tests_run == []
     name = store.identity(runner)
     card = runner.loaded.card
     match changed:
         case "weights":  # written anew: same names, sizes and headers
-            path = folder / "model.safetensors"
+            path = known / "model.safetensors"
             stat = path.stat()
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
         case "data":  # and with the time of change of the file it replaced
-            path = folder / "model.safetensors"
+            path = known / "model.safetensors"
             stat = path.stat()
             path.write_bytes(path.read_bytes()[:-4] + b"\0\0\0\x3f")
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
         case "config":
-            path = folder / "config.json"
+            path = known / "config.json"
             path.write_text(path.read_text().replace("{", "{ ", 1))
         case "code":
             monkeypatch.setattr(kept_json, "code_of", lambda rooms: "another")
@@ -151,12 +182,12 @@ def test_whatever_it_depends_on_makes_it_another_model(
         case "padding":
             card = msgspec.structs.replace(card, pad_id=7)
     if changed in ("weights", "data", "config"):
-        runner = Runner(load(str(folder)))
+        runner = Runner(load(str(known)))
     else:
         runner.loaded = dataclasses.replace(runner.loaded, card=card)
     assert store.identity(runner) != name
     store.find(runner, lambda: False)
-    assert len(tests_run) == 2
+    assert tests_run == [runner]
 
 
 @pytest.mark.parametrize("finding", ["causal_off", "cache", "capture"])
@@ -191,15 +222,16 @@ def test_want_of_memory_says_nothing_of_the_model(
         lambda raw: raw + b" " * 10_000_000,
     ],
 )
-def test_a_damaged_entry_is_ignored(folder: Path, tests_run: list[Runner], damage: Any) -> None:
-    first = opened(folder)
+def test_a_damaged_entry_is_ignored(
+    known: Path, tested: Opened, tests_run: list[Runner], damage: Any
+) -> None:
     (entry,) = store._folder().iterdir()
     broken = damage(entry.read_bytes())
     assert broken != entry.read_bytes()
     entry.write_bytes(broken)
-    second = opened(folder)
-    assert tests_run == [first, second]
-    assert state(second) == state(first)
+    second = opened(known)
+    assert tests_run == [second]
+    assert state(second) == state(tested.runner)
 
 
 def test_only_the_newest_are_kept_and_a_disk_that_takes_nothing_is_no_error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import queue
@@ -16,6 +17,7 @@ from typing import TypeVar
 
 import pytest
 
+from explorer.session.connection import remote
 from explorer.session.connection.remote import ENDED, UNREADABLE, EngineProcess
 from explorer.trace.request import RunRequest
 from explorer.trace.wire import framing
@@ -38,6 +40,14 @@ class Line:
         event = self.events.get(timeout=30)
         assert isinstance(event, kind), event
         return event
+
+
+@contextlib.contextmanager
+def impatient() -> Iterator[None]:
+    """A child that does not end by itself is waited for only a moment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "CLOSE_SECONDS", 0.05)
+        yield
 
 
 @pytest.fixture
@@ -129,8 +139,8 @@ def test_killed_from_outside(line: Callable[..., Line]) -> None:
 
 @pytest.mark.parametrize("behaviour", ["garbage", "no greeting"])
 def test_what_is_no_engine_is_lost_and_killed(line: Callable[..., Line], behaviour: str) -> None:
-    one = line(behaviour)
-    lost = one.next(m.Lost)
+    with impatient():
+        lost = line(behaviour).next(m.Lost)
     assert "could not be read" in lost.sentence
     assert "ran out of memory" not in lost.sentence
 
@@ -140,11 +150,14 @@ def test_another_protocol_is_named(line: Callable[..., Line], tmp_path: Path) ->
     framing.write_event(frame, m.Hello())
     newer = tmp_path / "frame"
     newer.write_bytes(frame.getvalue().replace(b"\xa1v\x01", b"\xa1v\x63"))
-    assert "protocol 99" in line("other protocol", str(newer)).next(m.Lost).sentence
+    with impatient():
+        lost = line("other protocol", str(newer)).next(m.Lost)
+    assert "protocol 99" in lost.sentence
 
 
 def test_what_a_command_prints_first_is_shown(line: Callable[..., Line]) -> None:
-    sentence = line("garbage").next(m.Lost).sentence
+    with impatient():
+        sentence = line("garbage").next(m.Lost).sentence
     assert 'it printed "Welcome to gpu-box!" before its greeting' in sentence
     assert "Last login" not in sentence
 
@@ -168,7 +181,8 @@ def test_what_a_frame_announces_is_bounded_before_memory_is_taken(
 ) -> None:
     one = line("huge", shape, kind)
     one.next(m.Hello)
-    sentence = one.next(m.Lost).sentence
+    with impatient():
+        sentence = one.next(m.Lost).sentence
     assert words in sentence
     assert len(sentence) < 250
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QEvent, QSize
 from PySide6.QtWidgets import QApplication
 
 from explorer.lessons.lesson import Lesson, load
@@ -58,13 +58,15 @@ class Classroom:
     """A window in which a lesson is gone through."""
 
     def __init__(self, app: QApplication, folder: Path) -> None:
+        self.app = app
         self.folder = folder
         self._bridge = Bridge()
         self.session = Session(LocalEngine, self._bridge.post)
         self.memory = Settings(folder / "settings.ini")
-        self.look = Appearance(app, self.memory, room=QSize(3840, 2160))
+        self.look = Appearance(app, self.memory, room=QSize(3840, 2160), dressed=False)
         self._guard = ShortcutGuard(app)
         self.window = Window(self.session, self.look, self.memory)
+        self.look.dress()  # when all is there, as in the program: each widget is styled once
         show(self.window)
         activate(self.window)
         self.session.start_engine()
@@ -114,3 +116,5 @@ class Classroom:
         self._bridge.close()
         self._guard.deleteLater()
         self.window.deleteLater()
+        self.app.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        self.app.setStyleSheet("")
