@@ -201,11 +201,11 @@ class DifferencePanel(Panel):
         self.map.set_map(
             drawn.levels, spelling.labels(tokens), padding, key, drawn.pooled, signed=True
         )
-        self.read.setText(
-            self.tr("Layer {0}, head {1}: the largest change is {2}").format(
-                left.layer, left.head, exact_percent(drawn.top)
-            )
-        )
+        largest = float(np.abs(drawn.map.weights).max(initial=0))
+        words = self.tr("Layer {0}, head {1}: the largest change is {2}")
+        if not largest:
+            words = self.tr("Layer {0}, head {1}: no cell differs")
+        self.read.setText(words.format(left.layer, left.head, exact_percent(largest)))
 
     def _on_hovered(self, cell: tuple[int, int] | None) -> None:
         if cell is not None:

@@ -25,6 +25,7 @@ from explorer.ui.beside.difference_panel import DifferencePanel
 from explorer.ui.beside.link_bar import LinkBar
 from explorer.ui.beside.second_side import SecondSide
 from explorer.ui.beside.side_header import SideHeader
+from explorer.ui.frame.docks import Docks
 from explorer.ui.frame.notices import Notices
 from explorer.ui.frame.offered_actions import OfferedActions
 from explorer.ui.kit.boxes import column, line
@@ -35,6 +36,7 @@ from explorer.ui.look.theme import unit
 from explorer.ui.settings.preferences import Preferences
 from explorer.ui.settings.settings import Settings
 
+_NARROW = 600  # pixels of width of a side at a zoom of 1
 _FOR_BOTH = 860  # pixels of height at a zoom of 1, for panels and their difference
 _TOLD_MS = 120  # after a change, until the line over both sides says what it means
 
@@ -97,6 +99,11 @@ class SideBySide(QWidget):
         self._later.setInterval(_TOLD_MS)
         self._later.timeout.connect(self._tell)
         self._unsubscribe: Callable[[], None] = lambda: None
+        for dock in own.docks.docks:
+            dock.toggleViewAction().triggered.connect(
+                lambda on, name=dock.place.id: self._mirror_panel(name, on)
+            )
+        own.docks.turned.connect(lambda: self._mirror_enlarged(own.docks))
         self._show_sides()
 
     # -- which side
@@ -195,6 +202,7 @@ class SideBySide(QWidget):
         )
         second.header.chosen.connect(lambda: self.act_on(second.side))
         second.stateChanged.connect(self._on_second)
+        second.docks.turned.connect(lambda: self._mirror_enlarged(second.docks))
         for source in (second.docks, second.files):
             source.saved.connect(self.saved)
             source.copied.connect(self.copied)
@@ -210,6 +218,7 @@ class SideBySide(QWidget):
         second.docks.set_stacked(True)
         second.set_simple(self._simple)
         self._split.setSizes([1000, 1000])
+        self._follow_width()
         self.header.show_state(None, own.state)
         self._say_company()
         self._show_sides()
@@ -251,6 +260,7 @@ class SideBySide(QWidget):
         self._later.stop()
         self.ended.emit(second.session)
         second.hide()
+        self.own.sequence.show_controls(not self._look.presenting)
         self._show_sides()
         # The panels have their room again before they take their places.
         for layout in (self._rows, self._pane.layout()):
@@ -373,13 +383,41 @@ class SideBySide(QWidget):
         shown = self.difference is not None and not self.difference.isHidden()
         both = not shown or self.height() >= _FOR_BOTH * unit(self)
         for side in self.sides:
-            side.panels.setVisible(both)
+            if side.panels.isHidden() is both:
+                side.panels.setVisible(both)
+                QTimer.singleShot(0, side.docks, side.docks.share_stack)  # once they have room
         self._rows.setStretch(1, int(both))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._follow_width()
         if self.difference is not None:
             self._share_height()
+
+    def _follow_width(self) -> None:
+        """Half a small window has no room for the slider and the choice of colours."""
+        if self.second is not None:
+            narrow = self.width() < 2 * _NARROW * unit(self)
+            for side in self.sides:
+                side.sequence.show_controls(not narrow and not self._look.presenting)
+
+    def _mirror_panel(self, name: str, on: bool) -> None:
+        """A panel that is opened or closed on the window's own side is so on the other."""
+        if self.second is None or self.links is None or not self.links.linked:
+            return
+        if on:
+            self.second.docks.bring_up(name)
+        else:
+            next(d for d in self.second.docks.docks if d.place.id == name).hide()
+
+    def _mirror_enlarged(self, shown: Docks) -> None:
+        """A panel that has the place of all on one side has it on the other."""
+        if self.second is None or self.links is None or not self.links.linked:
+            return
+        other = self.second.docks if shown is self.own.docks else self.own.docks
+        wanted = None if shown.enlarged is None else shown.enlarged.place.id
+        if wanted != (None if other.enlarged is None else other.enlarged.place.id):
+            other.enlarge(next((d for d in other.docks if d.place.id == wanted), None))
 
     def _compare_second(self) -> None:
         if self.second is not None:

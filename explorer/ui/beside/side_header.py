@@ -63,7 +63,7 @@ class SideHeader(QWidget):
 
     def _words(self, state: State) -> str:
         busy = state.status.activity in ("starting", "loading", "lost")
-        return " · ".join(filter(None, [self._what(state), state.status.text if busy else ""]))
+        return " · ".join(filter(None, [state.status.text if busy else "", self._what(state)]))
 
     def _what(self, state: State) -> str:
         trace = state.trace

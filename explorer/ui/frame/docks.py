@@ -150,9 +150,12 @@ class Docks(QMainWindow):
             if dock not in (above, below):
                 self.tabifyDockWidget(above, dock)
             dock.setVisible(dock in (above, below))
-        self._share_stack()
+        self.share_stack()
 
-    def _share_stack(self) -> None:
+    def share_stack(self) -> None:
+        """The shares of stacked panels at this height."""
+        if not self._stacked or self._enlarged is not None:
+            return
         docks = [dock for dock in self.docks if dock.place.id in SIMPLE]
         height = max(self.height(), 200)
         heights = [round(height * _UPPER), round(height * (1 - _UPPER))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QStackedLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedLayout, QToolButton, QWidget
 
 from explorer.session.changes import changed
 from explorer.session.session import Session
@@ -18,6 +18,7 @@ from explorer.ui.frame.timeline import Timeline
 from explorer.ui.frame.token_colours import TokenColours
 from explorer.ui.glossary.labels import stand_for
 from explorer.ui.kit.boxes import column, line
+from explorer.ui.kit.elided import ElidedLabel
 from explorer.ui.look.theme import Theme, unit
 
 _ROOM_FOR_TEXT = 620  # pixels of width at a zoom of 1, from which the switch to plain text is seen
@@ -46,9 +47,7 @@ class TokenArea(QWidget):
         stand_for(self.strip, term="token")
         self.strip.picked.connect(session.select_slot)
         self.strip.hovered.connect(lambda slot: session.select(key=slot))
-        self._empty = QLabel()
-        self._empty.setTextFormat(Qt.TextFormat.PlainText)
-        self._empty.setProperty("look", "muted")
+        self._empty = ElidedLabel(look="muted")  # half a window is not to be as wide as it
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.text = PlainTokens()
         self.text.setAccessibleName(self.tr("Text of all tokens"))

@@ -167,6 +167,7 @@ def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(
     assert "KL (left ‖ right) 0 bits" in panel.line.text()
     assert panel.steps.rowCount() == 2
     assert panel.map.has_map
+    assert "no cell differs" in panel.read.text()
     second.session.look(-1)
     second.session.force(20)
     wait_until(lambda: panel.steps.rowCount() == 1 and not panel.busy)
@@ -174,6 +175,25 @@ def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(
     beside.show_difference()
     assert stage.window.docks.isVisible()
     assert second.docks.isVisible()
+
+
+def test_a_panel_that_is_opened_or_enlarged_is_so_on_both_sides(stage: WindowStage) -> None:
+    second = begun(stage)
+    docks = {dock.place.id: dock for dock in stage.window.docks.docks}
+    others = {dock.place.id: dock for dock in second.docks.docks}
+    docks["kv-cache"].toggleViewAction().trigger()
+    stage.paint()
+    assert docks["kv-cache"].in_front
+    assert others["kv-cache"].in_front
+    docks["kv-cache"].toggleViewAction().trigger()
+    assert others["kv-cache"].isHidden()
+    second.docks.enlarge(others["next-token"])
+    assert stage.window.docks.enlarged is docks["next-token"]
+    stage.window.docks.enlarge(None)
+    assert second.docks.enlarged is None
+    stage.window.beside.switch_link()
+    stage.window.docks.enlarge(docks["attention"])
+    assert second.docks.enlarged is None
 
 
 def test_both_sides_are_whole_on_a_projector_and_the_layout_comes_back(
