@@ -315,6 +315,8 @@ class Window(PresentedWindow):
     def show_whole(self, on: bool) -> None:
         """Everything while a lesson is open, which may point at any part; off: as was chosen."""
         self._whole = on
+        if on:
+            self.beside.act_on(self.beside.own)  # what a lesson points at is there
         self._show_extent()
 
     def _show_extent(self) -> None:
