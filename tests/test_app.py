@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,30 +38,73 @@ def saved(folder: Path, steps: int = 3) -> Path:
 HEAVY = "torch, transformers, tiktoken"
 
 
-def test_importing_the_window_loads_nothing_heavy() -> None:
-    code = (
-        "import sys; import explorer.ui, explorer.app, explorer.ui.window; "
-        f"print([m for m in '{HEAVY}'.split(', ') if m in sys.modules])"
-    )
-    done = python("-c", code, QT_QPA_PLATFORM="offscreen")
-    assert done.stdout.strip() == "[]", done.stderr
-
-
-def test_the_window_is_painted_empty_and_typed_in_before_anything_heavy(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def first_window(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What one process tells of itself from its first import to a window with a fault."""
+    home = tmp_path_factory.mktemp("home")
     code = f"""
-import sys
-from explorer.app import compose
-app, window, session, close = compose(None)
+import json, sys
+def heavy():
+    return [m for m in "{HEAVY}".split(", ") if m in sys.modules]
+told = {{}}
+import explorer.ui, explorer.app, explorer.ui.window
+told["heavy once imported"] = heavy()
+
+from pathlib import Path
+from explorer import app as program
+app, window, session, close = program.compose(None, Path({str(home / "settings.ini")!r}))
 window.show()
 app.processEvents()
 window.prompt.edit.insertPlainText("early")
-print(session.state.request.prompt, window.isVisible())
-print(all(panel.empty for panel in window.docks.panels), len(window.docks.panels) >= 4)
-print([m for m in "{HEAVY}".split(", ") if m in sys.modules])
+told["typed"] = session.state.request.prompt
+told["visible"] = window.isVisible()
+told["empty"] = [panel.empty for panel in window.docks.panels]
+told["heavy once typed in"] = heavy()
+
+from PySide6.QtTest import QTest
+from explorer.ui import window as windows
+QTest.qWait(2 * windows._FRAMED_MS)
+told["size"] = (window.width(), window.height())
+
+program._start_log()
+program._catch_surprises(window, session)
+try:
+    raise RuntimeError("deep inside")
+except RuntimeError:
+    sys.excepthook(*sys.exc_info())
+session.set_prompt("the state changes")
+told["error"] = window.notices.error.text
 close()
+print(json.dumps(told))
 """
-    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
-    assert done.stdout.splitlines() == ["early True", "True True", "[]"], done.stderr
+    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(home))
+    assert done.stdout.count("\n") == 1, done.stderr
+    return {**json.loads(done.stdout), "log": (home / "log.txt").read_text("utf-8")}
+
+
+def test_importing_the_window_loads_nothing_heavy(first_window: dict[str, Any]) -> None:
+    assert first_window["heavy once imported"] == []
+
+
+def test_the_window_is_painted_empty_and_typed_in_before_anything_heavy(
+    first_window: dict[str, Any],
+) -> None:
+    assert (first_window["typed"], first_window["visible"]) == ("early", True)
+    assert all(first_window["empty"])
+    assert len(first_window["empty"]) >= 4
+    assert first_window["heavy once typed in"] == []
+
+
+def test_without_a_window_manager_the_window_keeps_its_size(first_window: dict[str, Any]) -> None:
+    """There is no frame to make room for, though the offscreen screen is small."""
+    assert first_window["size"] == [1280, 720]
+
+
+def test_a_surprise_becomes_one_sentence_and_a_line_in_the_log(
+    first_window: dict[str, Any],
+) -> None:
+    assert first_window["error"].startswith("An unexpected error occurred")
+    assert "RuntimeError: deep inside" in first_window["log"]
 
 
 def test_without_a_display_there_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
@@ -103,17 +147,19 @@ def test_pictures_of_a_saved_session(tmp_path: Path) -> None:
 
 
 def test_pictures_of_nothing_are_refused_in_a_sentence(tmp_path: Path) -> None:
-    home = str(tmp_path / "home")
     broken = tmp_path / "broken.dxt"
     broken.write_bytes(b"not a session")
-    for file in (broken, tmp_path / "missing.dxt"):
-        done = python(
-            "-m", "explorer.app", "--pictures", str(tmp_path), str(file),
-            DECODER_EXPLORER_HOME=home,
-        )  # fmt: skip
-        assert done.returncode == 2
-        assert "Traceback" not in done.stderr
-        assert file.name in done.stderr
+    files = [str(broken), str(tmp_path / "missing.dxt")]
+    code = f"""
+from explorer.app import _pictures
+for file in {files!r}:
+    print(_pictures(["--pictures", {str(tmp_path)!r}, file]))
+"""
+    done = python("-c", code, DECODER_EXPLORER_HOME=str(tmp_path / "home"))
+    assert (done.stdout.split(), done.returncode) == (["2", "2"], 0), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "broken.dxt" in done.stderr
+    assert "missing.dxt" in done.stderr
     assert python("-m", "explorer.app", "--what").returncode == 2
 
 
@@ -131,54 +177,11 @@ def test_the_bindings_count_references_right() -> None:
     assert sys.getrefcount(None) > before - 32
 
 
-def test_a_surprise_becomes_one_sentence_and_a_line_in_the_log(tmp_path: Path) -> None:
-    code = """
-import sys
-from explorer import app as program
-app, window, session, close = program.compose(None)
-program._start_log()
-program._catch_surprises(window, session)
-try:
-    raise RuntimeError("deep inside")
-except RuntimeError:
-    sys.excepthook(*sys.exc_info())
-session.set_prompt("the state changes")
-print(window.notices.error.text)
-close()
-"""
-    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
-    assert done.stdout.startswith("An unexpected error occurred"), done.stderr
-    assert done.stdout.count("\n") == 1
-    log = (tmp_path / "log.txt").read_text("utf-8")
-    assert "RuntimeError: deep inside" in log
-
-
-def test_it_opens_stays_open_and_closes_cleanly_on_a_signal(tmp_path: Path) -> None:
-    """The whole program: window, engine process, a prompt; SIGTERM closes all of it with 0."""
-    code = f"""
-import os, signal, sys
-from PySide6.QtCore import QTimer
-from explorer import app as program
-from explorer.ui.window import Window
-compose = program.compose
-def watched(*arguments):
-    app, window, session, close = compose(*arguments)
-    def look(old, new):
-        if old.status.activity == "starting" and new.status.activity != "starting":
-            print(window.isVisible(), session.state.request.prompt, flush=True)
-            os.kill(os.getpid(), signal.SIGTERM)
-    session.subscribe(look)
-    return app, window, session, close
-program.compose = watched
-sys.exit(program.main({str(tmp_path)!r}, "given", None))
-"""
-    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["True given"]
-
-
 @pytest.mark.parametrize("used_before", [False, True])
-def test_a_first_start_is_simple(tmp_path: Path, used_before: bool) -> None:
+def test_a_first_start_is_simple_stays_open_and_closes_cleanly_on_a_signal(
+    tmp_path: Path, used_before: bool
+) -> None:
+    """The whole program: window, engine process, a prompt; SIGTERM closes all of it with 0."""
     home = tmp_path / "home"
     home.mkdir()
     if used_before:
@@ -191,16 +194,18 @@ def watched(*arguments):
     app, window, session, close = compose(*arguments)
     def look(old, new):
         if old.status.activity == "starting" and new.status.activity != "starting":
+            print(window.isVisible(), session.state.request.prompt)
             print(window.preferences.on("full"), window.try_this.isVisible(), flush=True)
             os.kill(os.getpid(), signal.SIGTERM)
     session.subscribe(look)
     return app, window, session, close
 program.compose = watched
-sys.exit(program.main({str(tmp_path)!r}, None, None))
+sys.exit(program.main({str(tmp_path)!r}, "given", None))
 """
     done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(home))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["True False" if used_before else "False True"]
+    simple = "True False" if used_before else "False True"
+    assert done.stdout.splitlines() == ["True given", simple]
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
@@ -242,21 +247,3 @@ sys.exit(_pace("copycat", str(time.time())))
     assert 0 < found["start_to_window_ms"] < found["start_to_first_token_ms"]
     assert found["longest_gap_ms"] > 0
     assert found["steps"] == 3 >= found["steps_painted"] >= 1  # the newest step overtakes others
-
-
-def test_without_a_window_manager_the_window_keeps_its_size(tmp_path: Path) -> None:
-    """There is no frame to make room for, though the offscreen screen is small."""
-    code = f"""
-from PySide6.QtTest import QTest
-from pathlib import Path
-from explorer.app import compose
-from explorer.ui import window as windows
-app, window, session, close = compose(None, Path({str(tmp_path / "settings.ini")!r}))
-window.show()
-QTest.qWait(2 * windows._FRAMED_MS)
-print(window.width(), window.height())
-close()
-"""
-    done = python("-c", code, QT_QPA_PLATFORM="offscreen", DECODER_EXPLORER_HOME=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["1280", "720"]

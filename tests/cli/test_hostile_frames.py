@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from explorer.cli import client
+from explorer.cli.arguments import Command
 from explorer.session.connection.remote import EngineProcess
 from explorer.trace.wire import framing
 from explorer.trace.wire import messages as m
@@ -39,6 +40,12 @@ COMMANDS = {
     "check": (m.Load, m.Tokenize, m.Advance, m.CheckTrace),
     "batch": (m.Load, m.RunBatch),
 }
+
+
+@pytest.fixture(autouse=True)
+def parsers_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For thousands of commands: a parser keeps nothing of what it read."""
+    monkeypatch.setattr(Command, "parser", functools.cache(Command.parser))
 
 
 class Scripted:

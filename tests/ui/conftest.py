@@ -59,12 +59,18 @@ def windows_are_freed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_widget_outlives_its_test() -> Iterator[None]:
-    """What a test left on screen or in a menu would slow down, and could break, those after it."""
+    """What a test left on screen or in a menu would slow down, and could break, those after it.
+
+    A window that several tests of a file look at was there before.
+    """
+    app = QApplication.instance()
+    before = set(app.topLevelWidgets()) if isinstance(app, QApplication) else set()
     yield
     app = QApplication.instance()
     if isinstance(app, QApplication):
         for widget in app.topLevelWidgets():
-            widget.deleteLater()
+            if widget not in before:
+                widget.deleteLater()
         app.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 
 

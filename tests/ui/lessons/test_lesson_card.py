@@ -44,14 +44,6 @@ def test_a_page_runs_its_scene_and_shows_figures_measured_now(room: Classroom) -
     wait_until(lambda: "has 3 tokens" in room.card.text.words)
 
 
-def test_a_figure_that_cannot_be_had_is_marked_with_its_reason(room: Classroom) -> None:
-    room.begin()
-    assert "[not known]" in room.card.text.words
-    (reason,) = room.card.text.reasons
-    assert reason
-    assert reason in room.card.text.accessibleName()
-
-
 def test_next_back_and_contents_go_through_the_pages(room: Classroom) -> None:
     room.begin()
     assert not room.card.back_button.isEnabled()
@@ -227,27 +219,6 @@ def test_no_gif_gives_an_answer_away(room: Classroom) -> None:
     dialog = room.window.findChild(GifDialog)
     assert isinstance(dialog, GifDialog)
     dialog.close()
-
-
-def test_the_card_folds_to_a_strip_and_back(room: Classroom) -> None:
-    room.begin()
-    room.lessons.fold(True)
-    assert not room.card.isVisible()
-    assert room.lessons.strip.isVisible()
-    room.lessons.strip.click()
-    assert room.card.isVisible()
-    assert not room.lessons.strip.isVisible()
-
-
-@pytest.mark.parametrize(("page", "name"), [(0, "token"), (1, "control"), (2, "head")])
-def test_what_a_page_points_at_is_outlined(room: Classroom, page: int, name: str) -> None:
-    room.begin()
-    room.go(page)
-    wait_until(lambda: room.lessons.outline.target is not None)
-    room.lessons.outline.clear()
-    room.card.look_button.click()
-    assert room.lessons.outline.target is not None, name
-    wait_until(room.lessons.outline.isVisible)
 
 
 @pytest.mark.parametrize("target", ["cell:5,2", "panel:next-token", "head:1,0"])
@@ -426,3 +397,48 @@ def test_hidden_tokens_are_named(room: Classroom) -> None:
     assert hidden(room) == {"tokens"}
     (cover,) = room.window.sequence.findChildren(Cover)
     assert cover.accessibleName().startswith("The list of tokens is hidden")
+
+
+@pytest.fixture(scope="module")
+def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Classroom]:
+    """A room in which the lesson is open already."""
+    room = Classroom(qapp, tmp_path_factory.mktemp("shared"))
+    room.begin()
+    yield room
+    room.close()
+
+
+@pytest.fixture
+def begun(shared: Classroom) -> Classroom:
+    """That room on the first page, as after `begin`, whatever the test before did."""
+    shared.lessons.fold(False)
+    shared.lessons.outline.clear()
+    shared.go(0)
+    return shared
+
+
+def test_a_figure_that_cannot_be_had_is_marked_with_its_reason(begun: Classroom) -> None:
+    assert "[not known]" in begun.card.text.words
+    (reason,) = begun.card.text.reasons
+    assert reason
+    assert reason in begun.card.text.accessibleName()
+
+
+def test_the_card_folds_to_a_strip_and_back(begun: Classroom) -> None:
+    begun.lessons.fold(True)
+    assert not begun.card.isVisible()
+    assert begun.lessons.strip.isVisible()
+    begun.lessons.strip.click()
+    assert begun.card.isVisible()
+    assert not begun.lessons.strip.isVisible()
+
+
+@pytest.mark.parametrize(("page", "name"), [(0, "token"), (1, "control"), (2, "head")])
+def test_what_a_page_points_at_is_outlined(begun: Classroom, page: int, name: str) -> None:
+    begun.lessons.outline.clear()
+    begun.go(page)
+    wait_until(lambda: begun.lessons.outline.target is not None)
+    begun.lessons.outline.clear()
+    begun.card.look_button.click()
+    assert begun.lessons.outline.target is not None, name
+    wait_until(begun.lessons.outline.isVisible)

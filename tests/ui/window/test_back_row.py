@@ -19,6 +19,7 @@ import explorer.ui
 from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.look.appearance import BACK_ROW_PX
+from explorer.ui.look.apply_theme import apply
 from explorer.ui.panels.attention.panel import AttentionPanel
 from tests.ui.painted import pixels
 from tests.ui.stage import WindowStage
@@ -61,26 +62,133 @@ def too_small(stage: WindowStage) -> list[tuple[str, float]]:
     return found + [one for one in fonts if one[1] < BACK_ROW_PX]
 
 
-@pytest.fixture
-def projector(stage: WindowStage, monkeypatch: pytest.MonkeyPatch) -> WindowStage:
-    """The window, on a run, as a projector of 1280 × 720 shows it in presenter mode."""
-    stage.loaded().ran(3)
-    window = stage.window
-    monkeypatch.setattr(window, "showFullScreen", lambda: None)
-    monkeypatch.setattr(window, "isFullScreen", lambda: True)
-    stage.resize(ROOM.width(), ROOM.height())
-    window.presenter.toggle()
-    stage.look.present(True, ROOM)
-    stage.resize(ROOM.width(), ROOM.height())
-    stage.until_settled()
-    return stage
-
-
 def test_the_spy_sees_small_text(stage: WindowStage) -> None:
     stage.loaded().ran(2)
     texts = written(stage.window)
     assert len(texts) > 50
     assert min(size for _, size in texts) < BACK_ROW_PX
+
+
+def test_a_result_wraps_in_front_of_a_class_and_is_one_line_at_the_desk(
+    stage: WindowStage, qapp: QApplication
+) -> None:
+    window = stage.window
+    stage.loaded().ran(2)
+    panel = window.docks.bring_up("attention")
+    assert isinstance(panel, AttentionPanel)
+    one = panel.readout.height()
+    panel.readout.setText(SENTENCE)
+    settle()
+    assert panel.readout.height() == one
+    assert panel.readout.shown.endswith("…")
+    window.presenter.toggle()
+    stage.look.present(True, ROOM)
+    stage.resize(ROOM.width(), ROOM.height())
+    panel.readout.setText(SENTENCE)
+    settle()
+    assert panel.readout.shown == panel.readout.text()
+    room = panel.readout.contentsRect()
+    needed = panel.readout.fontMetrics().boundingRect(room, int(Qt.TextFlag.TextWordWrap), SENTENCE)
+    assert needed.height() <= panel.readout.height()
+    high = panel.readout.height()
+    panel.readout.setText("short")
+    settle()
+    assert panel.readout.height() == high  # nothing jumps at the next step
+
+
+@pytest.fixture
+def steady_cursor(qapp: QApplication) -> Iterator[None]:
+    """Text cursors that do not blink, in windows made after this, and no pointer over these."""
+    before = qapp.cursorFlashTime()
+    qapp.setCursorFlashTime(0)
+    QCursor.setPos(qapp.primaryScreen().geometry().bottomRight())
+    yield
+    qapp.setCursorFlashTime(before)
+
+
+def test_leaving_puts_the_window_back_to_the_pixel(steady_cursor: None, stage: WindowStage) -> None:
+    window, docks = stage.window, stage.window.docks
+    stage.loaded().ran(3)
+    stage.resize(1240, 700)
+    stage.look.zoom(+1)
+    panel = docks.bring_up("attention")
+    window.prompt.edit.setFocus()
+    splits = window.findChildren(QSplitter)
+    splits[0].setSizes([330, 900])
+    stage.until_settled()
+    settle()
+    assert isinstance(panel, AttentionPanel)
+
+    def state() -> tuple[object, ...]:
+        return (
+            window.geometry(),
+            window.windowState(),
+            [(d.place.id, d.isHidden(), d.isFloating()) for d in docks.docks],
+            stage.look.whole_scale,
+            [split.sizes() for split in splits],
+            {d.place.id: d.geometry() for d in docks.docks if d.isVisible()},
+            window.focusWidget(),
+            [key for a in window.actions() for key in a.shortcuts()],
+        )
+
+    before, picture = state(), pixels(window)
+    window.presenter.toggle()
+    stage.look.present(True, ROOM)
+    stage.until_settled()
+    for _ in range(2):
+        docks.turn(+1)
+        stage.until_settled()
+    window.presenter.show_settings(True)
+    stage.look.zoom(+1)
+    docks.bring_up("sampling")
+    stage.until_settled()
+    settle()
+    window.presenter.toggle()
+    wait_until(lambda: window.geometry() == before[0])
+    wait_until(lambda: [split.sizes() for split in splits] == before[4])
+    stage.until_settled()
+    settle()
+    assert state() == before
+    other = np.argwhere((pixels(window) != picture).any(axis=2))
+    assert not len(other), f"rows and columns {other.min(axis=0)} to {other.max(axis=0)} differ"
+
+
+@pytest.fixture(scope="module")
+def presented(
+    qapp: QApplication, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[WindowStage]:
+    """The window, on a run, as a projector of 1280 × 720 shows it in presenter mode."""
+    stage = WindowStage(qapp, tmp_path_factory.mktemp("presented"))
+    stage.loaded().ran(3)
+    window = stage.window
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window, "showFullScreen", lambda: None)
+        patch.setattr(window, "isFullScreen", lambda: True)
+        stage.resize(ROOM.width(), ROOM.height())
+        window.presenter.toggle()
+        yield stage
+    stage.close()
+
+
+@pytest.fixture
+def projector(presented: WindowStage) -> WindowStage:
+    """That window, put back to where it begins, whatever the test before did."""
+    stage, look = presented, presented.look
+    if not stage.app.styleSheet():  # another window has been closed
+        apply(stage.app, look.theme, look.whole_scale)
+    stage.session.report("")
+    stage.session.compare(False)
+    stage.session.select(step=None)
+    stage.window.presenter.show_settings(False)
+    look.present(True, ROOM)
+    look.zoom(0)
+    stage.resize(ROOM.width(), ROOM.height())
+    panel = stage.window.docks.bring_up("attention")
+    assert isinstance(panel, AttentionPanel)
+    panel.tools.view.setCurrentIndex(panel.tools.view.findData("maps"))
+    stage.until_settled()
+    settle()
+    return stage
 
 
 def test_no_text_is_too_small_for_the_back_row(projector: WindowStage) -> None:
@@ -201,33 +309,6 @@ def test_thumbnails_fill_the_width_for_a_class_though_they_scroll(qapp: QApplica
     assert 480 < layout.sheet.width() <= 500
 
 
-def test_a_result_wraps_in_front_of_a_class_and_is_one_line_at_the_desk(
-    stage: WindowStage, qapp: QApplication
-) -> None:
-    window = stage.window
-    stage.loaded().ran(2)
-    panel = window.docks.bring_up("attention")
-    assert isinstance(panel, AttentionPanel)
-    one = panel.readout.height()
-    panel.readout.setText(SENTENCE)
-    settle()
-    assert panel.readout.height() == one
-    assert panel.readout.shown.endswith("…")
-    window.presenter.toggle()
-    stage.look.present(True, ROOM)
-    stage.resize(ROOM.width(), ROOM.height())
-    panel.readout.setText(SENTENCE)
-    settle()
-    assert panel.readout.shown == panel.readout.text()
-    room = panel.readout.contentsRect()
-    needed = panel.readout.fontMetrics().boundingRect(room, int(Qt.TextFlag.TextWordWrap), SENTENCE)
-    assert needed.height() <= panel.readout.height()
-    high = panel.readout.height()
-    panel.readout.setText("short")
-    settle()
-    assert panel.readout.height() == high  # nothing jumps at the next step
-
-
 def test_no_heading_is_cut(projector: WindowStage) -> None:
     for dock in projector.window.docks.docks:
         panel = projector.window.docks.bring_up(dock.place.id)
@@ -240,60 +321,3 @@ def test_no_heading_is_cut(projector: WindowStage) -> None:
             assert label.width() >= wide or label.wordWrap(), (dock.place.id, label.text())
         for result in panel.findChildren(ResultLabel):
             assert not result.shown.endswith("…") or result.text().endswith("…")
-
-
-@pytest.fixture
-def steady_cursor(qapp: QApplication) -> Iterator[None]:
-    """Text cursors that do not blink, in windows made after this, and no pointer over these."""
-    before = qapp.cursorFlashTime()
-    qapp.setCursorFlashTime(0)
-    QCursor.setPos(qapp.primaryScreen().geometry().bottomRight())
-    yield
-    qapp.setCursorFlashTime(before)
-
-
-def test_leaving_puts_the_window_back_to_the_pixel(steady_cursor: None, stage: WindowStage) -> None:
-    window, docks = stage.window, stage.window.docks
-    stage.loaded().ran(3)
-    stage.resize(1240, 700)
-    stage.look.zoom(+1)
-    panel = docks.bring_up("attention")
-    window.prompt.edit.setFocus()
-    splits = window.findChildren(QSplitter)
-    splits[0].setSizes([330, 900])
-    stage.until_settled()
-    settle()
-    assert isinstance(panel, AttentionPanel)
-
-    def state() -> tuple[object, ...]:
-        return (
-            window.geometry(),
-            window.windowState(),
-            [(d.place.id, d.isHidden(), d.isFloating()) for d in docks.docks],
-            stage.look.whole_scale,
-            [split.sizes() for split in splits],
-            {d.place.id: d.geometry() for d in docks.docks if d.isVisible()},
-            window.focusWidget(),
-            [key for a in window.actions() for key in a.shortcuts()],
-        )
-
-    before, picture = state(), pixels(window)
-    window.presenter.toggle()
-    stage.look.present(True, ROOM)
-    stage.until_settled()
-    for _ in range(2):
-        docks.turn(+1)
-        stage.until_settled()
-    window.presenter.show_settings(True)
-    stage.look.zoom(+1)
-    docks.bring_up("sampling")
-    stage.until_settled()
-    settle()
-    window.presenter.toggle()
-    wait_until(lambda: window.geometry() == before[0])
-    wait_until(lambda: [split.sizes() for split in splits] == before[4])
-    stage.until_settled()
-    settle()
-    assert state() == before
-    other = np.argwhere((pixels(window) != picture).any(axis=2))
-    assert not len(other), f"rows and columns {other.min(axis=0)} to {other.max(axis=0)} differ"

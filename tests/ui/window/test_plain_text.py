@@ -150,10 +150,24 @@ def _items(view: QAbstractItemView) -> Iterator[str]:
                 yield str(model.index(row_, column).data(role) or "")
 
 
-@pytest.fixture
-def full(stage: WindowStage) -> WindowStage:
+def test_one_endless_word_widens_nothing(stage: WindowStage) -> None:
+    fill(stage, "x")
+    least, width = stage.window.minimumSizeHint().width(), stage.window.width()
+    fill(stage, WORD)
+    assert stage.window.minimumSizeHint().width() <= max(least, 1280)
+    assert stage.window.width() == width
+    for widget, text in texts(stage.window):
+        longest = max(map(len, re.split(r"\s", text)))
+        assert longest <= LONGEST, (widget, text[:80])
+
+
+@pytest.fixture(scope="module")
+def full(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WindowStage]:
+    """Its users only read it; a window of one's own beside it would take longer to build."""
+    stage = WindowStage(qapp, tmp_path_factory.mktemp("full"))
     fill(stage, TEXT)
-    return stage
+    yield stage
+    stage.close()
 
 
 def test_every_text_shows_its_letters_and_none_acts(full: WindowStage) -> None:
@@ -186,10 +200,10 @@ def test_a_tip_is_plain_text(full: WindowStage, qapp: QApplication) -> None:
 
 
 def test_the_figures_of_the_light_are_shown_as_letters(
-    stage: WindowStage, monkeypatch: pytest.MonkeyPatch
+    full: WindowStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check = Check(name=TEXT, passed=False, measured=1.0, tolerance=0.5, note=TEXT)
-    light = stage.window.status.light
+    light = full.window.status.light
     light.show_check(SelfCheck(passed=False, checks=(check,)), running=False, possible=True)
     shown: list[str] = []
     monkeypatch.setattr(
@@ -199,14 +213,3 @@ def test_the_figures_of_the_light_are_shown_as_letters(
     light._show_figures()
     assert shown[0].startswith("<p>")
     assert MARKUP in QTextDocumentFragment.fromHtml(shown[0]).toPlainText()
-
-
-def test_one_endless_word_widens_nothing(stage: WindowStage) -> None:
-    fill(stage, "x")
-    least, width = stage.window.minimumSizeHint().width(), stage.window.width()
-    fill(stage, WORD)
-    assert stage.window.minimumSizeHint().width() <= max(least, 1280)
-    assert stage.window.width() == width
-    for widget, text in texts(stage.window):
-        longest = max(map(len, re.split(r"\s", text)))
-        assert longest <= LONGEST, (widget, text[:80])

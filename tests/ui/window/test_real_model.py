@@ -31,7 +31,9 @@ class Program:
         self.bridge = Bridge()
         self.session = Session(self._engine, self.bridge.post)
         memory = Settings(folder / "settings.ini")
-        self.window = Window(self.session, Appearance(app, memory), memory)
+        look = Appearance(app, memory, dressed=False)
+        self.window = Window(self.session, look, memory)
+        look.dress()
         show(self.window)
 
     def _engine(self) -> EngineProcess:
