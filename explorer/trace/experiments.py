@@ -297,6 +297,10 @@ class HeadNumbers(msgspec.Struct, frozen=True, kw_only=True):
         _require(len(self.numbers) == 4 * self.heads * self.width, "not the numbers of its shape")
 
 
+EVICTED = "evicted: the context policy keeps other tokens"
+LEFT_OUT = "not in the cache: its turn was left out"
+
+
 class LayerRead(msgspec.Struct, frozen=True, kw_only=True):
     """What one layer keeps of a position, or the reason why it keeps nothing."""
 

@@ -139,6 +139,8 @@ def source_of(trace: Trace) -> OtherRun:
         raise ValueError("This run has read nothing yet, so there is nothing to patch from.")
     if any(token.origin == "padding" for token in trace.prompt):
         raise ValueError("This run is padded. Patch from a run without padding.")
+    if any(step.left_out for step in trace.steps):
+        raise ValueError("Turns were left out of this run. Patch from a run that reads them all.")
     if request.context.moves_sinks:
         raise ValueError("This run counts distances in its cache. Patch from a run without.")
     slots = trace.read_slots(len(trace.steps) - 1)

@@ -9,10 +9,16 @@ from explorer.engine.errors import BadInput
 from explorer.engine.passes.context.evicting_cache import EvictingLayer
 from explorer.engine.passes.generate import next_pass
 from explorer.engine.passes.runner import Runner
-from explorer.trace.experiments import HeadNumbers, LayerRead, PositionRead, ReadSlot
+from explorer.trace.experiments import (
+    EVICTED,
+    LEFT_OUT,
+    HeadNumbers,
+    LayerRead,
+    PositionRead,
+    ReadSlot,
+)
 
 GONE = "this layer keeps only a window, and the position is outside it"
-EVICTED = "evicted: the context policy keeps other tokens"
 STATE = "this layer keeps a state of fixed size, not single positions"
 
 
@@ -21,24 +27,30 @@ def read(
 ) -> PositionRead:
     """What each layer keeps of the position.
 
-    A cache that does not hold the tokens any more is filled by a pass first.  BadInput without a
-    cache or with a slot beyond it.
+    A cache that does not hold the tokens any more, or holds them as another run read them, is
+    filled by a pass first.  BadInput without a cache or with a slot beyond it.
     """
     request = asked.request
     if not runner.caches(request):
         raise BadInput("This run stores no keys and values. Switch the KV cache on first.")
     layout = runner.layout(request, asked.chosen)
-    slots = len(layout.ids)
-    if not 0 <= asked.slot < slots:
+    slots, whole = len(layout.ids), len((layout.whole or layout).ids)
+    if not 0 <= asked.slot < whole:
         raise BadInput(
-            f"There is no position {asked.slot}. The run has {slots:,} so far, counted from 0."
+            f"There is no position {asked.slot}. The run has {whole:,} so far, counted from 0."
         )
-    if runner.cache.shared(layout, slots) < slots:
+    places = layout.places or range(slots)
+    if asked.slot not in places:
+        return PositionRead(
+            slot=asked.slot, layers=(LayerRead(reason=LEFT_OUT),) * len(runner.layers)
+        )
+    if not runner.cache_is_of(request) or runner.cache.shared(layout, slots) < slots:
         progress("Filling the cache again…", 0.0)
         next_pass(runner, request, layout, len(asked.chosen), cancelled)
     held, layers = runner.cache.slots, runner.cache.live.layers
+    slot = places.index(asked.slot)
     return PositionRead(
-        slot=asked.slot, layers=tuple(_of_layer(layer, asked.slot, held) for layer in layers)
+        slot=asked.slot, layers=tuple(_of_layer(layer, slot, held) for layer in layers)
     )
 
 

@@ -60,7 +60,7 @@ def picked_step(
         pick_ms=(picked - captured) * 1e3,
         engine_ms=(picked - began) * 1e3,
         warm_up=warm_up,
-        cache_tokens=runner.cache.slots if caches else 0,
+        cache_tokens=runner.cache.policy.kept(runner.cache.slots) if caches else 0,
         cache_bytes_per_layer=(0,) * count if held is None else layer_bytes(held, count),
         top=top,
         layers=layers,

@@ -168,15 +168,17 @@ class Runner:
         finally:
             self.cache, self._cache_for = own, belongs
 
+    def cache_is_of(self, request: RunRequest) -> bool:
+        """True if what the cache holds was read as this request reads it."""
+        return bool(self._cache_for == _kind_of(request))
+
     @contextlib.contextmanager
     def cache_of(self, request: RunRequest) -> Iterator[None]:
         """The cache belongs to one kind of request, and a pass that fails leaves none behind."""
-        fed = request.padding, request.pad, request.position_offset
-        belongs = (*fed, request.causal_mask, request.changes, request.context)
-        if belongs != self._cache_for:
+        if not self.cache_is_of(request):
             self.cache.drop()
             self.cache.policy = self.kept_by(request)
-            self._cache_for = belongs
+            self._cache_for = _kind_of(request)
         try:
             yield
         except BaseException:
@@ -231,6 +233,12 @@ class Runner:
                 self.report(f"Reading the text: {done:,.0f} of {whole:,} tokens", done / whole)
 
         return tell
+
+
+def _kind_of(request: RunRequest) -> tuple[object, ...]:
+    """All that decides keys and values but the tokens."""
+    fed = request.padding, request.pad, request.position_offset
+    return (*fed, request.causal_mask, request.changes, request.context)
 
 
 def _accepted(model: Any) -> set[str]:

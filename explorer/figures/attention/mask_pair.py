@@ -2,7 +2,8 @@
 
 A side is a trace and the index of one of its steps.  The other side of a step is a real pass; the
 same scores with the mask dropped are the masked side's own queries and keys under a mask that
-lost its causal part only: sliding windows (they become symmetric), chunks and padding stay.
+lost its causal part only: sliding windows (they become symmetric), chunks and padding stay, and so
+do the cells that the context policy and the user cut.
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ import numpy as np
 from explorer.figures.attention import map_blocks as parts
 from explorer.figures.attention.map_blocks import READ
 from explorer.trace.attention import LayerRecord, Mask
+from explorer.trace.interventions.cells import ALLOWED, CUT, changes
+from explorer.trace.interventions.kinds import Cells
 from explorer.trace.request import RunRequest
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
+
+_Mask = tuple[int, tuple[Cells, ...]]  # what a mask is made of: a window, and cells
+_TURNS = "turns of this run were left out, so its passes read different tokens"
+_CHUNKS = "in its chunks, cells that were cut cannot be separated from the causal part"
+_HEADS = "cells are cut in single heads, and this view has one mask for all of them"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +67,7 @@ def without_mask(side: Side) -> Side:
     """
     trace, index = side.trace, side.step
     real = np.array([t.origin != "padding" for t in trace.tokens[: side.slots]])
-    masks: dict[int, Mask] = {}
+    masks: dict[_Mask, Mask] = {}
     layers = tuple(
         _opened(side, layer, real, masks) for layer in range(parts.layer_count(trace, index))
     )
@@ -94,31 +102,40 @@ def _one_step(trace: Trace, index: int, request: RunRequest, step: Step) -> Trac
     )
 
 
-def _opened(side: Side, layer: int, real: np.ndarray, masks: dict[int, Mask]) -> LayerRecord:
+def _opened(side: Side, layer: int, real: np.ndarray, masks: dict[_Mask, Mask]) -> LayerRecord:
     """One layer's queries and keys of all passes, under a mask that looks both ways."""
     trace, index = side.trace, side.step
     sources = parts.sources(trace, index)
     records = [parts.record_of(trace, source, layer) for source, _, _ in sources]
+    cells = tuple(
+        one
+        for one in trace.request.changes
+        if isinstance(one, Cells) and one.layer in (None, layer)
+    )
+    kinds = trace.card.layer_kinds
+    chunked = layer < len(kinds) and kinds[layer] == "chunked"
     why = parts.REUSED if trace.reused_tokens else _refusal(records)
-    if why:
+    if any(trace.steps[source].left_out for source, _, _ in sources):
+        why = _TURNS
+    if why := why or _refusal_of_cells(cells, chunked):
         return LayerRecord(layer=layer, kind="absent", reason=why)
     owned = [(record, rows) for record, (_, _, rows) in zip(records, sources, strict=True)]
     queries = [record.queries[:rows] for record, rows in owned if record.queries is not None]
     keys = [record.keys[:rows] for record, rows in owned if record.keys is not None]
     last = records[-1]
-    kinds = trace.card.layer_kinds
-    if layer < len(kinds) and kinds[layer] == "chunked":
+    if chunked:
         mask = Mask.of_bits(_both_ways(side, layer) & real[None, :])
     else:
-        if last.window not in masks:
-            masks[last.window] = _open_mask(real, last.window)
-        mask = masks[last.window]
+        if (last.window, cells) not in masks:
+            masks[last.window, cells] = _open_mask(real, last.window, cells)
+        mask = masks[last.window, cells]
     return replace(
         last,
         queries=queries[0] if len(queries) == 1 else np.concatenate(queries),
         keys=keys[0] if len(keys) == 1 else np.concatenate(keys),
         mask=mask,
         first_key=0,
+        evicted=(0, 0),
     )
 
 
@@ -136,10 +153,17 @@ def _refusal(records: Sequence[LayerRecord]) -> str:
     return ""
 
 
-def _open_mask(real: np.ndarray, window: int) -> Mask:
-    """Every real key, within a symmetric window if there is one."""
+def _refusal_of_cells(cells: Sequence[Cells], chunked: bool) -> str:
+    """Why these cells cannot be cut in an open mask; empty if they can."""
+    if any(one.head is not None for one in cells):
+        return _HEADS
+    return _CHUNKS if cells and chunked else ""
+
+
+def _open_mask(real: np.ndarray, window: int, cells: Sequence[Cells]) -> Mask:
+    """Every real key, within a symmetric window if there is one, but for the cells of all heads."""
     count = len(real)
-    if not window and real.all():
+    if not window and not cells and real.all():
         return Mask("none", count, count)
     allowed = np.empty((count, -(-count // 8)), np.uint8)
     slots = np.arange(count)
@@ -148,6 +172,9 @@ def _open_mask(real: np.ndarray, window: int) -> Mask:
         part = np.broadcast_to(real, (len(rows), count))
         if window:
             part = part & (np.abs(rows - slots) < window)
+        if cells:
+            changed = changes(cells, 1, (first, min(first + 256, count)), (0, count))[0]
+            part = (part | (changed == ALLOWED)) & (changed != CUT)
         allowed[first : first + 256] = np.packbits(part, axis=1)
     return Mask("bits", count, count, allowed)
 

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.figures.attention.difference import MIDDLE
-from explorer.trace.attention import as_float32
-from explorer.trace.experiments import PositionRead
+from explorer.trace.attention import LayerRecord, as_float32
+from explorer.trace.experiments import EVICTED, LEFT_OUT, PositionRead
 from explorer.trace.trace import Trace
 
 NOT_NUMBERS = "these values are not all numbers (NaN or infinity)"
-
-LEFT_OUT = "not in the cache: its turn was left out"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +41,22 @@ def keys_at(trace: Trace, index: int, slot: int) -> Strips:
     # Slots before the first pass were read by another run, whose keys it has.
     step = next(s for s in steps if slot < s.first_slot + s.positions_processed)
     found: list[np.ndarray | None] = []
+    reasons: list[str] = []
     for record in step.layers:
         end = step.first_slot + step.positions_processed
         kept = 0 if record.keys is None else len(record.keys)
         row = None if record.keys is None or end - slot > kept else record.keys[slot - end]
-        found.append(None if row is None else as_float32(row, record.dtype))
-    return Strips(tuple(found), tuple(record.reason for record in step.layers))
+        evicted = slot < step.first_slot and _evicted(trace, record, slot)
+        found.append(None if row is None or evicted else as_float32(row, record.dtype))
+        reasons.append(EVICTED if evicted else record.reason)
+    return Strips(tuple(found), tuple(reasons))
+
+
+def _evicted(trace: Trace, record: LayerRecord, slot: int) -> bool:
+    """True if a slot that was read before the pass had been evicted by then."""
+    first, end = record.evicted
+    before_all = record.kind == "qk" and slot < record.first_key
+    return first <= slot < end or (before_all and trace.request.context.keeps_last)
 
 
 def values_of(read: PositionRead) -> Strips:

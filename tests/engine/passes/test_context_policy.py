@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers.models.llama.modeling_llama import rotate_half
 
+from explorer.engine.errors import BadInput
 from explorer.engine.experiments import read_position
 from explorer.engine.passes import chunked_prefill
 from explorer.engine.passes.generate import generate, one_step
@@ -18,7 +19,9 @@ from explorer.engine.selftest import selfcheck, selftest
 from explorer.figures.attention import head_weights
 from explorer.figures.attention.map_blocks import ABSENT, MASKED, READ
 from explorer.figures.attention.maps import full_map
-from explorer.trace.experiments import ReadSlot
+from explorer.figures.attention.mask_pair import Side, without_mask
+from explorer.figures.cost import kv_strips
+from explorer.trace.experiments import EVICTED, LEFT_OUT, ReadSlot
 from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.interventions.kinds import Cells
 from explorer.trace.request import RunRequest, Sampling
@@ -164,7 +167,85 @@ def test_a_position_is_read_where_it_lies(runner: Runner) -> None:
 
     for slot in (1, last):  # of the first layer, which no mask changes
         assert read(request, slot) == read(request_of(PROMPT, context=full.request.context), slot)
-    assert read(request, 10).reason == read_position.EVICTED
+    assert read(request, 10).reason == EVICTED
+
+
+def test_a_position_is_read_off_the_cache_of_its_own_run(runner: Runner) -> None:
+    plain, policy = request_of(PROMPT), request_of(PROMPT, context=WINDOW)
+
+    def read(request: RunRequest, slot: int) -> Any:
+        asked = ReadSlot(request=request, slot=slot)
+        return read_position.read(runner, asked, lambda *_: None).layers[1]
+
+    own = read(plain, 19)
+    after_another = read(policy, 19)
+    runner.cache.drop()
+    alone = read(policy, 19)
+    assert after_another == alone, "the same tokens, read under another policy"
+    assert alone != own
+    assert read(plain, 5).reason == ""
+    assert read(policy, 5).reason == EVICTED
+
+
+def test_a_position_is_read_where_it_stands_after_turns_were_left_out(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = (*PROMPT[:3], *PROMPT[8:])
+    whole, asked = request_of(PROMPT), ReadSlot(request=request_of(PROMPT), slot=9)
+    alone = ReadSlot(request=request_of(rest), slot=4)
+    runner.cache.drop()
+    expected = read_position.read(runner, alone, lambda *_: None).layers
+    left_out = runner.layout(whole, ()).without(3, 8, 0)
+    monkeypatch.setattr(runner, "layout", lambda *_: left_out)
+    runner.cache.drop()
+    assert read_position.read(runner, asked, lambda *_: None).layers == expected
+    gone = read_position.read(runner, ReadSlot(request=whole, slot=3), lambda *_: None)
+    assert {layer.reason for layer in gone.layers} == {LEFT_OUT}
+    with pytest.raises(BadInput, match="has 20 so far"):
+        read_position.read(runner, ReadSlot(request=whole, slot=20), lambda *_: None)
+
+
+@pytest.mark.parametrize("policy", [SINKS, WINDOW])
+def test_no_keys_are_shown_of_a_slot_that_was_evicted_before_the_run(
+    runner: Runner, policy: ContextPolicy
+) -> None:
+    run(runner, request_of(PROMPT, context=policy), 1)
+    reused = run(runner, request_of((*PROMPT, 50, 51), context=policy), 1, reuse=True)
+    assert reused.reused_tokens == len(PROMPT)
+    gone = kv_strips.keys_at(reused, 0, 10)
+    assert set(gone.layers) == {None}
+    assert set(gone.reasons) == {EVICTED}
+    assert all(part is not None and part.any() for part in kv_strips.keys_at(reused, 0, 19).layers)
+
+
+@pytest.mark.parametrize("policy", [SINKS, WINDOW])
+def test_the_cache_holds_what_the_policy_keeps(runner: Runner, policy: ContextPolicy) -> None:
+    trace = run(runner, request_of(PROMPT, context=policy), 3)
+    held = runner.cache.live.layers[1].keys.shape[2]
+    assert [step.cache_tokens for step in trace.steps] == [held] * 3 == [policy.tokens] * 3
+    short = run(runner, request_of(PROMPT[:5], context=policy), 1)
+    assert short.steps[0].cache_tokens == 5
+    masks_only = runner_on(tiny_model("mistral", max_position_embeddings=128))
+    selftest.run(masks_only)
+    assert run(masks_only, request_of(PROMPT, context=policy), 1).steps[0].cache_tokens == 20
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"context": WINDOW}, {"context": SINKS}, {"interventions": (Cells(keys=(4, 6)),)}],
+    ids=["window", "sinks", "cells"],
+)
+def test_without_its_mask_a_run_keeps_its_other_cells_cut(
+    runner: Runner, changes: dict[str, Any]
+) -> None:
+    trace = run(runner, request_of(PROMPT, **changes), 4)
+    dropped = without_mask(Side(trace, 3))
+    ids = tuple(token.id for token in trace.tokens[: trace.read_slots(3)])
+    real = run(runner, request_of(ids, causal_mask=False, **changes), 1)
+    for head in range(trace.card.heads):
+        mine, model = full_map(dropped.trace, 0, 0, head), full_map(real, 0, 0, head)
+        assert largest(mine.weights - model.weights) < 1e-5
+        np.testing.assert_array_equal(mine.kinds, model.kinds)
 
 
 @pytest.mark.parametrize("kind", ["mistral", "jamba"])

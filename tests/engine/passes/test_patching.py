@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -220,6 +221,13 @@ def test_the_other_run_is_run_as_it_was() -> None:
         patch = Patch(layer=2, part="stream", source=source)
         found = run(runner, RunRequest(prompt=text, interventions=(patch,)), 1)
         np.testing.assert_allclose(found.steps[0].logits, other.steps[1].logits, atol=NEAR)
+
+
+def test_no_patch_is_taken_from_a_run_whose_turns_were_left_out() -> None:
+    other = run(runner_of("llama"), RunRequest(prompt=PROMPT), 2)
+    steps = (other.steps[0], replace(other.steps[1], left_out=((1, 3),)))
+    with pytest.raises(ValueError, match="Turns were left out"):
+        source_of(replace(other, steps=steps))
 
 
 def test_the_last_of_two_changes_of_one_part_counts() -> None:

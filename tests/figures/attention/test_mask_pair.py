@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from explorer.figures.attention.map_blocks import MASKED, READ
 from explorer.figures.attention.maps import full_map
 from explorer.figures.attention.mask_pair import Side, of_pass, windows, without_mask
 from explorer.trace.comparison import other_side
+from explorer.trace.interventions.kinds import Cells
 from explorer.trace.trace import Trace
 from tests.engine import folders
 from tests.figures.runs import Run
@@ -99,6 +102,22 @@ def test_decoded_rows_take_part_with_the_keys_that_came_later() -> None:
     for row in range(6):
         part = weights[row, : row + 1]
         np.testing.assert_allclose(part / part.sum(), before[row, : row + 1], atol=1e-5)
+
+
+def test_turns_that_were_left_out_and_cells_of_single_heads_are_refused() -> None:
+    run = Run(layers=2)
+    trace = run.decode(run.prefill(6), 2)
+    first, last = trace.steps[0], replace(trace.steps[2], left_out=((1, 3),))
+    left_out = replace(trace, steps=(first, trace.steps[1], last))
+    assert "turns of this run were left out" in reason(left_out, 2)
+    assert reason(left_out, 1) == "", "they came later"
+    cut = msgspec.structs.replace(trace.request, interventions=(Cells(layer=0, head=1),))
+    assert "single heads" in reason(replace(trace, request=cut), 2)
+    assert reason(replace(trace, request=cut), 2, layer=1) == ""
+
+
+def reason(trace: Trace, step: int, layer: int = 0) -> str:
+    return without_mask(Side(trace, step)).trace.steps[0].layers[layer].reason
 
 
 def test_layers_without_scores_of_their_own_say_why() -> None:
