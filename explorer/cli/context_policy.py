@@ -6,6 +6,7 @@ import argparse
 
 from explorer.cli.errors import CommandError
 from explorer.trace.card import ModelCard
+from explorer.trace.inside.misfit import policy_misfit
 from explorer.trace.interventions.context_policy import SINKS, USUAL, ContextPolicy
 from explorer.trace.request import RunRequest
 
@@ -28,21 +29,21 @@ def policy_of(arguments: argparse.Namespace) -> ContextPolicy:
         )
     if sinks is not None and name != "sinks":
         raise CommandError("--sinks is of --context-policy sinks. Leave it out, or choose that.")
-    if name in _KEEP_LAST:
-        if window is None:
-            raise CommandError(f"--context-policy {name} needs --window: the tokens to be kept.")
-        if arguments.no_causal_mask:
-            raise CommandError(f"--context-policy {name} needs the causal mask.")
+    if name in _KEEP_LAST and window is None:
+        raise CommandError(f"--context-policy {name} needs --window: the tokens to be kept.")
     kept = 0 if name != "sinks" else SINKS if sinks is None else sinks
-    if name == "sinks" and arguments.padding:
-        raise CommandError("--context-policy sinks can't be combined with --padding.")
     if name in _KEEP_LAST and kept >= window:
         raise CommandError(f"--window {window} leaves no room beside {kept} sinks. Make it larger.")
     return ContextPolicy(name=name, tokens=window or 0, sinks=kept, distances=distances or "text")
 
 
 def require_fitting(request: RunRequest, card: ModelCard) -> None:
-    """CommandError where turns are to be dropped, and there are none, or no limit."""
+    """CommandError where its policy does not go with the rest, or with the model.
+
+    Turns can't be dropped where there are none, or no limit.
+    """
+    if refused := policy_misfit(card, request):
+        raise CommandError(refused)
     if request.context.name != "drop-turns":
         return
     if not request.messages:

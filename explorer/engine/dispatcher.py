@@ -29,7 +29,7 @@ from explorer.engine.side_requests import Question, SideRequests
 from explorer.trace.card import ModelCard
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import Experiment, Result
-from explorer.trace.request import RunRequest, Sampling
+from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
 from explorer.trace.wire import messages
@@ -263,10 +263,11 @@ class Dispatcher:
 
     def _advance(self, request: messages.Advance) -> str:
         from explorer.engine.passes.generate import generate
+        from explorer.engine.passes.interventions import require_fit
 
         runner = self._loaded()
         asked = request.request
-        self._refuse_unfit(runner, asked)
+        require_fit(runner, asked)
         prompt = runner.prompt(asked)  # laid out here, and handed down
         if not request.chosen and self._planned(runner, prompt, request) and request.ask_first:
             return "plan"
@@ -318,12 +319,13 @@ class Dispatcher:
 
     def _experiment(self, request: Experiment) -> None:
         from explorer.engine.experiments.workers import WORKERS
+        from explorer.engine.passes.interventions import require_fit
 
         def part(result: Result) -> None:
             self._say(messages.PartFacts(run=request.run, facts=msgspec.structs.asdict(result)))
 
         runner = self._loaded()
-        self._refuse_unfit(runner, request.request)
+        require_fit(runner, request.request)
         chosen = getattr(request, "chosen", ())
         if chosen and runner.layout(request.request, chosen).places:
             raise BadInput(
@@ -352,27 +354,6 @@ class Dispatcher:
     def _watch(self, request: Request) -> tuple[Report, Stop]:
         """How work tells how far it is, and how it learns that it is cancelled."""
         return self._progress(request.run), self._stop(request)
-
-    def _refuse_unfit(self, runner: Runner, asked: RunRequest) -> None:
-        """BadInput where the self-test found that the model can't do what is asked."""
-        card = runner.loaded.card
-        if not asked.causal_mask and not card.offers("causal_off"):
-            raise BadInput(f"The mask can't be switched off here: {card.words('causal_off')}.")
-        side = f"{asked.padding}_padding"
-        if asked.padding and asked.pad and not card.offers(side):
-            raise BadInput(f"Padding is not possible here: {card.words(side)}.")
-        if asked.context.sinks and asked.padding and asked.pad:
-            raise BadInput("Sinks can't be combined with padding: the first slots may be padding. "
-                           "Switch one of them off.")  # fmt: skip
-        if asked.context.moves_sinks and runner.rotation is None:
-            words = runner.loaded.card.words("sink_distances")
-            raise BadInput(f"Distances can't be counted in the cache here: {words}.")
-        if asked.position_offset and runner.first_position is None:
-            raise BadInput("This model counts its positions itself. Leave out the offset.")
-        if asked.changes:
-            from explorer.engine.passes import interventions
-
-            interventions.require_possible(runner, asked)
 
     @property
     def _card(self) -> ModelCard | None:

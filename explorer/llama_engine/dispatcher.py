@@ -30,7 +30,7 @@ from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.selftest import selfcheck, store
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import Experiment, Result
-from explorer.trace.inside.misfit import misfit
+from explorer.trace.inside.misfit import misfit, policy_misfit
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
 from explorer.trace.vocabulary import Vocabulary
@@ -246,6 +246,8 @@ class LlamaDispatcher:
         if asked.padding and asked.pad:
             side = f"{asked.padding}_padding"
             raise BadInput(f"Padding is not possible here: {card.words(side)}.")
+        if refused := policy_misfit(card, asked):
+            raise BadInput(refused)
         if asked.changes:
             mlps = runner.with_mlp if card.offers("silence_mlp") else frozenset[int]()
             attending = runner.proven.attending if runner.proven else frozenset[int]()

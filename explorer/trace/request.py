@@ -122,6 +122,27 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def policy_clash(self) -> str:
+        """What in it goes with no model under its context policy; empty if nothing."""
+        policy, padding = self.context, self.padding if self.pad else None
+        if policy.keeps_last and not self.causal_mask:
+            return (
+                "A sliding window needs the causal mask. Switch the mask on, or choose another "
+                "context policy."
+            )
+        if policy.sinks and padding:
+            return (
+                "Sinks can't be combined with padding: the first slots may be padding. Switch one "
+                "of them off."
+            )
+        if policy.keeps_last and padding == "right":
+            return (
+                "A sliding window can't be combined with right padding, which would take up room "
+                "in it. Pad on the left, or switch one of them off."
+            )
+        return ""
+
+    @property
     def changes(self) -> Interventions:
         """What its passes change in the model: the context policy first, then the interventions."""
         return (*self.context.cells, *self.interventions)

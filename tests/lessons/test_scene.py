@@ -127,6 +127,8 @@ BAD = [
     ('[view]\ntheme = "drak"', 2, "Did you mean “dark”?"),
     ("[view.choices]\nmodell = {}", 2, "Did you mean “model”?"),
     ("version = 2", 1, "must be one of: 1"),
+    ('\n[context]\nname = "window"', 2, "the policy “window” needs “tokens”: 1 or more."),
+    ('[context]\nname = "sinks"\ntokens = 2\nsinks = 4', 1, "“tokens”: more than its 4 sinks."),
     ("a = " + "[" * 50 + "]" * 50, 1, "deep"),
     ("a = " + "[" * 100_000, 1, "deep"),
     ("\n" + "a." * 60_000 + "b = 1", 2, "too long"),

@@ -89,6 +89,16 @@ class _Pass:
         found[evicted - first] = keys
         return found
 
+    def over_slots(self, weights: np.ndarray) -> np.ndarray:
+        """(H, Q, K) of the kernel's keys with zeros for the slots between that were evicted."""
+        evicted = self.recorder.key_slots
+        if evicted is None or weights.shape[2] != len(evicted):
+            return weights
+        first = int(evicted[0])
+        found = np.zeros((*weights.shape[:2], self.slots - first), weights.dtype)
+        found[..., evicted - first] = weights
+        return found
+
 
 def to_numpy(tensor: torch.Tensor) -> tuple[np.ndarray, str]:
     """The tensor's bits on the CPU and its dtype name; bfloat16 as uint16."""
@@ -219,28 +229,30 @@ def _copied(heads_first: torch.Tensor) -> torch.Tensor:
 
 def _call_map(layer: int, call: Call, this: _Pass) -> LayerRecord:
     assert call.weights is not None
-    weights = call.weights[this.row].detach().float().cpu().numpy()
+    weights = this.over_slots(call.weights[this.row].detach().float().cpu().numpy())
     return LayerRecord(
         layer=layer,
         kind="map",
         reason=CALL_MAP,
         mask=_mask(call, this),
         first_key=this.slots - weights.shape[2],
+        evicted=this.evicted,
         window=int(call.options.get("sliding_window") or 0),
         weights=weights,
     )
 
 
 def _own_record(layer: int, own: torch.Tensor, this: _Pass) -> LayerRecord:
-    weights = own[this.row].detach().float().cpu().numpy()
+    weights = this.over_slots(own[this.row].detach().float().cpu().numpy())
     if weights.shape[2] > this.slots:
         return LayerRecord(layer=layer, kind="absent", reason=NOT_TOKENS)
     return LayerRecord(
         layer=layer,
         kind="map",
         reason=OWN_MAP,
-        mask=Mask.of_bits((weights > 0).any(axis=0)),
+        mask=Mask.of_bits(np.asarray((weights > 0).any(axis=0))),
         first_key=this.slots - weights.shape[2],
+        evicted=this.evicted,
         weights=weights,
     )
 

@@ -13,15 +13,14 @@ from explorer.engine.capture import records
 from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.experiments.loss import nats
 from explorer.engine.experiments.prompt_scores import LOGIT_BYTES
-from explorer.engine.passes import chunked_prefill
+from explorer.engine.passes import chunked_prefill, interventions
 from explorer.engine.passes.cache import layer_bytes
 from explorer.engine.passes.generate import forward
-from explorer.engine.passes.layout import Layout
+from explorer.engine.passes.layout import Layout, require_context
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace import attention
 from explorer.trace.experiments import ComparePolicies, PolicyComparison, PolicySide
-from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.request import RunRequest
 
 _ROWS = 64  # queries that a mean of attention is taken over, spread over the text
@@ -32,16 +31,22 @@ def compare(
 ) -> PolicyComparison:
     """The text read twice, each time through a cache of its own; the run's is left as it was.
 
-    BadInput for a text of one token, or one that is too long for a policy.
+    BadInput for a text of one token, one that is too long for a policy, and a policy that this
+    model can't be run under.
     """
     layout = runner.layout(asked.request, asked.chosen)
     real = [slot for slot, seen in enumerate(layout.attention_mask) if seen]
     if len(real) < 2:
         raise BadInput("This text has one token. Type a longer one, then compare again.")
+    requests = [msgspec.structs.replace(asked.request, context=one) for one in asked.policies]
+    for request in requests:
+        interventions.require_fit(runner, request)
+        require_context(layout, runner.loaded.card.context, request.context)
     first_keys = max(1, *(policy.sinks for policy in asked.policies))
+    first = range(real[0], real[0] + first_keys)
     sides = [
-        _side(runner, asked, policy, layout, first_keys, number, progress, cancelled)
-        for number, policy in enumerate(asked.policies)
+        _side(runner, request, layout, first, number, progress, cancelled)
+        for number, request in enumerate(requests)
     ]
     return PolicyComparison(
         tokens=len(layout.ids),
@@ -53,15 +58,14 @@ def compare(
 
 def _side(
     runner: Runner,
-    asked: ComparePolicies,
-    policy: ContextPolicy,
+    request: RunRequest,
     layout: Layout,
-    first_keys: int,
+    first: range,
     number: int,
     progress: Report,
     cancelled: Stop,
 ) -> PolicySide:
-    request = msgspec.structs.replace(asked.request, context=policy)
+    policy = request.context
     cache = runner.fresh_cache(request).live if runner.caches(request) else None
     real = [slot for slot, seen in enumerate(layout.attention_mask) if seen]
     following = dict(itertools.pairwise(real))
@@ -74,7 +78,7 @@ def _side(
         if at:
             rows = done.logits[[slot - span.start for slot in at]]
             found += nats(rows, [layout.ids[following[slot]] for slot in at]).tolist()
-        shares += _to_first(runner, done, span, first_keys, len(layout.ids))
+        shares += _to_first(runner, done, span, first, layout)
         progress("Reading the text", (number + span.stop / len(layout.ids)) / 2)
         if cancelled():
             raise Cancelled
@@ -120,12 +124,13 @@ def _passes(
 
 
 def _to_first(
-    runner: Runner, done: ForwardPass, span: range, first_keys: int, slots: int
+    runner: Runner, done: ForwardPass, span: range, first: range, layout: Layout
 ) -> list[float]:
-    """A mean over heads and some queries of the span for each layer with an exact map."""
-    stride = max(1, slots // _ROWS)
-    queries = [slot for slot in span if slot >= first_keys and slot % stride == 0]
-    if not queries:
+    """Of some queries of the span that are no padding: what each head gives the keys `first`."""
+    stride = max(1, len(layout.ids) // _ROWS)
+    queries = [slot for slot in span if slot >= first.stop and slot % stride == 0]
+    real = [row for row, slot in enumerate(queries) if layout.attention_mask[slot]]
+    if not real:
         return []
     rows = slice(queries[0] - done.first_slot, queries[-1] - done.first_slot + 1, stride)
     found = []
@@ -135,8 +140,8 @@ def _to_first(
         if record.kind == "absent" or (record.kind == "qk" and record.keys is None):
             continue
         keys = np.empty((0, 1, 1)) if record.keys is None else record.keys
-        count = max(0, first_keys - record.first_key)  # columns that are among the first keys
+        begin, end = (max(0, slot - record.first_key) for slot in (first.start, first.stop))
         for head in range(record.heads):
-            weights = attention.weights(record, keys, head, rows)
-            found += weights[:, :count].sum(axis=1).tolist()
+            weights = attention.weights(record, keys, head, rows)[real]
+            found += weights[:, begin:end].sum(axis=1).tolist()
     return found

@@ -20,12 +20,30 @@ from explorer.engine.capture.patching import Change, Put, PutMean, Take, rows_of
 from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
-from explorer.trace.inside.misfit import misfit
+from explorer.trace.inside.misfit import misfit, policy_misfit
 from explorer.trace.interventions.kinds import Cells, OtherRun, Patch, Silence
 from explorer.trace.request import RunRequest
 
 Forward = Callable[..., Any]
 MOST_ROWS = 2048  # slots of one pass whose mask may differ from head to head: H·T² numbers a layer
+
+
+def require_fit(runner: Runner, asked: RunRequest) -> None:
+    """BadInput where the self-test found that the model can't do what is asked."""
+    card = runner.loaded.card
+    if not asked.causal_mask and not card.offers("causal_off"):
+        raise BadInput(f"The mask can't be switched off here: {card.words('causal_off')}.")
+    side = f"{asked.padding}_padding"
+    if asked.padding and asked.pad and not card.offers(side):
+        raise BadInput(f"Padding is not possible here: {card.words(side)}.")
+    if refused := policy_misfit(card, asked):
+        raise BadInput(refused)
+    if asked.context.moves_sinks and runner.rotation is None:
+        words = card.words("sink_distances")
+        raise BadInput(f"Distances can't be counted in the cache here: {words}.")
+    if asked.position_offset and runner.first_position is None:
+        raise BadInput("This model counts its positions itself. Leave out the offset.")
+    require_possible(runner, asked)
 
 
 def require_possible(runner: Runner, request: RunRequest) -> None:

@@ -39,7 +39,12 @@ def name_of(rotation: Rotation | None) -> str:
 
 
 def find(runner: Runner, layout: Layout, stop: Stop) -> tuple[Rotation | None, float | None]:
-    """(the rotation, the largest gap relative to the largest key); None where none fits."""
+    """(the rotation, the largest gap relative to the largest key); None where none fits.
+
+    A model without rotary frequencies is not run: it may have no row for a position so far.
+    """
+    if _frequencies(runner.model) is None:
+        return None, None
     context = runner.loaded.card.context
     offsets = (_NEAR, context + _NEAR if context else _FAR)
     best: float | None = None

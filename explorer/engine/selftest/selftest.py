@@ -256,23 +256,22 @@ class SelfTest:
             return _finding(name, False, "not offered: no cache works on this model", None)
         request = RunRequest(context=ContextPolicy(name="sinks", tokens=6, sinks=2))
         expected = measured_gaps.every_slot(runner, request, self.layout, self.stop).logits
-        runner.evicts = True
-        with runner.own_cache_aside():
-            rows = expected[-CACHED_STEPS - 1 :]
-            gap = measured_gaps.cached_gap(runner, request, self.layout, rows, self.stop)
-            evicts = evicting_layer(runner.cache.live) is not None
-        runner.evicts = evicts and gap <= self.limit
+        runner.evicts, evicts, gap = True, False, float("inf")
+        try:
+            with runner.own_cache_aside():
+                rows = expected[-CACHED_STEPS - 1 :]
+                gap = measured_gaps.cached_gap(runner, request, self.layout, rows, self.stop)
+                evicts = evicting_layer(runner.cache.live) is not None
+        finally:
+            runner.evicts = evicts and gap <= self.limit
         words = "a sliding window can evict tokens from the cache"
         if not evicts:
             words = (
-                "not offered: this model's cache has windows or states of its own, so a sliding "
-                "window masks tokens, and the cache keeps them"
+                "not offered: this model's cache has windows or states of its own, so no token "
+                "is evicted from it"
             )
         elif not runner.evicts:
-            words = (
-                "not offered: it changes the logits here, so a sliding window masks tokens, and "
-                "the cache keeps them"
-            )
+            words = "not offered: it changes the logits here, so the cache keeps every token"
         return _finding(name, runner.evicts, words, gap)
 
     def sink_distances(self) -> Capability:
@@ -333,7 +332,6 @@ def run(
         except (Cancelled, NoMemory):  # neither says anything of the model
             raise
         except FAULTS as error:
-            runner.evicts = False
             reason = f"not offered: the model failed its test ({type(error).__name__})"
             found.append(_finding(name, False, reason, None))
     try:

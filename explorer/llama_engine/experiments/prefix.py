@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from explorer.engine.callbacks import Report, Stop, never
@@ -41,7 +42,7 @@ def drop_last(
 def _shifts(
     runner: LlamaRunner, asked: RunRequest, causal: bool, ids: tuple[int, ...], stop: Stop
 ) -> Shifts:
-    request = RunRequest(causal_mask=causal, interventions=asked.interventions)
+    request = msgspec.structs.replace(asked, causal_mask=causal, cache=False)
     whole = _outputs(runner, request, ids, stop)
     short = _outputs(runner, request, ids[:-1], stop)
     return shifts(whole, short, np.ones(len(ids) - 1, bool))

@@ -34,7 +34,7 @@ def read(
             f"There is no position {asked.slot}. The run has {slots:,} so far, counted from 0."
         )
     context = runner.run_context(slots)
-    if context.ids[:slots] != layout.ids or not context.caches:
+    if not (context.caches and context.holds(layout.ids, request.changes)):
         progress("Filling the cache again…", 0.0)
         next_pass(runner, request, layout, len(asked.chosen), cancelled)
     layers = range(runner.card.layers)

@@ -1,4 +1,4 @@
-"""Why a run can't be had on a model: an intervention that the model does not allow."""
+"""Why a run can't be had on a model: an intervention or a policy that it does not allow."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from explorer.trace.card import ModelCard
 from explorer.trace.interventions.kinds import Intervention, Silence, brief, capability
+from explorer.trace.request import RunRequest
 
 _IN_ATTENTION = ("silence_heads", "patch_heads", "cut_cells", "scale_scores")
 
@@ -36,3 +37,12 @@ def misfit(
         if name in _IN_ATTENTION and layer not in attending:
             return f"Layer {layer} has no attention map, so its heads can't be changed."
     return ""
+
+
+def policy_misfit(card: ModelCard, request: RunRequest) -> str:
+    """Why a request can't be run under its context policy; empty if it can."""
+    policy = request.context
+    if policy.keeps_last and not card.offers("cut_cells"):
+        name = "A window with sinks" if policy.sinks else "A sliding window"
+        return f"{name} is not possible here: {card.words('cut_cells')}."
+    return request.policy_clash

@@ -26,13 +26,19 @@ _Tokens = Annotated[int, Meta(ge=0, le=MOST)]
 
 
 class ContextPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """One policy."""
+    """One policy; ValueError for one that leaves no room for a last token."""
 
     name: PolicyName = "refuse"
-    tokens: _Tokens = 0  # that are kept, sinks included; 0 = the model's context
+    # That are kept, sinks included; without a window the most of a run, 0 = the model's context.
+    tokens: _Tokens = 0
     sinks: _Tokens = 0  # of the first tokens
     # How far away they are: "cache", by what is kept between; then a run may go on for ever.
     distances: Literal["text", "cache"] = "text"
+
+    def __post_init__(self) -> None:
+        if self.keeps_last and self.tokens <= self.sinks:
+            least = f"more than its {self.sinks:,} sinks" if self.sinks else "1 or more"
+            raise ValueError(f"the policy “{self.name}” needs “tokens”: {least}")
 
     @property
     def keeps_last(self) -> bool:
@@ -47,7 +53,7 @@ class ContextPolicy(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def last(self) -> int:
         """How many of the last tokens are kept: one at least, the newest."""
-        return max(1, self.tokens - self.sinks)
+        return self.tokens - self.sinks
 
     @property
     def cells(self) -> tuple[Cells, ...]:

@@ -228,7 +228,11 @@ def test_the_run_goes_on_when_the_oldest_turns_are_left_out(
         (("--context-policy", "refuse", "--window", 2), "the limit of this run is 2"),
         (
             ("--context-policy", "sinks", "--window", 9, "--padding", "left", "--pad", 2),
-            "can't be combined with --padding",
+            "can't be combined with padding",
+        ),
+        (
+            ("--context-policy", "window", "--window", 9, "--padding", "right", "--pad", 2),
+            "can't be combined with right padding",
         ),
     ],
 )

@@ -130,3 +130,16 @@ def test_one_number_that_is_none_is_found_and_large_ones_are_left(bad: list[floa
     found = records.records(a_pass([whole, kept, lost], 3), 3)
     assert [r.kind for r in found] == ["qk", "qk", "absent"]
     assert found[2].reason == records.NOT_NUMBERS
+
+
+def test_recorded_weights_stand_at_the_slots_of_their_keys() -> None:
+    call = a_call(0, 5, rows=1)
+    call.weights = torch.rand(1, 4, 1, 5)
+    slots = np.array([0, 1, 6, 7, 8])  # two sinks and the last three of nine
+    recorder = a_pass([call], 1, rows=1, spans=frozenset({(5, 4)}), key_slots=slots)
+    recorder.map_modules = frozenset({0})
+    record = records.records(recorder, 9)[0]
+    assert (record.kind, record.first_key, record.evicted) == ("map", 0, (2, 6))
+    assert record.weights is not None
+    np.testing.assert_array_equal(record.weights[..., slots], call.weights[0].numpy())
+    assert not record.weights[..., 2:6].any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -15,7 +16,8 @@ from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
 from explorer.trace.experiments import ComparePolicies, PolicySide
 from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
-from explorer.trace.request import RunRequest
+from explorer.trace.request import RunRequest, Side
+from tests.engine.architectures import tiny
 from tests.engine.tiny import runner_on, tiny_model
 
 ROOT = Path(__file__).parents[3]
@@ -63,6 +65,59 @@ def test_a_text_of_one_token_is_refused() -> None:
     runner = runner_on(tiny_model("llama", max_position_embeddings=128))
     asked = ComparePolicies(request=request((5,)), policies=(USUAL, SINKS))
     with pytest.raises(BadInput, match="one token"):
+        policy_comparison.compare(runner, asked, lambda *_: None)
+
+
+def test_left_padding_is_not_counted_among_the_first_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = runner_on(tiny_model("llama", max_position_embeddings=128))
+    selftest.run(runner)
+    monkeypatch.setattr(chunked_prefill, "CHUNK", 13)
+    monkeypatch.setattr(policy_comparison, "_ROWS", 100)
+    policies = (USUAL, ContextPolicy(name="window", tokens=8))
+    plain, padded = (
+        policy_comparison.compare(
+            runner,
+            ComparePolicies(
+                request=RunRequest(prompt=request(TEXT).prompt, padding="left", pad=pad),
+                policies=policies,
+            ),
+            lambda *_: None,
+        )
+        for pad in (0, 6)
+    )
+    for one, two in zip(plain.sides, padded.sides, strict=True):
+        np.testing.assert_allclose(one.nats, two.nats, atol=1e-4)
+        assert one.first_attention == pytest.approx(two.first_attention, abs=1e-5)
+        assert one.first_attention is not None
+        assert one.first_attention > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "side", "policies", "said"),
+    [
+        ("bloom", None, (USUAL, ContextPolicy(name="window", tokens=4)), "not possible here"),
+        ("llama", "left", (USUAL, SINKS), "first slots may be padding"),
+        ("llama", "right", (ContextPolicy(name="window", tokens=4), USUAL), "right padding"),
+        ("llama", None, (msgspec.structs.replace(SINKS, distances="cache"), USUAL), "at most 24"),
+    ],
+)
+def test_a_policy_that_the_text_or_the_model_does_not_allow_is_refused(
+    kind: str,
+    side: Side | None,
+    policies: tuple[ContextPolicy, ContextPolicy],
+    said: str,
+) -> None:
+    runner = runner_on(tiny(kind), context=24)
+    selftest.run(runner)
+    of_run = policies[0] if policies[0].moves_sinks else USUAL
+    ids = TEXT if of_run.moves_sinks else TEXT[:12]
+    asked = ComparePolicies(
+        request=msgspec.structs.replace(request(ids), padding=side, pad=3, context=of_run),
+        policies=policies,
+    )
+    with pytest.raises(BadInput, match=said):
         policy_comparison.compare(runner, asked, lambda *_: None)
 
 

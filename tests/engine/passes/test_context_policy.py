@@ -12,7 +12,7 @@ from transformers.models.llama.modeling_llama import rotate_half
 
 from explorer.engine.errors import BadInput
 from explorer.engine.experiments import read_position
-from explorer.engine.passes import chunked_prefill
+from explorer.engine.passes import chunked_prefill, interventions
 from explorer.engine.passes.generate import generate, one_step
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selfcheck, selftest
@@ -341,9 +341,44 @@ def head_rows(trace: Trace, index: int, layer: int) -> Iterator[tuple[int, np.nd
         yield from enumerate(found[0, :, -1])
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "bloom"])
-def test_distances_stay_where_keys_are_not_rotated(kind: str) -> None:
-    runner = runner_on(tiny(kind))
+@pytest.mark.parametrize(("kind", "evicts"), [("gpt2", True), ("gptj", True), ("bloom", False)])
+def test_distances_stay_where_keys_are_not_rotated(kind: str, evicts: bool) -> None:
+    runner = runner_on(tiny(kind))  # of the first two, no position is further than the context
     selftest.run(runner)
-    assert not runner.loaded.card.offers("sink_distances")
+    card = runner.loaded.card
+    assert not card.offers("sink_distances")
     assert runner.rotation is None
+    assert (card.offers("evict"), runner.evicts) == (evicts, evicts)
+    assert ("not rotated" if evicts else "evicts nothing") in card.words("sink_distances")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"context": WINDOW, "causal_mask": False}, "needs the causal mask"),
+        ({"context": SINKS, "causal_mask": False}, "needs the causal mask"),
+        ({"context": SINKS, "padding": "left", "pad": 2}, "first slots may be padding"),
+        ({"context": WINDOW, "padding": "right", "pad": 2}, "with right padding"),
+    ],
+)
+def test_what_does_not_go_with_a_policy_is_refused(
+    runner: Runner, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadInput, match=said):
+        interventions.require_fit(runner, request_of(PROMPT, **changes))
+
+
+def test_left_padding_takes_up_no_room_in_a_window(runner: Runner) -> None:
+    request = request_of(PROMPT, context=WINDOW, padding="left", pad=6)
+    interventions.require_fit(runner, request)
+    padded, plain = run(runner, request, 3), run(runner, request_of(PROMPT, context=WINDOW), 3)
+    for one, two in zip(padded.steps, plain.steps, strict=True):
+        assert largest(one.logits - two.logits) < 1e-4
+
+
+def test_a_refusal_names_the_policy_and_no_cut() -> None:
+    bloom = runner_on(tiny("bloom"))
+    selftest.run(bloom)
+    with pytest.raises(BadInput, match="A sliding window is not possible here") as refused:
+        interventions.require_fit(bloom, request_of(PROMPT, context=WINDOW))
+    assert "cut" not in refused.value.sentence.split(":")[0]

@@ -13,12 +13,15 @@ from explorer.llama_engine.passes.generate import forward
 from explorer.llama_engine.passes.runner import LlamaRunner
 from explorer.llama_engine.passes.watch import Wanted
 from explorer.trace import experiments as asked
+from explorer.trace.interventions.context_policy import ContextPolicy
+from explorer.trace.interventions.kinds import MOST, Cells
 from explorer.trace.request import RunRequest, Sampling
 from tests.llama_engine import tiny_gguf
 from tests.llama_engine.opened import opened, run
 
 PROMPT = "the cat sat on the mat"
 REQUEST = RunRequest(prompt=PROMPT)
+WINDOW = ContextPolicy(name="window", tokens=3)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,39 @@ def test_without_its_last_token_a_masked_text_is_the_same(runner: LlamaRunner) -
     assert found.masked.largest <= 1e-3
     assert found.unmasked is not None
     assert found.unmasked.logits_abs > 0.01
+
+
+def test_the_context_policy_holds_without_the_last_token_too(runner: LlamaRunner) -> None:
+    same = (Cells(back=(3, MOST)),)
+    found = [
+        answer(runner, asked.PrefixExperiment(request=RunRequest(prompt=PROMPT, **changes)))
+        for changes in ({"context": WINDOW}, {"interventions": same}, {})
+    ]
+    policy, cut, plain = (
+        one.unmasked.logits_abs
+        for one in found
+        if isinstance(one, asked.PrefixShift) and one.unmasked is not None
+    )
+    assert policy == pytest.approx(cut, rel=1e-4)
+    assert policy != pytest.approx(plain, rel=1e-2)
+
+
+def test_a_position_is_read_under_the_policy_of_its_run(runner: LlamaRunner) -> None:
+    windowed = RunRequest(prompt=PROMPT, context=WINDOW)
+    last = len(runner.prompt(REQUEST).tokens) - 1
+
+    def values(request: RunRequest) -> bytes:
+        found = answer(runner, asked.ReadSlot(request=request, slot=last))
+        assert isinstance(found, asked.PositionRead)
+        key = found.layers[1].key
+        assert key is not None
+        return key.numbers
+
+    run(runner, REQUEST, 1)
+    plain, found = values(REQUEST), values(windowed)
+    run(runner, windowed, 1)
+    assert found == values(windowed)
+    assert found != plain
 
 
 def test_keys_and_values_of_a_position_are_the_caches(runner: LlamaRunner) -> None:
