@@ -38,10 +38,14 @@ SHAPELESS: Values = st.recursive(
 
 def structs(kind: type, **fixed: Values) -> Values:
     """Any instance of a struct; fields in `fixed` get their own values."""
+    return st.builds(kind, **{**_fields(kind), **fixed})
+
+
+@functools.cache
+def _fields(kind: type) -> dict[str, Values]:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    given = {one.name: _of(one.type, (kind, one.name)) for one in info.fields}
-    return st.builds(kind, **{**given, **fixed})
+    return {one.name: _of(one.type, (kind, one.name)) for one in info.fields}
 
 
 @functools.cache

@@ -24,6 +24,7 @@ from explorer.ui.files.export import View
 from explorer.ui.look.apply_theme import apply
 from explorer.ui.look.theme import LIGHT
 from explorer.ui.panel.panel import Panel
+from tests.session.scripted import Stage
 from tests.ui.waiting import wait_until
 
 
@@ -77,7 +78,7 @@ def test_pictures_are_packed_off_the_windows_thread(
         return pack(image)
 
     monkeypatch.setattr(svg_images, "_packed", counted)
-    panel = Panel(None, LIGHT)  # type: ignore[arg-type]
+    panel = Panel(Stage().session, LIGHT)
     panel.saving.save(View(shown), "map", tmp_path / "map.svg", "svg")
     wait_until(lambda: not panel.saving.busy)
     assert max(image.height() for image in _pictures((tmp_path / "map.svg").read_bytes())) > 100
