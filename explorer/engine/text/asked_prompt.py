@@ -42,21 +42,15 @@ def live(tokenizer: ModelTokenizer, asked: Tokenize, context: int) -> Tokens:
     )
 
 
-def turn_starts(messages: Sequence[Message], kept: Sequence[int]) -> list[int]:
-    """Where the turns of the user begin among the messages `kept`, each with the answers to it.
-
-    The first one begins with the first message that is no system message.
-    """
-    turns = [i for i in kept if messages[i].role != "system"]
-    return turns[:1] + [i for i in turns[1:] if messages[i].role == "user"]
-
-
 def without_oldest(messages: Sequence[Message], kept: Sequence[int]) -> list[int]:
-    """`kept` without its oldest turn, system messages left; empty if it is the last one."""
-    starts = turn_starts(messages, kept)
-    if len(starts) < 2:
-        return []
-    return [i for i in kept if messages[i].role == "system" or i >= starts[1]]
+    """`kept` without its oldest turn, system messages left; empty if it is the last one.
+
+    A turn is a message of the user with the answers to it; the first one begins with the first
+    message that is no system message.
+    """
+    said = [i for i in kept if messages[i].role != "system"]
+    later = [i for i in said[1:] if messages[i].role == "user"]
+    return [i for i in kept if i not in said or i >= later[0]] if later else []
 
 
 def _fitting(tokenizer: ModelTokenizer, request: RunRequest, most: int) -> Encoded:

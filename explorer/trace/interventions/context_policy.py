@@ -5,6 +5,8 @@ drop-turns  the oldest turns of a conversation are left out; system messages and
 window      each token attends to the last N tokens alone
 sinks       each token attends to the first S tokens and to the last N - S
 
+While an answer is written, turns are dropped up to the next system message alone.
+
 Under the last two the cache keeps no other tokens.  Positions stay those of the text: a run still
 ends where the model's context does.  Under sinks, distances may be counted in the cache instead, as
 StreamingLLM does: the first tokens move along, and no distance exceeds what is kept.  Windows that

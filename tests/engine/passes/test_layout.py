@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from explorer.engine.passes.context.dropped_turns import oldest_turns
 from explorer.engine.passes.layout import Layout, lay_out, lay_out_batch
+from explorer.engine.text.asked_prompt import without_oldest
+from explorer.trace.chat import ChatTurn, Message
 from explorer.trace.request import RunRequest, Side
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=12)
@@ -77,3 +81,30 @@ def test_a_batch_and_each_of_its_rows(
     for row, ids in zip(batch.rows, real, strict=True):
         require_sound(row, ids)
     assert batch.readouts == tuple(row.readout for row in batch.rows)
+
+
+@pytest.mark.parametrize(
+    ("roles", "spans"),
+    [
+        ("suauau", ((1, 3), (3, 5))),
+        ("uau", ((0, 2),)),
+        ("auau", ((0, 1), (1, 3))),
+        ("suasuau", ((1, 3),)),  # the next turn stands behind another system message
+        ("susau", ()),
+        ("su", ()),
+    ],
+)
+def test_a_run_leaves_out_what_the_prompt_would(
+    roles: str, spans: tuple[tuple[int, int], ...]
+) -> None:
+    named = {"s": "system", "u": "user", "a": "assistant"}
+    messages = [Message(named[one], "text") for one in roles]  # one slot each
+    turns = [
+        ChatTurn(role=one.role, first_slot=i, last_slot=i, message=i)
+        for i, one in enumerate(messages)
+    ]
+    assert oldest_turns(messages, turns) == spans
+    kept = list(range(len(messages)))
+    for number in range(1, len(spans) + 1):
+        kept = without_oldest(messages, kept)
+        assert kept == [i for i in range(len(roles)) if not spans[0][0] <= i < spans[number - 1][1]]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.engine.text.asked_prompt import turn_starts
+from explorer.engine.text.asked_prompt import without_oldest
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.chat import ChatTurn, Message
 
@@ -20,17 +20,23 @@ Span = tuple[int, int]  # the first slot and the one after the last
 
 
 def oldest_turns(messages: Sequence[Message], turns: Sequence[ChatTurn]) -> tuple[Span, ...]:
-    """The slots of each turn of the user with the answers to it, the last one left out.
+    """The slots of each turn that the prompt would lose one after the other, the last left out.
 
-    They stand one after the other; a system message between two of them ends the list.
+    They stand one after the other, for a run skips one span: a system message between two of them
+    ends the list.
     """
     first_slots = {turn.message: turn.first_slot for turn in turns if turn.message is not None}
-    starts = turn_starts(messages, sorted(first_slots))
+    kept = sorted(first_slots)
+    following = dict(itertools.pairwise(kept))
     found: list[Span] = []
-    for this, following in itertools.pairwise(starts):
-        if any(messages[i].role == "system" for i in range(this, following)):
+    while rest := without_oldest(messages, kept):
+        gone = [i for i in kept if i not in rest]
+        span = first_slots[gone[0]], first_slots[following[gone[-1]]]
+        apart = any(following[one] != other for one, other in itertools.pairwise(gone))
+        if apart or (found and found[-1][1] != span[0]):
             break
-        found.append((first_slots[this], first_slots[following]))
+        found.append(span)
+        kept = rest
     return tuple(found)
 
 
