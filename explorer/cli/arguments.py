@@ -273,7 +273,8 @@ def _trace(parser: argparse.ArgumentParser) -> None:
         "--context-policy",
         choices=("refuse", "drop-turns", "window", "sinks"),
         help="what to do about a long text: refuse it, drop a conversation's oldest turns, attend "
-        "to the last tokens alone, or to the first and the last; positions stay those of the text",
+        "to the last tokens alone, or to the first and the last; positions stay those of the "
+        "text, but after dropped turns they are counted again",
     )
     add(
         "--window",

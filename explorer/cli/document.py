@@ -250,4 +250,6 @@ def _policy(policy: ContextPolicy) -> dict[str, object]:
 
 def _policy_words(policy: ContextPolicy) -> str:
     kept = f", {policy.tokens:,} tokens" if policy.tokens else ""
-    return f"{policy.name}{kept}{f', {policy.sinks} of them sinks' if policy.sinks else ''}"
+    sinks = f", {policy.sinks} of them sinks" if policy.sinks else ""
+    moved = ", distances counted in the cache" if policy.moves_sinks else ""
+    return f"{policy.name}{kept}{sinks}{moved}"

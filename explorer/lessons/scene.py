@@ -122,8 +122,12 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def needed_form(self) -> Form:
-        """The form in which a .gguf file has to be open: only float32 is padded and changed."""
-        converted = self.batch is not None or self.side or self.interventions
+        """The form in which a .gguf file has to be open: only float32 is padded and changed.
+
+        Nor can llama.cpp count distances in the cache.
+        """
+        changed = self.interventions or self.context.moves_sinks
+        converted = self.batch is not None or self.side or changed
         return self.form or ("float32" if converted else "")
 
     @property

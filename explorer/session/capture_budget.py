@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from explorer.trace.attention import LayerRecord, Mask
+from explorer.trace.attention import LayerRecord
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
 
@@ -78,37 +78,16 @@ def with_records(trace: Trace, index: int, fresh: Step) -> Trace:
     """The trace with the records of one step swapped in from a pass that was run again.
 
     The step's logits stay those of the first time; where the new ones differ, the note says by
-    how much.  A pass that read on from a cache is run again over the whole text: its own rows are
-    taken.  ValueError if it was another pass.
+    how much.  ValueError if it was another pass.
     """
     old = trace.steps[index]
-    rows = len(old.token_ids)
-    same = fresh.token_ids[-rows:] == old.token_ids
-    same = same and fresh.first_slot + len(fresh.token_ids) == old.first_slot + rows
+    same = (fresh.token_ids, fresh.first_slot) == (old.token_ids, old.first_slot)
     if not same or fresh.logits.shape != old.logits.shape:
         raise ValueError(f"Token {index + 1}, computed again, differs from this run.")
     apart = float(np.abs(fresh.logits - old.logits).max())
     note = RERUN_NOTE if apart <= SAME else f"{RERUN_NOTE}; its logits differ by up to {apart:.2g}"
-    layers = tuple(_last_rows(record, rows) for record in fresh.layers)
-    hidden = None if fresh.hidden is None else fresh.hidden[-rows:]
-    step = replace(old, layers=layers, hidden=hidden, note=note)
+    step = replace(old, layers=fresh.layers, hidden=fresh.hidden, note=note)
     return replace(trace, steps=(*trace.steps[:index], step, *trace.steps[index + 1 :]))
-
-
-def _last_rows(record: LayerRecord, rows: int) -> LayerRecord:
-    """The record of the last `rows` queries alone, with every key."""
-    mask = record.mask
-    if mask is None or mask.queries <= rows:
-        return record
-    if mask.kind == "values":
-        assert mask.data is not None
-        kept = Mask("values", rows, mask.keys, mask.data[:, -rows:])
-    else:
-        kept = Mask.of_bits(mask.allowed(slice(-rows, None)))
-    queries = None if record.queries is None else record.queries[-rows:]
-    weights = None if record.weights is None else record.weights[:, -rows:]
-    bias = None if record.bias is None else record.bias[:, -rows:]
-    return replace(record, mask=kept, queries=queries, weights=weights, bias=bias)
 
 
 def looked_at(*steps: int | None) -> set[int]:

@@ -19,6 +19,7 @@ from explorer.lessons.scene import (
 )
 from explorer.lessons.toml_lines import LessonFileError
 from explorer.trace.batch import BatchRequest
+from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest, Sampling, Stops
 from tests.lessons.example import SCENE
@@ -163,6 +164,9 @@ def test_interventions_are_lines_and_a_wrong_one_is_named() -> None:
     scene = read_scene('interventions = ["silence 1.0"]', "one.toml")
     assert scene.request(RunRequest()).interventions == (Silence(layer=1, head=0),)
     assert (scene.needed_form, Scene().needed_form) == ("float32", "")
+    moved = ContextPolicy(name="sinks", tokens=8, sinks=2, distances="cache")
+    assert Scene(context=moved).needed_form == "float32", "llama.cpp can't count so"
+    assert Scene(context=msgspec.structs.replace(moved, distances="text")).needed_form == ""
     assert Scene().request(scene.request(RunRequest())).interventions == ()
     with pytest.raises(LessonFileError, match="no intervention"):
         read_scene('interventions = ["stop 1.0"]', "one.toml")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from explorer.figures.cost.context_use import context_use
 from explorer.trace.card import ModelCard
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
@@ -24,6 +25,7 @@ class Held:
     """What the cache held after one step."""
 
     tokens: int
+    evicted: int  # by the context policy
     by_kind: tuple[int, ...]  # bytes, in the order of `CacheFigure.kinds`
     step: Step = field(repr=False, compare=False)
 
@@ -37,7 +39,9 @@ class Held:
 class CacheFigure:
     """What the cache held after one step, and how it grew until the last."""
 
-    tokens: int
+    tokens: int  # that the cache holds
+    evicted: int  # that the context policy evicted from it
+    read: int  # by the step, turns that were left out not counted
     layer_bytes: np.ndarray  # (L,) int64, measured on the cache's tensors
     layer_kinds: tuple[str, ...]  # (L,) full, sliding, latent, …
     layer_formula: np.ndarray  # (L,) float64: with every token kept; NaN where no formula gives it
@@ -46,7 +50,7 @@ class CacheFigure:
     formula: str  # "2·30 layers·3 KV heads·64·4 bytes"; empty if layers differ
     formula_bytes_per_token: int
     mha_factor: float  # what every query head with keys of its own would take, times this; 1 = same
-    context: int  # positions the model was built for; 0 = not stated
+    limit: int  # tokens that the run may read under its policy; 0 = none is known
     off_reason: str  # why there is no cache; empty if there is one
 
     @property
@@ -72,8 +76,8 @@ class CacheFigure:
 
     @property
     def context_left(self) -> int | None:
-        """Tokens that the model can still read; None if it states no limit."""
-        return max(0, self.context - self.tokens) if self.context else None
+        """Tokens that the run can still read; None if no limit is known."""
+        return max(0, self.limit - self.read) if self.limit else None
 
 
 def chart(trace: Trace, index: int, known: Sequence[Held] = ()) -> CacheFigure:
@@ -85,9 +89,14 @@ def chart(trace: Trace, index: int, known: Sequence[Held] = ()) -> CacheFigure:
     layer_kinds = kinds_of(card)
     kinds = tuple(dict.fromkeys(layer_kinds))
     per_layer = bytes_per_layer(card)
-    full = np.nan if per_layer is None else float(per_layer * step.cache_tokens)
+    evicted = _evicted(trace, index)
+    every = step.cache_tokens + evicted
+    full = np.nan if per_layer is None else float(per_layer * every)
+    read = trace.read_slots(index) - sum(end - first for first, end in step.left_out)
     return CacheFigure(
         tokens=step.cache_tokens,
+        evicted=evicted,
+        read=read,
         layer_bytes=np.array(step.cache_bytes_per_layer, np.int64),
         layer_kinds=layer_kinds,
         layer_formula=np.array([np.nan if kind in STATES else full for kind in layer_kinds]),
@@ -96,7 +105,7 @@ def chart(trace: Trace, index: int, known: Sequence[Held] = ()) -> CacheFigure:
         formula=formula_words(card),
         formula_bytes_per_token=card.kv_bytes_per_token,
         mha_factor=mha_factor(card),
-        context=card.context,
+        limit=context_use(trace.request, card, read).limit,
         off_reason="" if trace.request.uses_cache else trace.request.cache_reason,
     )
 
@@ -137,12 +146,19 @@ def _growth(
         sums = [0] * len(kinds)
         for layer, count in enumerate(step.cache_bytes_per_layer):
             sums[columns[layer] if layer < len(columns) else 0] += count
-        return Held(step.cache_tokens, tuple(sums), step)
+        return Held(step.cache_tokens, _evicted(trace, step.index), tuple(sums), step)
 
     return tuple(
         known[i] if i < len(known) and known[i].step is step else held(step)
         for i, step in enumerate(trace.steps)
     )
+
+
+def _evicted(trace: Trace, index: int) -> int:
+    """Slots that were read up to a step and that the context policy evicted from its cache."""
+    if not (trace.request.context.keeps_last and trace.request.uses_cache):
+        return 0
+    return trace.read_slots(index) - trace.steps[index].cache_tokens
 
 
 def formula_words(card: ModelCard) -> str:

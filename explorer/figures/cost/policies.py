@@ -13,12 +13,18 @@ _BEGIN = 200  # usual first position of the mean: from there on the policies dif
 
 
 def smoothed(nats: Sequence[float]) -> np.ndarray:
-    """(N,) float64: at each token the mean of it and those before it, MEAN_OVER at most."""
-    values = np.nan_to_num(np.array(nats, np.float64), posinf=0.0)
-    sums = np.concatenate([[0.0], np.cumsum(values)])
+    """(N,) float64: at each token the mean of it and those before it, MEAN_OVER at most.
+
+    NaN where one of them is infinite: such a mean is no point of a curve.
+    """
+    values = np.array(nats, np.float64)
+    known = np.isfinite(values)
+    sums = np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0))])
+    unknown = np.concatenate([[0], np.cumsum(~known)])
     ends = np.arange(1, len(values) + 1)
     begins = np.maximum(0, ends - MEAN_OVER)
-    return np.asarray((sums[ends] - sums[begins]) / (ends - begins))
+    means = (sums[ends] - sums[begins]) / (ends - begins)
+    return np.where(unknown[ends] > unknown[begins], np.nan, means)
 
 
 def begin(found: PolicyComparison) -> int:

@@ -6,14 +6,14 @@ Axes: H heads, K keys, d numbers of a vector or of a head.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from explorer.figures.attention import map_blocks
 from explorer.trace import attention
-from explorer.trace.attention import as_float32
+from explorer.trace.attention import LayerRecord, as_float32
 from explorer.trace.inside.walk import LayerStage, LayerWalk, pair_places
 from explorer.trace.trace import Trace
 
@@ -151,7 +151,7 @@ class ScoreTerms:
     q: np.ndarray  # (d,) float32
     k: np.ndarray  # (d,)
     scaling: float
-    mapped: float  # the score that the map is made from, before the mask
+    added: float  # to the score: a position bias, or what a sink gains by being moved
     hidden: bool  # by the mask
     weight: float  # in the map
 
@@ -183,8 +183,6 @@ def score_terms(
     if not (0 <= head < record.heads and 0 <= column < block.columns):
         return None
     key_head = head // (record.heads // block.keys.shape[1])
-    bare = replace(record, softcap=0.0, bias=None)
-    scores = attention.scores(bare, block.keys, head, block.rows)
     weights = attention.weights(record, block.keys, head, block.rows)
     mask = record.mask
     return ScoreTerms(
@@ -194,10 +192,17 @@ def score_terms(
         q=as_float32(np.asarray(record.queries)[block.rows.start, head], record.dtype),
         k=as_float32(block.keys[column, key_head], record.dtype),
         scaling=record.scaling,
-        mapped=float(scores[0, column]),
+        added=_added(record, head, block.rows.start, column),
         hidden=mask is not None and not bool(mask.allowed(block.rows, head)[0, column]),
         weight=float(weights[0, column]),
     )
+
+
+def _added(record: LayerRecord, head: int, row: int, column: int) -> float:
+    bias = record.bias
+    if bias is None or column >= bias.shape[2]:
+        return 0.0
+    return float(bias[head if len(bias) > 1 else 0, row, column])
 
 
 # -- experts
@@ -269,3 +274,5 @@ def term_table(terms: ScoreTerms) -> Iterator[Sequence[object]]:
         yield i, *map(float, row)
     yield "sum", "", "", terms.total
     yield "score", "", "", terms.score
+    if terms.added:
+        yield "added", "", "", terms.added

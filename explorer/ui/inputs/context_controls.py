@@ -38,8 +38,9 @@ _TIPS: dict[_Choice, str] = {
     "limit": QT_TRANSLATE_NOOP("ContextControls", "Stop at a limit: the same, at fewer tokens."),
     "drop-turns": QT_TRANSLATE_NOOP(
         "ContextControls",
-        "Drop turns: a chat that is longer than the limit loses its oldest turns, also "
-        "while an answer is written if the KV cache is on. The system turn and the last turn stay.",
+        "Drop turns: a chat that is longer than the limit loses its oldest turns. The system turn "
+        "and the last turn stay. While an answer is written, turns are dropped only with the KV "
+        "cache on and without interventions, and not from a .gguf run by llama.cpp.",
     ),
     "window": QT_TRANSLATE_NOOP(
         "ContextControls",

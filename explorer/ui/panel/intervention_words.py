@@ -144,8 +144,16 @@ def policy_words(policy: ContextPolicy) -> str:
         if not policy.moves_sinks:
             return said
         return translate("InterventionWords", "{0}, distances counted in the cache").format(said)
+    if policy.name == "drop-turns" and policy.tokens:
+        words = translate(
+            "InterventionWords", "Over {0} tokens, the oldest turns of a chat are left out"
+        )
+        return words.format(f"{policy.tokens:,}")
     if policy.name == "drop-turns":
         return translate(
             "InterventionWords", "When it is full, the oldest turns of a chat are left out"
         )
+    if policy.tokens:
+        words = translate("InterventionWords", "The run stops at {0} tokens")
+        return words.format(f"{policy.tokens:,}")
     return translate("InterventionWords", "When it is full, the run stops")

@@ -144,6 +144,12 @@ def test_distances_counted_in_the_cache_go_on_past_the_context(
     assert document["context_policy"]["sink_distances"] == "cache"
     text = json.loads(command(*words).out)
     assert (text["stop_reason"], len(text["steps"])) == ("context", 9)
+    plain = [word for word in words if word != "--json"]
+    said = "context policy sinks, 16 tokens, 4 of them sinks"
+    assert f"{said}\n" in command(*plain).out
+    assert f"{said}, distances counted in the cache\n" in (
+        command(*plain, "--sink-distances", "cache").out
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from explorer.engine.passes.generate import generate
 from explorer.engine.passes.runner import Runner
 from explorer.engine.selftest import selftest
 from explorer.trace.inside.walk import LayerWalk, WalkLayer
+from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.request import RunRequest, Sampling
 from tests.engine import architectures
 from tests.engine.experiments.batches import PROMPTS, ids_of, runner_of
@@ -122,6 +123,36 @@ def test_through_the_cache_it_is_the_same() -> None:
     assert cached.keys() == whole.keys()
     for name, one in cached.items():
         np.testing.assert_allclose(one, whole[name], rtol=1e-3, atol=1e-5)
+
+
+def test_sinks_that_move_are_scored_again_with_the_query_rotated_back() -> None:
+    runner = runner_of("llama")
+    policy = ContextPolicy(name="sinks", tokens=5, sinks=2, distances="cache")
+    request = RunRequest(prompt=TEXT, context=policy)
+    found = layer_walk.walk(runner, WalkLayer(request=request, layer=1), nobody)
+    named = {stage.name: stage for stage in found.stages}
+    assert "position bias" not in named
+    assert "the first 2 keys scored again" in named["moved sinks"].formula
+    n = numbers(found)
+    back = found.slot - 4  # the newest of five that are kept stands at 4
+    frequencies = 10_000.0 ** (-np.arange(4) / 4)
+    one, two = np.split(n["Q after RoPE"].astype(np.float64), 2, axis=-1)
+    cos, sin = np.cos(back * frequencies), np.sin(back * frequencies)
+    turned = np.concatenate((one * cos + two * sin, two * cos - one * sin), axis=-1)
+    plain = found_keys(runner, request)[:2]  # (2, H_kv, d)
+    expected = np.einsum("hd,khd->hk", turned, np.repeat(plain, 2, axis=1)) / np.sqrt(8)
+    np.testing.assert_allclose(n["moved sinks"][:, :2], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(n["moved sinks"][:, 2:], n["scores"][:, 2:])
+    assert np.abs(n["moved sinks"][:, :2] - n["scores"][:, :2]).max() > 1e-3
+
+
+def found_keys(runner: Runner, request: RunRequest) -> np.ndarray:
+    """(T, H_kv, d) that layer 1 scored in the first pass of a run."""
+    made: list[Any] = []
+    generate(runner, runner.prompt(request), (), 1, Sampling, lambda step, _: made.append(step))
+    keys = made[0].layers[1].keys
+    assert keys is not None
+    return np.asarray(keys)
 
 
 def names(kind: str, layer: int = 0) -> tuple[dict[str, str], LayerWalk]:

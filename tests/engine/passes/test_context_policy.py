@@ -242,7 +242,7 @@ def test_without_its_mask_a_run_keeps_its_other_cells_cut(
     dropped = without_mask(Side(trace, 3))
     ids = tuple(token.id for token in trace.tokens[: trace.read_slots(3)])
     real = run(runner, request_of(ids, causal_mask=False, **changes), 1)
-    for head in range(trace.card.heads):
+    for head in range(trace.steps[0].layers[0].heads):
         mine, model = full_map(dropped.trace, 0, 0, head), full_map(real, 0, 0, head)
         assert largest(mine.weights - model.weights) < 1e-5
         np.testing.assert_array_equal(mine.kinds, model.kinds)

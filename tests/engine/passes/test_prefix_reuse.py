@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from explorer.figures.attention.maps import full_map, row
 from explorer.figures.attention.mask_pair import Side, without_mask
 from explorer.figures.attention.strongest_heads import rank
 from explorer.figures.inside.block import score_terms
-from explorer.session import capture_budget
 from explorer.session.jobs.replay_check import drift
 from explorer.trace.interventions.kinds import Silence
 from explorer.trace.request import RunRequest, Sampling
@@ -193,21 +191,3 @@ def test_a_run_read_on_from_the_cache_is_proven_by_one_that_reads_it_whole() -> 
     other = run(runner, (*FIRST, 40, 42), 1, reuse=False).steps[0]
     assert drift(ours, other, same_files=True) is not None
     assert drift(ours, run(runner, (*longer, 43), 1, reuse=False).steps[0], True) is not None
-
-
-def test_records_of_a_reused_step_come_back_from_a_pass_over_the_whole_text() -> None:
-    runner = runner_on(made("llama"))
-    selftest.run(runner)
-    run(runner, FIRST, 1, reuse=False)
-    longer = (*FIRST, 40, 41)
-    ours, whole = run(runner, longer, 1), run(runner, longer, 1, reuse=False)
-    freed = replace(ours, steps=(capture_budget.without_records(ours.steps[0]),))
-    back = capture_budget.with_records(freed, 0, whole.steps[0])
-    require_sound(back)
-    assert back.steps[0].note == capture_budget.RERUN_NOTE
-    mine, theirs = (full_map(one, 0, 1, 0) for one in (back, ours))
-    assert largest(mine.weights - theirs.weights) < 1e-5
-    assert (mine.kinds == theirs.kinds).all()
-    other = run(runner, (*FIRST, 40, 42), 1, reuse=False).steps[0]
-    with pytest.raises(ValueError, match="differs from this run"):
-        capture_budget.with_records(freed, 0, other)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from explorer.figures.cost import cache
+from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
 from explorer.ui.panels.kv_cache.words import verdict
@@ -97,6 +98,27 @@ def test_what_sharing_keys_saves_and_what_context_is_left() -> None:
     figure = cache.chart(trace(), 2)
     assert figure.mha_factor == 2  # two query heads, one key head
     assert figure.context_left == 64 - 5
+
+
+def test_what_a_policy_evicted_is_no_shortfall_and_takes_context_all_the_same() -> None:
+    made = trace(context=ContextPolicy(name="window", tokens=2))
+    last = replace(made.steps[-1], cache_tokens=2, cache_bytes_per_layer=(2 * 32, 2 * 32))
+    figure = cache.chart(replace(made, steps=(*made.steps[:-1], last)), 2)
+    assert (figure.tokens, figure.measured_bytes) == (2, 2 * PER_TOKEN)
+    assert verdict(figure).endswith("= formula: the context policy evicted 3 of 5 tokens")
+    assert figure.layer_formula.tolist() == [5 * 32, 5 * 32], "with every token kept"
+    assert figure.context_left == 64 - 5
+
+
+@pytest.mark.parametrize(
+    ("policy", "left"),
+    [
+        (ContextPolicy(tokens=9), 4),
+        (ContextPolicy(name="sinks", tokens=2, sinks=1, distances="cache"), None),
+    ],
+)
+def test_the_context_left_is_that_of_the_policy(policy: ContextPolicy, left: int | None) -> None:
+    assert cache.chart(trace(context=policy), 2).context_left == left
 
 
 def test_more_than_the_formula_is_told_too() -> None:

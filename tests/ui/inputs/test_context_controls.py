@@ -6,9 +6,10 @@ import pytest
 
 from explorer.trace.card import Capability
 from explorer.trace.chat import ChatTurn, Message
-from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
+from explorer.trace.interventions.context_policy import USUAL, ContextPolicy, PolicyName
 from explorer.trace.step import Token
 from explorer.trace.wire import messages as m
+from explorer.ui.panel.intervention_words import policy_words
 from tests.ui.stage import WindowStage
 
 
@@ -17,6 +18,13 @@ def choose(stage: WindowStage, name: str) -> None:
     box.setCurrentIndex(box.findData(name))
     box.activated.emit(box.currentIndex())
     stage.paint()
+
+
+@pytest.mark.parametrize("name", ["refuse", "drop-turns", "window", "sinks"])
+def test_a_policy_is_told_with_its_number(name: PolicyName) -> None:
+    sinks = 4 if name == "sinks" else 0
+    said = policy_words(ContextPolicy(name=name, tokens=1504, sinks=sinks))
+    assert ("1,500" if sinks else "1,504") in said
 
 
 def test_a_policy_is_chosen_with_its_numbers_and_undone(stage: WindowStage) -> None:

@@ -217,6 +217,16 @@ def test_one_text_under_two_context_policies(stage: WindowStage) -> None:
     assert list(drawn.series) == ["all tokens", "last 2"]
 
 
+def test_a_curve_has_a_gap_where_a_surprisal_is_infinite() -> None:
+    nats = np.ones(100)
+    nats[50] = np.inf
+    found = policies.smoothed(nats.tolist())
+    gap = np.zeros(100, bool)
+    gap[50 : 50 + policies.MEAN_OVER] = True
+    np.testing.assert_array_equal(np.isnan(found), gap)
+    np.testing.assert_allclose(found[~gap], 1)
+
+
 def test_a_curve_is_a_mean_over_the_tokens_before() -> None:
     nats = np.arange(100.0)
     found = policies.smoothed(nats.tolist())

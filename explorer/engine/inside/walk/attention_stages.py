@@ -87,7 +87,15 @@ def _of_keys(found: measured_gaps.PassMap, row: int) -> Iterator[LayerStage]:
         yield of_keys("soft cap", words, scores)
     if record.bias is not None:
         scores = _each(heads, lambda head: attention.scores(record, keys, head, rows))
-        yield of_keys("position bias", "score + a bias by distance", scores)
+        moved = None if found.call is None else found.call.bias
+        if moved is None:
+            yield of_keys("position bias", "score + a bias by distance", scores)
+        else:
+            words = (
+                f"the first {moved.shape[3]:,} keys scored again, the query rotated back: their "
+                "distances are counted in the cache"
+            )
+            yield of_keys("moved sinks", words, scores)
     mask = record.mask
     if mask is not None:
         masked = scores + _each(heads, lambda head: mask.additive(rows, head))

@@ -117,6 +117,12 @@ _KNOWN = {  # by the names that the engine gives
         QT_TRANSLATE_NOOP("Block", "Position bias"),
         QT_TRANSLATE_NOOP("Block", "Adds a number that depends on the distance to the key."),
         "", _ATTENDS),
+    "moved sinks": StageWords(
+        QT_TRANSLATE_NOOP("Block", "Moved sinks"),
+        QT_TRANSLATE_NOOP(
+            "Block", "Scores the first keys with the query rotated back to distances in the cache."
+        ),
+        "attention-sink", _ATTENDS),
     "mask": StageWords(
         QT_TRANSLATE_NOOP("Block", "Mask"),
         QT_TRANSLATE_NOOP("Block", "Hides the keys that this token must not attend to."),

@@ -128,6 +128,10 @@ def score(terms: ScoreTerms, key: str, measured: float | None) -> str:
     if measured is not None:
         off = abs(terms.score - measured) / max(abs(measured), 1e-9)
         told = translate("Block", "{0} (off by {1})").format(told, f"{off:z.1g}" if off else "0")
+    if terms.added:
+        told = translate("Block", "{0}; {1} is added for the distance").format(
+            told, f"{terms.added:z.5g}"
+        )
     if terms.hidden:
         return translate("Block", "{0}. The mask hides it.").format(told)
     return translate("Block", "{0}. Weight {1}.").format(told, exact_percent(terms.weight))

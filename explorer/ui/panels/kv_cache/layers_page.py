@@ -92,7 +92,7 @@ class LayersPage(ChartPairPage):
         if figure.context_left is not None:
             parts.append(
                 self.tr("context left: {0} of {1} tokens").format(
-                    f"{figure.context_left:,}", f"{figure.context:,}"
+                    f"{figure.context_left:,}", f"{figure.limit:,}"
                 )
             )
         return " · ".join(parts)
@@ -156,7 +156,7 @@ def _layer_columns(figure: CacheFigure, legend: Sequence[LegendEntry]) -> Column
 
 def _growth_columns(figure: CacheFigure, legend: Sequence[LegendEntry]) -> Columns:
     table = np.array([held.by_kind for held in figure.growth], np.float64)
-    tokens = np.array([held.tokens for held in figure.growth], np.float64)
+    tokens = np.array([held.tokens + held.evicted for held in figure.growth], np.float64)
     return Columns(
         table.sum(axis=1),
         ("prefill",),

@@ -127,7 +127,7 @@ class PoliciesPage(Page):
             )
             for place, side in enumerate(found.sides)
         ]
-        top = max(float(line.y.max(initial=0.0)) for line in lines) or 1.0
+        top = max(float(np.nan_to_num(line.y).max(initial=0.0)) for line in lines) or 1.0
         name = self.tr("surprisal, mean of {0} tokens").format(figures.MEAN_OVER)
         self.chart.show_figure(
             Figure(
