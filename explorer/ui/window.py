@@ -559,13 +559,12 @@ class Window(PresentedWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         asks = not self._closing and self.isVisible()
-        if asks and self.beside.unsaved:
+        if asks and (self.beside.unsaved or self.session.state.unsaved):
             event.ignore()
-            self.beside.end(then=self.close)
-            return
-        if asks and self.session.state.unsaved:
-            event.ignore()
-            self.files.unsaved.before(self.close_at_once, closing=True)
+            # Both sides are asked about before either goes: the user may still cancel.
+            self.beside.before_end(
+                lambda: self.files.unsaved.before(self.close_at_once, closing=True)
+            )
             return
         self.beside.end_at_once()
         if self.look.presenting:

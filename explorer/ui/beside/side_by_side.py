@@ -230,15 +230,15 @@ class SideBySide(QWidget):
             handle.installEventFilter(self)
         return second
 
-    def end(self, then: Callable[[], object] | None = None) -> None:
-        """Back to one side, and on; a run of the second that is in no file is asked about."""
+    def end(self) -> None:
+        """Back to one side; a run of the second that is in no file is asked about."""
+        self.before_end(self.end_at_once)
 
-        def act() -> None:
-            self.end_at_once()
-            if then is not None:
-                then()
-
-        if self.second is not None:
+    def before_end(self, act: Callable[[], object]) -> None:
+        """Do `act` once the user has saved or discarded what ending the second side would lose."""
+        if self.second is None:
+            act()
+        else:
             self.second.files.unsaved.before(act, closing=True)
 
     def end_at_once(self) -> None:

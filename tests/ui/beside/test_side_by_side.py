@@ -119,6 +119,32 @@ def test_a_run_of_the_second_side_is_asked_about(stage: WindowStage, closing: bo
     assert stage.state.trace is not None
 
 
+def test_closing_that_is_cancelled_at_the_second_question_loses_neither_run(
+    stage: WindowStage,
+) -> None:
+    second = begun(stage)
+    second.session.look(-1)
+    second.session.force(20)
+    assert stage.state.unsaved
+    stage.window.close()
+    question(stage).button(QMessageBox.StandardButton.Discard).click()
+    settle()
+    box = question(stage)
+    assert "second side" not in box.text()
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    settle()
+    assert stage.window.isVisible()
+    assert stage.window.beside.second is second
+    assert stage.engines[1].alive
+    assert second.session.state.unsaved
+    stage.window.close()
+    for _ in range(2):
+        question(stage).button(QMessageBox.StandardButton.Discard).click()
+        settle()
+    assert not stage.window.isVisible()
+    assert not stage.engines[1].alive
+
+
 def test_what_ends_the_program_keeps_the_second_run_for_the_next_start(
     stage: WindowStage,
 ) -> None:
