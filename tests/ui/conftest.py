@@ -12,7 +12,7 @@ import pytest
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtCore import QEvent, QMessageLogContext, QtMsgType, qInstallMessageHandler
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from explorer.ui.threads.gc_timer import GcTimer
 from tests.ui.stage import WindowStage
@@ -57,11 +57,19 @@ def windows_are_freed(request: pytest.FixtureRequest) -> Iterator[None]:
         gc.freeze()  # what libraries made since stays to the end
 
 
+def _owner(widget: QWidget) -> QWidget:
+    """The window that a menu or a dialog belongs to, or itself."""
+    while (parent := widget.parentWidget()) is not None:
+        widget = parent
+    return widget
+
+
 @pytest.fixture(autouse=True)
 def no_widget_outlives_its_test() -> Iterator[None]:
     """What a test left on screen or in a menu would slow down, and could break, those after it.
 
-    A window that several tests of a file look at was there before.
+    A window that several tests of a file look at was there before, or has the property `shared`;
+    what it made for itself stays with it.
     """
     app = QApplication.instance()
     before = set(app.topLevelWidgets()) if isinstance(app, QApplication) else set()
@@ -69,7 +77,8 @@ def no_widget_outlives_its_test() -> Iterator[None]:
     app = QApplication.instance()
     if isinstance(app, QApplication):
         for widget in app.topLevelWidgets():
-            if widget not in before:
+            owner = _owner(widget)
+            if owner not in before and not owner.property("shared"):
                 widget.deleteLater()
         app.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
 

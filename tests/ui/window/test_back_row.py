@@ -19,7 +19,6 @@ import explorer.ui
 from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.look.appearance import BACK_ROW_PX
-from explorer.ui.look.apply_theme import apply
 from explorer.ui.panels.attention.panel import AttentionPanel
 from tests.ui.painted import pixels
 from tests.ui.stage import WindowStage
@@ -60,6 +59,66 @@ def too_small(stage: WindowStage) -> list[tuple[str, float]]:
         if w.isVisible()
     ]
     return found + [one for one in fonts if one[1] < BACK_ROW_PX]
+
+
+class Presented:
+    """The window, on a run, as a projector of 1280 × 720 shows it in presenter mode."""
+
+    def __init__(self, app: QApplication, folder: Path) -> None:
+        self.stage = stage = WindowStage(app, folder)
+        stage.window.setProperty("shared", True)
+        stage.loaded().ran(3)
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setattr(stage.window, "showFullScreen", lambda: None)
+        self._patch.setattr(stage.window, "isFullScreen", lambda: True)
+        stage.resize(ROOM.width(), ROOM.height())
+        stage.window.presenter.toggle()
+
+    def close(self) -> None:
+        self._patch.undo()
+        self.stage.close()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[list[Presented]]:
+    """The one window of the tests for a projector, while there is one."""
+    shared: list[Presented] = []
+    yield shared
+    for one in shared:
+        one.close()
+
+
+@pytest.fixture
+def stage(shared: list[Presented], qapp: QApplication, tmp_path: Path) -> Iterator[WindowStage]:
+    """A window of one's own; two at a time would share their fonts and style sheet."""
+    while shared:
+        shared.pop().close()
+    stage = WindowStage(qapp, tmp_path)
+    yield stage
+    stage.close()
+
+
+@pytest.fixture
+def projector(
+    shared: list[Presented], qapp: QApplication, tmp_path_factory: pytest.TempPathFactory
+) -> WindowStage:
+    """The shared window, put back to where it begins, whatever the test before did."""
+    if not shared:
+        shared.append(Presented(qapp, tmp_path_factory.mktemp("presented")))
+    stage = shared[0].stage
+    stage.session.report("")
+    stage.session.compare(False)
+    stage.session.select(step=None)
+    stage.window.presenter.show_settings(False)
+    stage.look.present(True, ROOM)
+    stage.look.zoom(0)
+    stage.resize(ROOM.width(), ROOM.height())
+    panel = stage.window.docks.bring_up("attention")
+    assert isinstance(panel, AttentionPanel)
+    panel.tools.view.setCurrentIndex(panel.tools.view.findData("maps"))
+    stage.until_settled()
+    settle()
+    return stage
 
 
 def test_the_spy_sees_small_text(stage: WindowStage) -> None:
@@ -151,44 +210,6 @@ def test_leaving_puts_the_window_back_to_the_pixel(steady_cursor: None, stage: W
     assert state() == before
     other = np.argwhere((pixels(window) != picture).any(axis=2))
     assert not len(other), f"rows and columns {other.min(axis=0)} to {other.max(axis=0)} differ"
-
-
-@pytest.fixture(scope="module")
-def presented(
-    qapp: QApplication, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[WindowStage]:
-    """The window, on a run, as a projector of 1280 × 720 shows it in presenter mode."""
-    stage = WindowStage(qapp, tmp_path_factory.mktemp("presented"))
-    stage.loaded().ran(3)
-    window = stage.window
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(window, "showFullScreen", lambda: None)
-        patch.setattr(window, "isFullScreen", lambda: True)
-        stage.resize(ROOM.width(), ROOM.height())
-        window.presenter.toggle()
-        yield stage
-    stage.close()
-
-
-@pytest.fixture
-def projector(presented: WindowStage) -> WindowStage:
-    """That window, put back to where it begins, whatever the test before did."""
-    stage, look = presented, presented.look
-    if not stage.app.styleSheet():  # another window has been closed
-        apply(stage.app, look.theme, look.whole_scale)
-    stage.session.report("")
-    stage.session.compare(False)
-    stage.session.select(step=None)
-    stage.window.presenter.show_settings(False)
-    look.present(True, ROOM)
-    look.zoom(0)
-    stage.resize(ROOM.width(), ROOM.height())
-    panel = stage.window.docks.bring_up("attention")
-    assert isinstance(panel, AttentionPanel)
-    panel.tools.view.setCurrentIndex(panel.tools.view.findData("maps"))
-    stage.until_settled()
-    settle()
-    return stage
 
 
 def test_no_text_is_too_small_for_the_back_row(projector: WindowStage) -> None:
