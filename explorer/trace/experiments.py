@@ -433,7 +433,6 @@ class PolicySide(msgspec.Struct, frozen=True, kw_only=True):
     sinks: Count
     distances: Literal["text", "cache"]
     nats: Annotated[tuple[Annotated[float, Meta(ge=-1e-3)], ...], Some]  # surprisal by token
-    cache_tokens: Count  # that the cache holds at the end
     cache_bytes: Count  # measured on its tensors; 0 without a cache
     # Mean over layers, heads and tokens that attend; None where no map is exact.
     first_attention: Share | None

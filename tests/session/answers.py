@@ -65,10 +65,10 @@ ANSWERS: dict[type[Experiment], dict[str, Any]] = {
         "tokens": 3, "slots": [1, 2], "first_keys": 1,
         "sides": [
             {"name": "refuse", "kept": 0, "sinks": 0, "distances": "text",
-             "nats": [1.5, 2.5], "cache_tokens": 3, "cache_bytes": 192,
+             "nats": [1.5, 2.5], "cache_bytes": 192,
              "first_attention": 0.3},
             {"name": "window", "kept": 2, "sinks": 0, "distances": "text",
-             "nats": [1.5, 4.5], "cache_tokens": 2,
+             "nats": [1.5, 4.5],
              "cache_bytes": 128, "first_attention": 0.1},
         ],
     },

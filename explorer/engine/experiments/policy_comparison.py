@@ -89,19 +89,9 @@ def _side(
         sinks=policy.sinks,
         distances=policy.distances,
         nats=tuple(found),
-        cache_tokens=_tokens_in(cache),
         cache_bytes=sum(held),
         first_attention=float(np.mean(shares)) if shares else None,
     )
-
-
-def _tokens_in(cache: object) -> int:
-    """Slots that the first layer with keys holds."""
-    for layer in getattr(cache, "layers", ()):
-        keys = getattr(layer, "keys", None)
-        if keys is not None and keys.ndim == 4:
-            return int(keys.shape[2])
-    return 0
 
 
 def _passes(
