@@ -249,9 +249,12 @@ class SelfTest:
             words = f"{side} padding changes the logits of this architecture, so it is not offered"
         return _finding(name, worst <= self.limit, words, worst)
 
-    def evict(self) -> Capability:
+    def evict(self, found: Iterable[Capability]) -> Capability:
         """A cache that keeps few tokens gives the logits of one under the same mask."""
         name, runner = "evict", self.runner
+        if not any(one.name == "cut_cells" and one.offered for one in found):
+            words = "not offered: attention can't be limited to some of the tokens on this model"
+            return _finding(name, False, words, None)
         if not runner.cache_offered:
             return _finding(name, False, "not offered: no cache works on this model", None)
         request = RunRequest(context=ContextPolicy(name="sinks", tokens=6, sinks=2))
@@ -321,10 +324,10 @@ def run(
         "right_padding": lambda: test.padding("right"),
     }
     findings |= {name: _change(changing, name) for name in CHANGES}
-    findings["evict"] = test.evict
+    found: list[Capability] = []
+    findings["evict"] = lambda: test.evict(found)
     findings["sink_distances"] = test.sink_distances
     runner.evicts = False
-    found: list[Capability] = []
     for name, find in findings.items():
         tell((len(found) + 1) / (len(findings) + 1))  # the first share: the route was chosen
         try:

@@ -10,12 +10,12 @@ import pytest
 import torch
 from transformers.models.llama.modeling_llama import rotate_half
 
-from explorer.engine.errors import BadInput
+from explorer.engine.errors import BadInput, EngineError
 from explorer.engine.experiments import read_position
 from explorer.engine.passes import chunked_prefill, interventions
 from explorer.engine.passes.generate import generate, one_step
 from explorer.engine.passes.runner import Runner
-from explorer.engine.selftest import selfcheck, selftest
+from explorer.engine.selftest import measured_gaps, selfcheck, selftest
 from explorer.figures.attention import head_weights
 from explorer.figures.attention.map_blocks import ABSENT, MASKED, READ
 from explorer.figures.attention.maps import full_map
@@ -382,3 +382,15 @@ def test_a_refusal_names_the_policy_and_no_cut() -> None:
     with pytest.raises(BadInput, match="A sliding window is not possible here") as refused:
         interventions.require_fit(bloom, request_of(PROMPT, context=WINDOW))
     assert "cut" not in refused.value.sentence.split(":")[0]
+    assert "can't be limited" in bloom.loaded.card.words("evict")
+
+
+def test_a_cache_whose_test_fails_evicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any) -> float:
+        raise EngineError("no")
+
+    monkeypatch.setattr(measured_gaps, "cached_gap", failing)
+    runner = runner_on(tiny_model("llama", max_position_embeddings=128))
+    selftest.run(runner)
+    assert (runner.loaded.card.offers("evict"), runner.evicts) == (False, False)
+    assert runner.loaded.card.offers("cache")
