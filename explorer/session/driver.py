@@ -666,6 +666,7 @@ class Driver:
                 changes["error"] = f"{event.sentence} {name} is still open."
             if not event.own_code:
                 changes |= {"unopened": job.request.model, "no_room": event.no_room}
+                changes["unopened_as"] = model_key(job.request)
         if self._lease.job is None:
             changes["status"] = Status(activity="idle")
         self._lease.store.set(**changes)

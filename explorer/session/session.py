@@ -53,6 +53,7 @@ class Session:
         history = History()
         self._driver = driver = Driver(self._store, history, engine_factory, post)
         self._edits = Edits(self._store, history, driver)
+        self.act_numbers = history.numbers  # of acts begun on two sides: see `linked`
         self.saving = Saving(self._store, self._edits, driver, post)
         self.models, self.downloads = driver.models, driver.downloads
         self.batches, self.background = driver.batches, driver.background

@@ -234,6 +234,7 @@ class State:
     finding: bool = False  # they are being looked for
     library_problem: str = ""
     unopened: str = ""  # the model that could not be opened, until one is opened again
+    unopened_as: ModelKey | None = None  # how it was asked for
     no_room: bool = False  # because it does not fit into the memory that is free
     code_question: CodeQuestion | None = None  # to be answered before the model is opened
     download: DownloadState = field(default_factory=DownloadState)
@@ -271,6 +272,8 @@ class State:
     can_redo: bool = False
     undo_kind: str = ""  # of act that undo takes back; empty = there is none
     redo_kind: str = ""
+    undo_number: int = 0  # the same on both sides if that act was made on both; 0 = on this alone
+    redo_number: int = 0
 
     def measured_of(self, kind: type[R]) -> Measured[R] | None:
         """The last result of this type, whatever it was measured on."""

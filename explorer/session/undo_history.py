@@ -8,6 +8,7 @@ made the run longer the entry holds how long it was: old traces would keep what 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ from explorer.trace.trace import Trace
 LIMIT = 1000  # entries
 LIMIT_BYTES = 256 << 20  # of steps and prompts that nothing else holds
 GESTURE_SECONDS = 1.0  # edits of one kind that follow each other faster are one
+TOGETHER = ("step", "run", "cut", "reset")  # kinds of acts that may be made on two sides at once
 
 
 @dataclass(slots=True)
@@ -30,6 +32,7 @@ class UndoEntry:
     fields: dict[str, Any]
     at: float
     steps: int | None = None  # the act made the run longer; so many steps were there before
+    number: int = 0  # the same on both sides if it was made on both; 0 = on this side alone
 
     @property
     def prompt(self) -> str:
@@ -47,6 +50,7 @@ class History:
         self._redo: list[UndoEntry] = []
         self._cleared: list[UndoEntry] = []  # what the newest entry made impossible to redo
         self.grown = False  # since `within` was asked last
+        self.numbers: deque[int] = deque()  # of acts begun on two sides, whose entries are to come
 
     @property
     def can_undo(self) -> bool:
@@ -64,6 +68,8 @@ class History:
             "can_redo": self.can_redo,
             "undo_kind": self._undo[-1].kind if self._undo else "",
             "redo_kind": self._redo[-1].kind if self._redo else "",
+            "undo_number": self._undo[-1].number if self._undo else 0,
+            "redo_number": self._redo[-1].number if self._redo else 0,
         }
 
     def push(self, kind: str, state: State, *fields: str, merge: bool = False) -> UndoEntry:
@@ -82,6 +88,8 @@ class History:
         self._add(UndoEntry(kind, {}, float("-inf"), steps))
 
     def _add(self, entry: UndoEntry) -> UndoEntry:
+        if self.numbers and entry.kind in TOGETHER:
+            entry.number = self.numbers.popleft()
         self._cleared, self._redo = self._redo, []
         self._undo.append(entry)
         del self._undo[:-LIMIT]
@@ -146,5 +154,5 @@ class History:
         now = {name: getattr(state, name) for name in fields}
         if steps is not None and target is self._undo:
             now = {}
-        target.append(UndoEntry(entry.kind, now, float("-inf"), steps))
+        target.append(UndoEntry(entry.kind, now, float("-inf"), steps, entry.number))
         return fields

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from explorer.figures.comparing import alignment
 from explorer.figures.comparing.matching import Hand, Matching, by_depth, matched
 from explorer.session.selection import Selection, Shown
 from explorer.session.session import Session
-from explorer.session.state import State
+from explorer.session.state import ModelKey, State, model_key
 from explorer.trace.trace import Trace
 
 Act = Callable[[Session], object]
@@ -22,7 +24,7 @@ ONE_MODEL = (
     "other side's. Step opens it again."
 )
 _LOOKED_AT = tuple(Selection.__dataclass_fields__)
-_TOGETHER = ("step", "run")  # acts that undo takes back on both sides
+_numbers = count(1)  # of acts that are made on both sides; a session may outlive its links
 
 
 class LinkedRuns:
@@ -38,7 +40,8 @@ class LinkedRuns:
         self.one_at_a_time = False
         self._following = False
         self._waiting: deque[tuple[Session, Act]] = deque()  # acts for which there is no room yet
-        self._last: dict[Session, Act] = {}  # the newest act of each that may open a model
+        # The newest act of each that may open a model, and these models, until it has begun.
+        self._last: dict[Session, tuple[Act, tuple[ModelKey, ...]]] = {}
         self._known: tuple[tuple[object, ...], Matching] | None = None
         self._unsubscribe = [one.subscribe(partial(self._on_state, one)) for one in (left, right)]
 
@@ -66,18 +69,26 @@ class LinkedRuns:
     # -- acts
 
     def step(self, session: Session) -> None:
-        """One step of this side, and of the other if they are linked."""
+        """One step of this side, and of the other if they are linked.
+
+        Along steps that are there only this side goes; the other follows its selection.
+        """
+        if _goes_along(session.state):
+            session.step()
+            return
+        act = partial(_numbered, next(_numbers), Session.step)
         for one in self._together(session):
-            self.act(one, Session.step)
+            self.act(one, act)
 
     def run_or_pause(self, session: Session) -> None:
         """Run both sides, or pause both; which of the two is for this side to say."""
         running = session.state.status.activity == "running"
+        act = partial(_numbered, next(_numbers), Session.run)
         for one in self._together(session):
             if running:
                 one.pause()
             else:
-                self.act(one, Session.run)
+                self.act(one, act)
 
     def look(self, session: Session, by: int) -> None:
         """Look along the run; the other side follows as it follows every selection."""
@@ -85,27 +96,40 @@ class LinkedRuns:
 
     def reset(self, session: Session) -> None:
         """Drop the run of this side, and of the other if they are linked."""
-        for one in self._together(session):
-            one.reset()
+        self._at_once(session, Session.reset)
 
     def cut(self, session: Session) -> None:
         """Remove what follows the selected step, on both sides if they are linked."""
-        for one in self._together(session):
-            one.cut()
+        self._at_once(session, Session.cut)
+
+    def _at_once(self, session: Session, act: Act) -> None:
+        """An act that ends what goes on, on both sides; each looks at its own place until then."""
+        number = next(_numbers)
+        with self._not_following():
+            for one in self._together(session):
+                one.act_numbers.clear()
+                one.act_numbers.append(number)
+                act(one)
+                one.act_numbers.clear()
 
     def undo(self, session: Session) -> None:
-        """Take back the last act; on the other side only a step or run that was its last, too."""
-        kind, other = session.state.undo_kind, self.other(session)
-        session.undo()
-        if self.linked and kind in _TOGETHER and other.state.undo_kind == kind:
-            other.undo()
+        """Take back the last act; on the other side, too, if that was made together with it."""
+        numbers = [one.state.undo_number for one in (session, self.other(session))]
+        self._take_back(session, Session.undo, numbers)
 
     def redo(self, session: Session) -> None:
         """Put back what was taken back last, as `undo`."""
-        kind, other = session.state.redo_kind, self.other(session)
-        session.redo()
-        if self.linked and kind in _TOGETHER and other.state.redo_kind == kind:
-            other.redo()
+        numbers = [one.state.redo_number for one in (session, self.other(session))]
+        self._take_back(session, Session.redo, numbers)
+
+    def _take_back(self, session: Session, act: Act, numbers: list[int]) -> None:
+        mine, theirs = numbers
+        if not (self.linked and mine and mine == theirs):
+            act(session)
+            return
+        with self._not_following():
+            act(session)
+            act(self.other(session))
 
     def _together(self, session: Session) -> list[Session]:
         """This side, and the other one if it is linked and its engine works."""
@@ -121,7 +145,8 @@ class LinkedRuns:
 
     def act(self, session: Session, act: Act) -> None:
         """Do something for which the model of this side may have to be opened."""
-        self._last[session] = act
+        state = session.state
+        self._last[session] = act, (model_key(state.request), *state.opened)
         if self.one_at_a_time:
             self._waiting.append((session, act))
             self._do_next()
@@ -142,13 +167,14 @@ class LinkedRuns:
     def _make_room(self, session: Session) -> None:
         """A model did not fit beside the other side's: one at a time from now on."""
         self.one_at_a_time = True
-        again = self._last.get(session)
-        model = session.state.unopened
+        wanted = session.state.unopened_as
+        assert wanted is not None
+        again, needed = self._last.pop(session, (None, ()))
         self.other(session).release(ONE_MODEL)
-        if again is not None:
-            again(session)
-        else:
-            session.open_model(model)
+        session.open_model(*wanted)
+        session.act_numbers.clear()
+        if again is not None and wanted in needed:
+            again(session)  # once the model is there
 
     # -- selection
 
@@ -173,23 +199,35 @@ class LinkedRuns:
         places = None if matching is None else matching.first_difference
         if places is None:
             return False
-        self._following = True
-        for session, slot in zip((self.left, self.right), places, strict=True):
-            trace = session.state.trace
-            if slot is None and trace is not None:
-                session.select(step=None, query=None)  # its text ends before
-            elif slot is not None:
-                session.select_slot(slot)
-        self._following = False
+        with self._not_following():
+            for session, slot in zip((self.left, self.right), places, strict=True):
+                trace = session.state.trace
+                if slot is None and trace is not None:
+                    session.select(step=None, query=None)  # its text ends before
+                elif slot is not None:
+                    session.select_slot(slot)
         return True
+
+    @contextmanager
+    def _not_following(self) -> Iterator[None]:
+        """What is selected meanwhile on one side is not selected on the other."""
+        before, self._following = self._following, True
+        try:
+            yield
+        finally:
+            self._following = before
 
     def _on_state(self, session: Session, old: State, new: State) -> None:
         if session.state is not new:
             return  # it has changed again meanwhile, which is told next
         if new.no_room and not old.no_room and self.other(session).holds_model:
             self._make_room(session)
+        if new.status.activity == "running":
+            self._last.pop(session, None)
+        if old.status.activity != new.status.activity or old.plan is not new.plan:
+            session.post(partial(_drop_numbers, session))  # what follows by itself goes first
         if self._waiting and old.status is not new.status:
-            session.post(self._do_next)  # what follows by itself goes first
+            session.post(self._do_next)  # likewise
         if self.linked and old.selection != new.selection and not self._following:
             names = (
                 n for n in _LOOKED_AT if getattr(old.selection, n) != getattr(new.selection, n)
@@ -203,9 +241,8 @@ class LinkedRuns:
         if mine is None or theirs is None:
             return
         changes = self._counterpart(session, mine, theirs, names)
-        self._following = True
-        other.select(**changes)
-        self._following = False
+        with self._not_following():
+            other.select(**changes)
 
     def _counterpart(
         self, session: Session, mine: Shown, theirs: Shown, names: tuple[str, ...]
@@ -230,6 +267,25 @@ class LinkedRuns:
         if "token_id" in names and matching.by_id:
             changes["token_id"] = now.token_id
         return changes
+
+
+def _goes_along(state: State) -> bool:
+    """True if a step looks at the next of the steps that are there, and computes nothing."""
+    return state.looks_back and not state.request_changed and state.branch_point is None
+
+
+def _numbered(number: int, act: Act, session: Session) -> None:
+    """A step or run by whose number undo finds it on the other side."""
+    if act is not Session.step or not _goes_along(session.state):
+        session.act_numbers.append(number)
+    act(session)
+    _drop_numbers(session)
+
+
+def _drop_numbers(session: Session) -> None:
+    """Where nothing is to come any more, acts have ended without a step."""
+    if not session.runs_or_will and session.state.plan is None:
+        session.act_numbers.clear()
 
 
 def _step(

@@ -9,7 +9,7 @@ import pytest
 from explorer.session.linked.linked_runs import ONE_MODEL, LinkedRuns
 from explorer.session.session import Session
 from explorer.trace.wire import messages as m
-from tests.session.scripted import PROMPT, ScriptedEngine, Stage, ids, stepped
+from tests.session.scripted import PROMPT, ScriptedEngine, Stage, card, ids, stepped
 
 
 class TwoSides(Stage):
@@ -32,8 +32,8 @@ class TwoSides(Stage):
     def right_engine(self) -> ScriptedEngine:
         return self.engines[1]
 
-    def answer(self, engine: ScriptedEngine, session: Session) -> None:
-        """What was asked for last: the proof of a run, then its next step."""
+    def answer(self, engine: ScriptedEngine, session: Session, count: int = 1) -> None:
+        """What was asked for last: the proof of a run, then its next steps."""
         if engine.asked and isinstance(proof := _last_run(engine), m.Recapture):
             assert session.state.trace is not None
             engine.say(
@@ -45,9 +45,9 @@ class TwoSides(Stage):
         engine.say(m.Prompted(run=run, tokens=PROMPT))
         self.drain()
         assert session.state.trace is not None
-        engine.say(
-            stepped(run, len(session.state.trace.steps)), m.Finished(run=run, reason="steps")
-        )
+        first = len(session.state.trace.steps)
+        engine.say(*(stepped(run, first + more) for more in range(count)))
+        engine.say(m.Finished(run=run, reason="steps"))
         self.drain()
 
     def close(self) -> None:
@@ -111,6 +111,95 @@ def test_undo_takes_steps_back_on_both_sides_and_other_acts_on_one(sides: TwoSid
     sides.links.undo(sides.second)
     assert sides.second.state.request.prompt == "hello"
     assert steps(sides.session) == 3  # its step was not what was taken back
+
+
+def test_a_step_along_the_run_moves_both_sides_by_one(sides: TwoSides) -> None:
+    for _ in range(3):
+        sides.links.step(sides.session)
+        sides.answer(sides.left_engine, sides.session)
+        sides.answer(sides.right_engine, sides.second)
+    sides.session.look(-3)
+    asked = len(sides.left_engine.asked), len(sides.right_engine.asked)
+    for index in (2, 3, 4):
+        sides.links.step(sides.session)
+        assert (sides.state.step_index, sides.second.state.step_index) == (index, index)
+    sides.drain()
+    assert (len(sides.left_engine.asked), len(sides.right_engine.asked)) == asked
+    assert (steps(sides.session), steps(sides.second)) == (5, 5)
+
+
+def test_cut_and_reset_are_done_and_taken_back_on_both_sides(sides: TwoSides) -> None:
+    sides.session.look(-1)
+    sides.links.cut(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (1, 1)
+    sides.links.undo(sides.second)
+    assert (steps(sides.session), steps(sides.second)) == (2, 2)
+    assert (sides.state.step_index, sides.second.state.step_index) == (0, 0)
+    sides.links.redo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (1, 1)
+    sides.links.reset(sides.session)
+    assert (sides.state.trace, sides.second.state.trace) == (None, None)
+    sides.links.undo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (1, 1)
+    sides.links.undo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (2, 2)
+
+
+def test_a_side_follows_again_after_a_cut_that_fails(
+    sides: TwoSides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(session: Session) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(Session, "cut", fails)
+    with pytest.raises(RuntimeError):
+        sides.links.cut(sides.session)
+    sides.session.look(-1)
+    assert sides.second.state.step_index == 0
+
+
+def test_undo_leaves_steps_that_were_not_made_together(sides: TwoSides) -> None:
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.answer(sides.right_engine, sides.second)
+    sides.links.set_linked(False)
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.links.set_linked(True)
+    sides.links.undo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (3, 3)
+    sides.links.undo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (2, 2)
+    sides.links.redo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (3, 3)
+    sides.links.redo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (4, 3)
+
+
+def test_quick_steps_are_taken_back_in_pairs_whichever_side_is_slower(sides: TwoSides) -> None:
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.links.step(sides.session)  # the right one has not answered the first
+    sides.answer(sides.left_engine, sides.session)
+    sides.answer(sides.right_engine, sides.second, 2)
+    assert (steps(sides.session), steps(sides.second)) == (4, 4)
+    for count in (3, 2):
+        sides.links.undo(sides.second)
+        assert (steps(sides.session), steps(sides.second)) == (count, count)
+
+
+def test_an_act_that_came_to_nothing_leaves_no_trace_in_undo(sides: TwoSides) -> None:
+    sides.links.step(sides.session)
+    sides.session.cancel()
+    sides.answer(sides.right_engine, sides.second)
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.answer(sides.right_engine, sides.second)
+    assert (steps(sides.session), steps(sides.second)) == (3, 4)
+    sides.links.undo(sides.session)
+    assert (steps(sides.session), steps(sides.second)) == (2, 3)
+    sides.links.undo(sides.second)
+    assert (steps(sides.session), steps(sides.second)) == (2, 2)
 
 
 def test_a_selection_goes_along(sides: TwoSides) -> None:
@@ -185,3 +274,39 @@ def test_models_that_do_not_fit_together_take_turns() -> None:
     links.close()
     second.close()
     sides.close()
+
+
+def test_a_model_from_the_list_takes_the_room_of_the_other_side(sides: TwoSides) -> None:
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.answer(sides.right_engine, sides.second)
+    engine, made = sides.left_engine, sides.left_engine.count(m.Advance)
+    sides.session.open_model("big", dtype="bfloat16")
+    sides.drain()
+    engine.say(m.Failed(run=engine.last(m.Load).run, sentence="Too large.", no_room=True))
+    sides.drain()
+    assert sides.links.one_at_a_time
+    assert not sides.right_engine.alive
+    load = engine.last(m.Load)
+    assert (load.model, load.dtype) == ("big", "bfloat16")
+    engine.say(m.Loaded(run=load.run, card=card("big")))
+    sides.drain()
+    assert sides.state.request.model == "big"
+    assert engine.count(m.Advance) == made  # nobody asked for a step
+    assert sides.state.error == ""
+
+
+def test_a_step_goes_on_once_its_model_has_room(sides: TwoSides) -> None:
+    sides.left_engine.say(m.Lost(sentence="The engine stopped unexpectedly."))
+    sides.drain()
+    sides.links.step(sides.session)
+    sides.drain()
+    engine = sides.engines[2]
+    sides.links.set_linked(False)
+    engine.say(m.Failed(run=engine.last(m.Load).run, sentence="Too large.", no_room=True))
+    sides.drain()
+    assert not sides.right_engine.alive
+    engine.say(m.Loaded(run=engine.last(m.Load).run, card=card()))
+    sides.drain()
+    sides.answer(engine, sides.session)
+    assert steps(sides.session) == 3
