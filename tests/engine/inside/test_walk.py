@@ -132,7 +132,7 @@ def test_sinks_that_move_are_scored_again_with_the_query_rotated_back() -> None:
     found = layer_walk.walk(runner, WalkLayer(request=request, layer=1), nobody)
     named = {stage.name: stage for stage in found.stages}
     assert "position bias" not in named
-    assert "the first 2 keys scored again" in named["moved sinks"].formula
+    assert "keys 0 to 1 scored again" in named["moved sinks"].formula
     n = numbers(found)
     back = found.slot - 4  # the newest of five that are kept stands at 4
     frequencies = 10_000.0 ** (-np.arange(4) / 4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from explorer.trace import attention
 from explorer.trace.inside.walk import LayerStage, LayerWalk, Turn
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
+from explorer.ui.panels.block.words import score
 from tests.figures.inside.walks import ANGLES, STAGES, made, walk
 from tests.session.scripted import PROMPT, card, made_step
 
@@ -100,6 +103,21 @@ def test_a_score_is_the_sum_of_its_products_times_the_scale() -> None:
     assert block.score_terms(trace, 0, 1, 7, query=0, key=0) is None
     rows = list(block.term_table(later))
     assert [row[0] for row in rows] == ["index", 0, 1, 2, 3, "sum", "score"]
+
+
+def test_what_position_adds_to_a_score_is_named() -> None:
+    step = made_step(0)
+    bias = np.zeros((step.layers[1].heads, 3, 3), np.float32)
+    bias[0, 2, 1] = 0.75
+    biased = replace(step.layers[1], bias=bias)
+    trace = replace(run(), steps=(replace(step, layers=(step.layers[0], biased)),))
+    terms = block.score_terms(trace, 0, 1, 0, query=2, key=1)
+    assert terms is not None
+    assert biased.keys is not None
+    whole = attention.scores(biased, biased.keys, 0, slice(2, 3))[0, 1]
+    assert terms.score + terms.added == pytest.approx(whole, rel=1e-6)
+    assert list(block.term_table(terms))[-1] == ("added", "", "", 0.75)
+    assert "; 0.75 is added for the distance. Weight" in score(terms, "key", None)
 
 
 def test_the_load_counts_the_tokens_of_each_expert() -> None:

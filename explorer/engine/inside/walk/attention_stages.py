@@ -91,10 +91,7 @@ def _of_keys(found: measured_gaps.PassMap, row: int) -> Iterator[LayerStage]:
         if moved is None:
             yield of_keys("position bias", "score + a bias by distance", scores)
         else:
-            words = (
-                f"the first {moved.shape[3]:,} keys scored again, the query rotated back: their "
-                "distances are counted in the cache"
-            )
+            words = f"keys 0 to {moved.shape[3] - 1:,} scored again, the query rotated back"
             yield of_keys("moved sinks", words, scores)
     mask = record.mask
     if mask is not None:

@@ -120,7 +120,7 @@ _KNOWN = {  # by the names that the engine gives
     "moved sinks": StageWords(
         QT_TRANSLATE_NOOP("Block", "Moved sinks"),
         QT_TRANSLATE_NOOP(
-            "Block", "Scores the first keys with the query rotated back to distances in the cache."
+            "Block", "The distances to the first keys are counted in the cache."
         ),
         "attention-sink", _ATTENDS),
     "mask": StageWords(
