@@ -135,9 +135,8 @@ class Window(PresentedWindow):
         view = self._menus["view"]
         view.addSeparator()
         panels = view.addMenu(self.tr("Panels"))
-        for dock in self.docks.docks:
-            panels.addAction(dock.toggleViewAction())
-            self.topbar.panels.menu().addAction(dock.toggleViewAction())
+        self._panel_lists = panels, self.topbar.panels.menu()
+        self._list_panels(self.docks)
         themes = self._menus["view"].addMenu(self.tr("Theme"))
         for menu in (prompts, panels, themes, self.topbar.panels.menu()):
             mnemonics.follow(menu)
@@ -148,6 +147,13 @@ class Window(PresentedWindow):
             action.setCheckable(True)
             action.setData(name)
         themes.aboutToShow.connect(lambda: self._check_theme(themes))
+
+    def _list_panels(self, docks: Docks) -> None:
+        """The menus show and hide these panels."""
+        for menu in self._panel_lists:
+            for row in menu.actions():
+                menu.removeAction(row)
+            menu.addActions([dock.toggleViewAction() for dock in docks.docks])
 
     def _check_theme(self, themes: QMenu) -> None:
         for action in themes.actions():
@@ -220,10 +226,10 @@ class Window(PresentedWindow):
         self.beside.openLog.connect(self.open_log)
         self.beside.restartEngine.connect(self._restart_engine)
         self.beside.compareInterventions.connect(self.compare_interventions)
+        self.beside.chooseModel.connect(self.choose_model)
+        self.beside.codeAsked.connect(self._ask_about_code)
         self.beside.saved.connect(self._confirm)
         self.beside.copied.connect(lambda: self.status.say(self.tr("Copied")))
-        self.notices.chooseModel.connect(self.choose_model)
-        self.notices.compareInterventions.connect(self.compare_interventions)
         self.prompt.edit.left.connect(self.setFocus)
 
     def _on_state(self, old: State | None, new: State) -> None:
@@ -251,7 +257,7 @@ class Window(PresentedWindow):
         self.lessons.show_state(old, new)
         self.presenter.follow()
         if new.code_question is not None and (old is None or old.code_question is None):
-            self._ask_about_code(new.code_question)
+            self._ask_about_code(self.session, new.code_question)
         self._show_title(new)
 
     @property
@@ -268,6 +274,7 @@ class Window(PresentedWindow):
     def _on_turned(self) -> None:
         """Another side acts."""
         self.topbar.follow(self.acting.session)
+        self._list_panels(self.acting.docks)
         self._show_acting(None, self.acting.session.state)
 
     def _forget_side(self, session: Session) -> None:
@@ -306,11 +313,7 @@ class Window(PresentedWindow):
             self._show_extent()
         elif name == "nats":
             self._take_unit()
-            state = self.session.state
-            self.sequence.show_state(None, state)
-            for dock in self.docks.docks:
-                if dock.made:
-                    dock.panel.show_state(None, state)
+            self.beside.redraw()
 
     def show_whole(self, on: bool) -> None:
         """Everything while a lesson is open, which may point at any part; off: as was chosen."""
@@ -380,10 +383,11 @@ class Window(PresentedWindow):
 
     def take_sample(self, sample: sample_prompts.Sample) -> None:
         """Put a sample prompt in place, on the model it was made for."""
-        if self.session.state.request.model == sample.model:
-            self.session.set_prompt(sample.prompt)
+        side = self.acting
+        if side.session.state.request.model == sample.model:
+            side.session.set_prompt(sample.prompt)
         else:
-            self.files.open(sample.model, then=lambda: self.session.set_prompt(sample.prompt))
+            side.files.open(sample.model, then=lambda: side.session.set_prompt(sample.prompt))
 
     def download_model(self) -> None:
         """Fetch a model from the Hub, beside the window."""
@@ -391,13 +395,13 @@ class Window(PresentedWindow):
             from explorer.ui.dialogs.hub import HubDialog
 
             self._hub = HubDialog(self.session, self)
-            self._hub.chosen.connect(self.files.open)
+            self._hub.chosen.connect(lambda name: self.acting.files.open(name))
         self._hub.show()
         self._hub.activateWindow()
 
-    def _ask_about_code(self, question: CodeQuestion) -> None:
+    def _ask_about_code(self, session: Session, question: CodeQuestion) -> None:
         dialog = CodeDialog(question, self)
-        dialog.answered.connect(self.session.answer_code)
+        dialog.answered.connect(session.answer_code)
         dialog.open()
 
     def _attention(self) -> AttentionPanel:
@@ -470,7 +474,8 @@ class Window(PresentedWindow):
     def reset_layout(self) -> None:
         self.presenter.show_settings(True)
         self._split.setSizes([270, max(self.width() - 270, 400)])
-        self.docks.reset_layout()
+        for side in self.beside.sides:
+            side.docks.reset_layout()
 
     def open_log(self) -> None:
         log = places.log_file()

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHeaderView, QSplitter, QWidget
 from explorer.figures.comparing import pair_difference
 from explorer.figures.comparing.differences import StepDifference
 from explorer.figures.comparing.pair_difference import PairDifference
+from explorer.figures.inside.lens import nats
 from explorer.figures.prediction.comparison import TokenPair
 from explorer.figures.text import tokens as spelling
 from explorer.sampling import SamplingError
@@ -29,7 +30,7 @@ from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales
 from explorer.ui.panels.attention.comparison_tray import NextTokenBox
 from explorer.ui.threads.worker import Worker
-from explorer.wording import exact_percent, percent
+from explorer.wording import exact_percent, in_unit, information, percent, unit
 
 _ROWS = 12  # next tokens that are compared
 
@@ -103,6 +104,11 @@ class DifferencePanel(Panel):
         work = partial(pair_difference.between, left, right, matching.by_id, _ROWS)
         self._worker.follow("difference", work, self._show, self._show_reason)
 
+    def redraw(self) -> None:
+        """The same figures again: they have another unit."""
+        if self._found is not None:
+            self._show(self._found)
+
     def views(self) -> Mapping[str, View]:
         found = self._found
         if found is None:
@@ -156,10 +162,10 @@ class DifferencePanel(Panel):
         same = self.tr("{0} on both sides").format(top)
         change = self.tr("{0} left, {1} right").format(top, other)
         return self.tr(
-            "Most likely next token: {0} · KL (left ‖ right) {1} bits · total variation {2}"
+            "Most likely next token: {0} · KL (left ‖ right) {1} · total variation {2}"
         ).format(
             same if first.token_id == second.token_id else change,
-            f"{found.kl_bits:.3g}",
+            information(nats(found.kl_bits)),
             f"{found.next_tokens.total_variation:.3g}",
         )
 
@@ -172,7 +178,8 @@ class DifferencePanel(Panel):
 
     def _show_steps(self, steps: Sequence[StepDifference]) -> None:
         heads = (
-            self.tr("Token"), self.tr("left"), self.tr("right"), self.tr("KL bits")
+            self.tr("Token"), self.tr("left"), self.tr("right"),
+            self.tr("KL {0}").format(unit()),
         )  # fmt: skip
         forms.fill(self.steps, heads, [self._step_cells(one) for one in steps])
         assert self._pair is not None
@@ -186,7 +193,7 @@ class DifferencePanel(Panel):
             f"{one.index + 1}" if one.same_choice else f"{one.index + 1} ≠",
             spelling.written(left),
             spelling.written(right),
-            "–" if one.kl_bits is None else f"{one.kl_bits:.3g}",
+            "–" if one.kl_bits is None else f"{in_unit(nats(one.kl_bits)):.3g}",
         )
 
     def _show_map(self, found: PairDifference, left: Shown) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -52,6 +52,8 @@ class SideBySide(QWidget):
     openLog = Signal()
     restartEngine = Signal(object)  # the session of the second side
     compareInterventions = Signal()  # of the side that acts
+    chooseModel = Signal()  # for the side that acts
+    codeAsked = Signal(object, object)  # the session of the second side, its question
 
     def __init__(
         self,
@@ -82,6 +84,7 @@ class SideBySide(QWidget):
         self._rows = column(self, self.bar, (self._split, 1), gap=6)
         self.notices = QWidget()  # of both sides
         self._notices = line(self.notices, (own_notices, 1))
+        self._hear_notices(own_notices, own)
         self.settings = QWidget()
         self._tabs = QWidget()
         self._tab_buttons = [QToolButton(), QToolButton()]
@@ -99,10 +102,7 @@ class SideBySide(QWidget):
         self._later.setInterval(_TOLD_MS)
         self._later.timeout.connect(self._tell)
         self._unsubscribe: Callable[[], None] = lambda: None
-        for dock in own.docks.docks:
-            dock.toggleViewAction().triggered.connect(
-                lambda on, name=dock.place.id: self._mirror_panel(name, on)
-            )
+        self._mirror_panels(own.docks)
         own.docks.turned.connect(lambda: self._mirror_enlarged(own.docks))
         self._show_sides()
 
@@ -208,7 +208,8 @@ class SideBySide(QWidget):
             source.copied.connect(self.copied)
         second.notices.openLog.connect(self.openLog)
         second.notices.restartEngine.connect(lambda: self.restartEngine.emit(session))
-        second.notices.compareInterventions.connect(self._compare_second)
+        self._hear_notices(second.notices, second.side)
+        self._mirror_panels(second.docks)
         self._unsubscribe = own.subscribe(self._on_own)
         self.own.docks.set_stacked(True)  # while they have the room that they come back to
         self._split.addWidget(second)
@@ -286,6 +287,17 @@ class SideBySide(QWidget):
         self._simple = on
         if self.second is not None:
             self.second.set_simple(on)
+
+    def redraw(self) -> None:
+        """All of both sides again: figures have another unit."""
+        for side in self.sides:
+            state = side.session.state
+            side.sequence.show_state(None, state)
+            for dock in side.docks.docks:
+                if dock.made:
+                    dock.panel.show_state(None, state)
+        if self.difference is not None:
+            self.difference.redraw()
 
     def on_painted(self) -> None:
         """The window has just been painted."""
@@ -401,14 +413,21 @@ class SideBySide(QWidget):
             for side in self.sides:
                 side.sequence.show_controls(not narrow and not self._look.presenting)
 
-    def _mirror_panel(self, name: str, on: bool) -> None:
-        """A panel that is opened or closed on the window's own side is so on the other."""
+    def _mirror_panels(self, docks: Docks) -> None:
+        """A panel that a menu opens or closes on this side is so on the other."""
+        for dock in docks.docks:
+            dock.toggleViewAction().triggered.connect(
+                lambda on, name=dock.place.id: self._mirror_panel(docks, name, on)
+            )
+
+    def _mirror_panel(self, shown: Docks, name: str, on: bool) -> None:
         if self.second is None or self.links is None or not self.links.linked:
             return
+        other = self.second.docks if shown is self.own.docks else self.own.docks
         if on:
-            self.second.docks.bring_up(name)
+            other.bring_up(name)
         else:
-            next(d for d in self.second.docks.docks if d.place.id == name).hide()
+            next(d for d in other.docks if d.place.id == name).hide()
 
     def _mirror_enlarged(self, shown: Docks) -> None:
         """A panel that has the place of all on one side has it on the other."""
@@ -419,10 +438,15 @@ class SideBySide(QWidget):
         if wanted != (None if other.enlarged is None else other.enlarged.place.id):
             other.enlarge(next((d for d in other.docks if d.place.id == wanted), None))
 
-    def _compare_second(self) -> None:
-        if self.second is not None:
-            self.act_on(self.second.side)
-            self.compareInterventions.emit()
+    def _hear_notices(self, notices: Notices, side: ActingSide) -> None:
+        """What a notice asks for is about its own side, whichever acts."""
+
+        def ask(signal: SignalInstance) -> None:
+            self.act_on(side)
+            signal.emit()
+
+        notices.compareInterventions.connect(lambda: ask(self.compareInterventions))
+        notices.chooseModel.connect(lambda: ask(self.chooseModel))
 
     def _say_company(self) -> None:
         """Tell both sessions, for the menus and whoever draws them."""
@@ -441,7 +465,11 @@ class SideBySide(QWidget):
     def _on_second(self, old: State | None, new: State) -> None:
         if old is not None:
             self._tell_later(old, new)
-        if self.second is not None and self._acting is self.second.side:
+        if self.second is None:
+            return
+        if new.code_question is not None and (old is None or old.code_question is None):
+            self.codeAsked.emit(self.second.session, new.code_question)
+        if self._acting is self.second.side:
             self.stateChanged.emit(old, new)
 
     def _tell_later(self, old: State, new: State) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QMessageBox, QPushButton, QWidget
 
 from explorer import places
 from explorer.session.saving import recovery
@@ -13,6 +13,11 @@ from explorer.session.session import Session
 from explorer.trace.files import dxt
 from explorer.trace.wire import messages as m
 from explorer.ui.beside.second_side import SecondSide
+from explorer.ui.dialogs.hub import HubDialog
+from explorer.ui.dialogs.model_picker import ModelPicker
+from explorer.ui.dialogs.remote_code import CodeDialog
+from explorer.ui.inputs.sample_prompts import Sample
+from explorer.ui.panels.attention.panel import AttentionPanel
 from tests.session.scripted import PROMPT, stepped
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import settle, wait_until
@@ -190,10 +195,20 @@ def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(
     wait_until(lambda: not panel.empty and not panel.busy)
     assert not stage.window.docks.isVisible()
     assert not second.docks.isVisible()
-    assert "KL (left ‖ right) 0 bits" in panel.line.text()
+    assert "KL (left ‖ right) 0 nats" in panel.line.text()
     assert panel.steps.rowCount() == 2
     assert panel.map.has_map
     assert "no cell differs" in panel.read.text()
+    stage.window.preferences.toggle("nats")
+    wait_until(lambda: second.docks.settled and stage.window.docks.settled)
+    for docks in (stage.window.docks, second.docks):
+        labels = docks.bring_up("next-token").findChildren(QLabel)
+        assert any(" bits" in label.text() for label in labels)
+        assert not any(" nats" in label.text() for label in labels)
+    assert "0 bits" in panel.line.text()
+    assert panel.steps.horizontalHeaderItem(3).text() == "KL bits"
+    stage.window.preferences.toggle("nats")
+    assert panel.steps.horizontalHeaderItem(3).text() == "KL nats"
     second.session.look(-1)
     second.session.force(20)
     wait_until(lambda: panel.steps.rowCount() == 1 and not panel.busy)
@@ -220,6 +235,100 @@ def test_a_panel_that_is_opened_or_enlarged_is_so_on_both_sides(stage: WindowSta
     stage.window.beside.switch_link()
     stage.window.docks.enlarge(docks["attention"])
     assert second.docks.enlarged is None
+
+
+def test_the_lists_of_panels_and_reset_layout_are_about_the_side_that_acts(
+    stage: WindowStage,
+) -> None:
+    second = begun(stage)
+    own = {dock.place.id: dock for dock in stage.window.docks.docks}
+    others = {dock.place.id: dock for dock in second.docks.docks}
+    stage.window.beside.switch_link()
+    stage.window.beside.act_on(second.side)
+    rows = stage.window.topbar.panels.menu().actions()
+    assert rows == [dock.toggleViewAction() for dock in second.docks.docks]
+    others["kv-cache"].toggleViewAction().trigger()
+    stage.paint()
+    assert others["kv-cache"].in_front
+    assert not own["kv-cache"].in_front
+    stage.window.beside.switch_link()
+    others["timings"].toggleViewAction().trigger()
+    stage.paint()
+    assert own["timings"].in_front, "linked: on both sides"
+    stage.window.reset_layout()
+    stage.paint()
+    for docks in (own, others):
+        assert [name for name, dock in docks.items() if dock.in_front] == [
+            "attention", "next-token",
+        ]  # fmt: skip
+    stage.window.beside.end()
+    rows = stage.window.topbar.panels.menu().actions()
+    assert rows == [dock.toggleViewAction() for dock in stage.window.docks.docks]
+
+
+def test_a_notice_is_about_its_own_side(
+    stage: WindowStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = begun(stage)
+    window = stage.window
+    compared: list[object] = []
+    monkeypatch.setattr(
+        AttentionPanel,
+        "compare_interventions",
+        lambda panel: compared.append(window.beside.side_of(panel)),
+    )
+    sides = ((second.side, second.notices), (window.beside.own, window.notices))
+    for side, notices in sides:
+        window.beside.act_on_other()
+        window.beside.act_on(next(one for one in window.beside.sides if one is not side))
+        notices.missing.findChildren(QPushButton)[0].click()
+        assert window.acting is side
+        (picker,) = (one for one in window.findChildren(ModelPicker) if one.isVisible())
+        picker.close()
+        window.beside.act_on(next(one for one in window.beside.sides if one is not side))
+        notices.changed.findChildren(QPushButton)[0].click()
+        assert compared[-1] is side
+
+
+@pytest.mark.parametrize("acts", [False, True])
+def test_the_second_side_asks_about_a_models_own_code(stage: WindowStage, acts: bool) -> None:
+    second = begun(stage)
+    if acts:
+        stage.window.beside.act_on(second.side)
+    second.session.open_model("/models/own")
+    stage.drain()
+    run = stage.engines[1].last(m.Load).run
+    stage.engines[1].say(m.Failed(run=run, sentence="It runs code.", own_code=("a.py",)))
+    stage.drain()
+    stage.paint()
+    (dialog,) = stage.window.findChildren(CodeDialog)
+    assert dialog.isVisible()
+    dialog.yes.click()
+    stage.drain()
+    assert stage.engines[1].last(m.Load).allow_code
+    assert not stage.engines[0].last(m.Load).allow_code
+
+
+def test_a_sample_prompt_and_a_download_go_to_the_side_that_acts(
+    stage: WindowStage,
+) -> None:
+    second = begun(stage)
+    before = stage.state.request
+    stage.window.beside.act_on(second.side)
+    stage.window.take_sample(Sample(title="t", prompt="a sample", model="tiny", look_at=""))
+    assert second.session.state.request.prompt == "a sample"
+    stage.window.take_sample(Sample(title="t", prompt="more", model="copycat", look_at=""))
+    assert second.session.state.request.prompt == "more"
+    stage.drain()
+    assert stage.engines[1].last(m.Load).model == "copycat"
+    stage.window.download_model()
+    (hub,) = stage.window.findChildren(HubDialog)
+    hub.chosen.emit("other")
+    hub.close()
+    stage.drain()
+    assert stage.engines[1].last(m.Load).model == "other"
+    assert stage.engines[0].count(m.Load) == 1
+    assert stage.state.request == before
 
 
 def test_both_sides_are_whole_on_a_projector_and_the_layout_comes_back(
