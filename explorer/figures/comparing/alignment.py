@@ -6,7 +6,7 @@ piece ends where both sides have a token's end at the same place of the common t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
@@ -14,7 +14,7 @@ from itertools import accumulate
 from explorer.trace.step import Token
 from explorer.trace.trace import Trace
 
-_MOST = 4_000_000  # pairs of units that are looked at for later matches
+MOST = 4_000_000  # pairs of units that are looked at for later matches; more take minutes
 _Spans = list[tuple[int, int, int]]  # (slot, first unit, end)
 _Cut = tuple[int, int]  # units to the left of it, on either side
 
@@ -45,12 +45,18 @@ def _spelling(trace: Trace) -> dict[int, bytes]:
     return {token.id: token.raw for token in (*listed, *trace.tokens)}
 
 
-def aligned(left: Sequence[Token], right: Sequence[Token], by_id: bool) -> tuple[Piece, ...]:
-    """The pieces in order: every token but padding is in one of them, on its side."""
+def aligned(
+    left: Sequence[Token], right: Sequence[Token], by_id: bool, most: int = MOST
+) -> tuple[Piece, ...]:
+    """The pieces in order: every token but padding is in one of them, on its side.
+
+    What follows the first difference is unmatched if it has more than `most` pairs of units.
+    """
     mine, theirs = _units(left, by_id), _units(right, by_id)
     a, spans = mine
     b, other_spans = theirs
-    cuts = _cuts(a, b, {end for _, _, end in spans}, {end for _, _, end in other_spans})
+    matches = _matches(a, b, most)
+    cuts = _cuts(a, b, matches, {end for _, _, end in spans}, {end for _, _, end in other_spans})
     found: list[Piece] = []
     lefts, rights = (
         iter(_grouped(spans, [i for i, _ in cuts])),
@@ -88,28 +94,33 @@ def _units(tokens: Sequence[Token], by_id: bool) -> tuple[Sequence[Hashable], _S
 
 
 def _cuts(
-    a: Sequence[Hashable], b: Sequence[Hashable], ends: set[int], other_ends: set[int]
+    a: Sequence[Hashable],
+    b: Sequence[Hashable],
+    matches: Iterable[tuple[int, int, int]],
+    ends: set[int],
+    other_ends: set[int],
 ) -> list[_Cut]:
     """Places where both sides end a token, in order; the last is the end of both."""
     whole = len(a), len(b)
     found = [
         (i + k, j + k)
-        for i, j, size in _matches(a, b)
+        for i, j, size in matches
         for k in range(size + 1)
         if (i + k == 0 or i + k in ends) and (j + k == 0 or j + k in other_ends)
     ]
     return sorted({*found, whole} - {(0, 0)}) or [whole]
 
 
-def _matches(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[tuple[int, int, int]]:
+def _matches(
+    a: Sequence[Hashable], b: Sequence[Hashable], most: int
+) -> Iterator[tuple[int, int, int]]:
     """(place in a, place in b, length) of equal stretches, in order."""
     first = 0
     while first < min(len(a), len(b)) and a[first] == b[first]:
         first += 1
     yield 0, 0, first
     rest_a, rest_b = a[first:], b[first:]
-    # Beyond this the search takes minutes: what follows the first difference is then unmatched.
-    if len(rest_a) * len(rest_b) <= _MOST:
+    if len(rest_a) * len(rest_b) <= most:
         for match in SequenceMatcher(None, rest_a, rest_b, autojunk=False).get_matching_blocks():
             yield first + match.a, first + match.b, match.size
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from explorer.figures.attention import map_blocks, maps
 from explorer.figures.comparing.alignment import one_vocabulary
 from explorer.sampling import total_variation
 from explorer.trace.trace import Trace
+
+Apart = tuple[float, float, float]  # KL in bits, total variation, largest difference of logits
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +39,33 @@ class StepDifference:
     why_no_maps: str = ""
 
 
-def steps(
-    left: Trace, right: Trace, shared: bool | None = None, with_maps: bool = True
-) -> list[StepDifference]:
-    """As many as the shorter run has.
-
-    `shared`: both use one vocabulary; None = as far as the runs tell.  `with_maps`: of all heads,
-    which takes a while.
-    """
-    if shared is None:
-        shared = one_vocabulary(left, right)
+def steps(left: Trace, right: Trace) -> list[StepDifference]:
+    """As many as the shorter run has, with the maps of all heads, which takes a while."""
+    shared = one_vocabulary(left, right)
     count = min(len(left.steps), len(right.steps))
-    return [_step(left, right, index, shared, with_maps) for index in range(count)]
+    return [_step(left, right, index, shared) for index in range(count)]
 
 
-def _step(left: Trace, right: Trace, index: int, shared: bool, with_maps: bool) -> StepDifference:
+def _step(left: Trace, right: Trace, index: int, shared: bool) -> StepDifference:
+    apart = of_logits(left.steps[index].logits, right.steps[index].logits) if shared else None
+    largest, why = _maps(left, right, index, shared)
+    return replace(without_maps(left, right, index, apart), maps=largest, why_no_maps=why)
+
+
+def without_maps(left: Trace, right: Trace, index: int, apart: Apart | None) -> StepDifference:
+    """Step `index` of both runs; `apart` as `of_logits`, None where the vocabularies differ."""
     a, b = left.chosen[index], right.chosen[index]
-    kl = variation = logits = None
-    if shared:
-        one, other = (t.steps[index].logits.astype(np.float64) for t in (left, right))
-        kl, variation, logits = distributions(one, other)
-    largest, why = _maps(left, right, index, shared) if with_maps else (None, "")
-    return StepDifference(
-        index, a.id == b.id if shared else a.raw == b.raw, kl, variation, logits, largest, why
-    )
+    same = a.raw == b.raw if apart is None else a.id == b.id
+    kl, variation, logits = apart or (None, None, None)
+    return StepDifference(index, same, kl, variation, logits, maps=None)
 
 
-def distributions(one: np.ndarray, other: np.ndarray) -> tuple[float, float, float]:
+def of_logits(one: np.ndarray, other: np.ndarray) -> Apart:
+    """`distributions` of the logits of two passes, as they were recorded."""
+    return distributions(one.astype(np.float64), other.astype(np.float64))
+
+
+def distributions(one: np.ndarray, other: np.ndarray) -> Apart:
     """KL in bits, total variation, and the largest difference of the logits themselves."""
     p, q = _log_softmax(one), _log_softmax(other)
     there = np.isfinite(p)  # what has no probability adds nothing

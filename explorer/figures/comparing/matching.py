@@ -42,9 +42,9 @@ class Matching:
         )
 
 
-def matched(left: Trace, right: Trace, by_id: bool) -> Matching:
-    """The tokens of both runs, prompt and generated."""
-    pieces = alignment.aligned(left.tokens, right.tokens, by_id)
+def matched(left: Trace, right: Trace, by_id: bool, most: int = alignment.MOST) -> Matching:
+    """The tokens of both runs, prompt and generated; `most` as in `alignment.aligned`."""
+    pieces = alignment.aligned(left.tokens, right.tokens, by_id, most)
     on_right: dict[int, int] = {}
     on_left: dict[int, int] = {}
     for piece in pieces:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from typing import Any
+from operator import is_
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,15 +17,33 @@ from explorer.figures.comparing.matching import Hand, Matching, by_depth, matche
 from explorer.session.selection import Selection, Shown
 from explorer.session.session import Session
 from explorer.session.state import ModelKey, State, model_key
+from explorer.trace.step import Token
 from explorer.trace.trace import Trace
+from explorer.trace.vocabulary import Vocabulary
 
 Act = Callable[[Session], object]
 ONE_MODEL = (
     "The memory holds one of the two models at a time, so this side's model was closed for the "
     "other side's. Step opens it again."
 )
+# Pairs of tokens or bytes behind the first difference that are searched for matches: it is done
+# in the owner's thread, and takes some hundredths of a second at most.
+_MOST = 250_000
 _LOOKED_AT = tuple(Selection.__dataclass_fields__)
+_BY_DEPTH = {"layer", "head"}  # these need no matching
+_HOVERED = {"layer", "head", "query", "key"}
 _numbers = count(1)  # of acts that are made on both sides; a session may outlive its links
+
+
+class _Read(NamedTuple):
+    """What a matching depends on, by identity."""
+
+    left: tuple[Token, ...]  # chosen
+    right: tuple[Token, ...]
+    left_prompt: tuple[Token, ...]
+    right_prompt: tuple[Token, ...]
+    left_names: Vocabulary | None
+    right_names: Vocabulary | None
 
 
 class LinkedRuns:
@@ -42,7 +61,7 @@ class LinkedRuns:
         self._waiting: deque[tuple[Session, Act]] = deque()  # acts for which there is no room yet
         # The newest act of each that may open a model, and these models, until it has begun.
         self._last: dict[Session, tuple[Act, tuple[ModelKey, ...]]] = {}
-        self._known: tuple[tuple[object, ...], Matching] | None = None
+        self._known: tuple[_Read, Matching] | None = None
         self._unsubscribe = [one.subscribe(partial(self._on_state, one)) for one in (left, right)]
 
     def close(self) -> None:
@@ -184,14 +203,23 @@ class LinkedRuns:
         left, right = self.left.state, self.right.state
         if left.trace is None or right.trace is None:
             return None
-        key = (left.trace.prompt, left.trace.chosen, right.trace.prompt, right.trace.chosen,
-               left.names, right.names)  # fmt: skip
-        if self._known is None or any(
-            now is not then for now, then in zip(key, self._known[0], strict=True)
-        ):
+        now = _read(left, right)
+        if self._known is None or not all(map(is_, now, self._known[0])):
             shared = one_vocabulary(left, right)
-            self._known = key, matched(left.trace, right.trace, shared)
+            self._known = now, matched(left.trace, right.trace, shared, _MOST)
         return self._known[1]
+
+    @property
+    def _matching_of_hover(self) -> Matching | None:
+        """While runs only grow, the last one: the mouse does not wait for what is new."""
+        left, right = self.left.state, self.right.state
+        if self._known is None or left.trace is None or right.trace is None:
+            return self.matching
+        before, matching = self._known
+        now = _read(left, right)
+        same = all(map(is_, now[2:], before[2:]))
+        grown = all(map(_begins_as, now[:2], before[:2]))
+        return matching if same and grown else self.matching
 
     def go_to_first_difference(self) -> bool:
         """Select it on both sides; False if there is none."""
@@ -250,14 +278,16 @@ class LinkedRuns:
         """The fields to be changed on the other side."""
         now = session.state.selection
         hand: Hand = "left" if session is self.left else "right"
-        matching = self.matching
-        assert matching is not None
         changes: dict[str, Any] = {}
         if "layer" in names:
             changes["layer"] = by_depth(mine.layer, mine.layers, theirs.layers)
         if "layer" in names or "head" in names:
             heads = theirs.heads_of(changes.get("layer", theirs.layer))
             changes["head"] = by_depth(mine.head, mine.heads_of(mine.layer), heads)
+        if _BY_DEPTH.issuperset(names):
+            return changes
+        matching = self._matching_of_hover if _HOVERED.issuperset(names) else self.matching
+        assert matching is not None
         if "step" in names:
             changes["step"] = _step(matching, hand, now.step, mine.trace, theirs.trace)
         if "step" in names or "query" in names:
@@ -267,6 +297,18 @@ class LinkedRuns:
         if "token_id" in names and matching.by_id:
             changes["token_id"] = now.token_id
         return changes
+
+
+def _read(left: State, right: State) -> _Read:
+    assert left.trace is not None
+    assert right.trace is not None
+    one, other = left.trace, right.trace
+    return _Read(one.chosen, other.chosen, one.prompt, other.prompt, left.names, right.names)
+
+
+def _begins_as(chosen: Sequence[Token], before: Sequence[Token]) -> bool:
+    """True if the tokens of a run have only become more."""
+    return len(before) <= len(chosen) and all(map(is_, chosen, before))
 
 
 def _goes_along(state: State) -> bool:

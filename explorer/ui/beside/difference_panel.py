@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QSplitter, QWidget
 
 from explorer.figures.comparing import pair_difference
 from explorer.figures.comparing.differences import StepDifference
-from explorer.figures.comparing.pair_difference import PairDifference
+from explorer.figures.comparing.pair_difference import KnownSteps, PairDifference
 from explorer.figures.inside.lens import nats
 from explorer.figures.prediction.comparison import TokenPair
 from explorer.figures.text import tokens as spelling
@@ -29,7 +29,7 @@ from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales
 from explorer.ui.panels.attention.comparison_tray import NextTokenBox
-from explorer.ui.threads.worker import Worker
+from explorer.ui.threads.worker import TURN, Worker
 from explorer.wording import exact_percent, in_unit, information, percent, unit
 
 _ROWS = 12  # next tokens that are compared
@@ -50,6 +50,7 @@ class DifferencePanel(Panel):
         self._worker = Worker(self)
         self._pair: tuple[Shown, Shown] | None = None
         self._found: PairDifference | None = None
+        self._known = KnownSteps()  # used in the worker's thread only
         self._pick: Callable[[int], object] = lambda step: None
         self.line = ResultLabel()
         self.steps = forms.table(self.tr("Every step of both sides"), 4)
@@ -95,13 +96,14 @@ class DifferencePanel(Panel):
         if left is None or right is None or matching is None:
             self._worker.drop("difference")
             self._pair = self._found = None
+            self._known = KnownSteps()
             self.show_empty()
             return
         self._pick = partial(self._select, links)
         if self._pair is not None and _same(self._pair, (left, right)):
             return
         self._pair = left, right
-        work = partial(pair_difference.between, left, right, matching.by_id, _ROWS)
+        work = partial(_in_turns, left, right, matching.by_id, self._known)
         self._worker.follow("difference", work, self._show, self._show_reason)
 
     def redraw(self) -> None:
@@ -249,6 +251,12 @@ class DifferencePanel(Panel):
                 one.index, left, right, one.same_choice,
                 *("" if figure is None else figure for figure in figures),
             )  # fmt: skip
+
+
+def _in_turns(left: Shown, right: Shown, by_id: bool, known: KnownSteps) -> Iterator[object]:
+    """The difference, giving others their turn after each step that is compared."""
+    for part in pair_difference.between(left, right, by_id, _ROWS, known):
+        yield TURN if isinstance(part, float) else part
 
 
 def _same(before: tuple[Shown, Shown], now: tuple[Shown, Shown]) -> bool:

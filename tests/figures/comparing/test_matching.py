@@ -37,6 +37,15 @@ def test_what_one_side_lacks_has_no_counterpart() -> None:
     assert longer.first_difference == (None, 2)
 
 
+def test_a_long_rest_is_not_searched() -> None:
+    left, right = run("a", "b", *"xyz"), run("a", "c", *"xyz")
+    whole = matched(left, right, by_id=True, most=16)
+    assert whole.other(3, "left") == 3
+    short = matched(left, right, by_id=True, most=15)
+    assert [short.other(slot, "left") for slot in range(5)] == [0, None, None, None, None]
+    assert short.first_difference == whole.first_difference == (1, 1)
+
+
 @given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abc"), max_size=12))
 def test_counterparts_of_one_vocabulary_are_the_same_token_and_mutual(
     left: list[str], right: list[str]

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from explorer.figures.attention.map_request import HeadInStep
-from explorer.figures.comparing.pair_difference import DIFFERENT_VOCABULARIES, between
+from explorer.figures.comparing import pair_difference
+from explorer.figures.comparing.differences import Apart
+from explorer.figures.comparing.pair_difference import (
+    DIFFERENT_VOCABULARIES,
+    KnownSteps,
+    PairDifference,
+)
+from explorer.figures.comparing.pair_difference import between as parts_between
 from explorer.trace.attention import weights
 from explorer.trace.trace import Trace
 from tests.session.scripted import played
@@ -16,6 +23,15 @@ from tests.session.scripted import played
 
 def look(trace: Trace, step: int = 0, layer: int = 1, head: int = 1) -> HeadInStep:
     return HeadInStep(trace, step, layer, head)
+
+
+def between(
+    left: HeadInStep, right: HeadInStep, by_id: bool, rows: int, known: KnownSteps | None = None
+) -> PairDifference:
+    *turns, found = parts_between(left, right, by_id, rows, known or KnownSteps())
+    assert all(isinstance(turn, float) for turn in turns)
+    assert isinstance(found, PairDifference)
+    return found
 
 
 def changed(trace: Trace) -> Trace:
@@ -75,3 +91,38 @@ def test_what_is_not_defined_has_a_reason_in_place_of_a_number() -> None:
     assert later.map is None
     assert later.kl_bits is not None
     assert "different tokens" in later.why_no_map
+
+
+def test_a_step_is_compared_once_until_its_pass_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left = played(4)
+    right = changed(left)
+    known, compared = KnownSteps(), []
+    real = pair_difference.of_logits
+
+    def counted(one: np.ndarray, other: np.ndarray) -> Apart:
+        compared.append(one)
+        return real(one, other)
+
+    monkeypatch.setattr(pair_difference, "of_logits", counted)
+
+    def made_anew(step: int, one: Trace, other: Trace) -> int:
+        """How many steps had to be compared; all figures are those of a comparison from scratch."""
+        compared.clear()
+        found = between(look(one, step), look(other, step, layer=0), True, 5, known)
+        count = len(compared) - 1  # the one of the step that is looked at
+        assert found.steps == between(look(one, step), look(other, step), True, 5).steps
+        return count
+
+    assert made_anew(0, left, right) == 4
+    assert made_anew(1, left, right) == 0  # another step and head is looked at
+    longer = played(5)
+    assert made_anew(0, replace(left, steps=(*left.steps, longer.steps[4]),
+                                chosen=longer.chosen), longer) == 5  # fmt: skip
+    third = replace(left.steps[2], logits=left.steps[2].logits[::-1].copy())
+    other = replace(left, steps=(*left.steps[:2], third, left.steps[3]))
+    assert made_anew(0, left, left) == 4
+    assert made_anew(0, left, other) == 1
+    assert made_anew(0, left, left.truncated(2)) == 0
+    assert made_anew(0, left, left) == 2

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from explorer.figures.comparing.matching import Matching
+from explorer.session.linked import linked_runs
 from explorer.session.linked.linked_runs import ONE_MODEL, LinkedRuns
 from explorer.session.session import Session
+from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
 from tests.session.scripted import PROMPT, ScriptedEngine, Stage, card, ids, stepped
 
@@ -213,6 +216,40 @@ def test_a_selection_goes_along(sides: TwoSides) -> None:
     sides.links.set_linked(False)
     sides.session.select(layer=0)
     assert sides.second.state.selection.layer == 1
+
+
+def test_a_hover_does_not_wait_for_a_long_search_or_for_new_steps(
+    sides: TwoSides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+    real = linked_runs.matched
+
+    def counted(left: Trace, right: Trace, by_id: bool, most: int) -> Matching:
+        searched.append(most)
+        return real(left, right, by_id, most)
+
+    monkeypatch.setattr(linked_runs, "matched", counted)
+    sides.session.select(layer=1, head=1)  # by depth: no token is looked for
+    assert searched == []
+    sides.session.select(query=1)
+    sides.links.set_linked(False)
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.links.set_linked(True)
+    before = len(searched)
+    sides.links.step(sides.session)
+    sides.answer(sides.left_engine, sides.session)
+    sides.answer(sides.right_engine, sides.second)
+    sides.session.select(query=2, key=1)
+    assert (sides.second.state.selection.query, sides.second.state.selection.key) == (2, 1)
+    assert len(searched) == before
+    assert sides.links.matching is not None
+    assert len(searched) == before + 1  # now the new steps are there
+    sides.second.look(-2)
+    sides.second.force(20)
+    sides.session.select(query=0)
+    assert len(searched) == before + 2  # a run that is another one is read anew
+    assert max(searched) <= 300_000  # pairs: some hundredths of a second
 
 
 def test_the_first_difference_is_selected_on_both_sides(sides: TwoSides) -> None:
