@@ -364,10 +364,14 @@ class SideBySide(QWidget):
 
     def go_to_first_difference(self) -> None:
         """Select it on both sides, or say that there is none."""
-        if self.links is not None and not self.links.go_to_first_difference():
-            self._acting.session.report(
-                self.tr("The two sides have the same tokens so far. Press Step to go on.")
-            )
+        if self.links is None or self.links.go_to_first_difference():
+            return
+        matching = self.links.matching
+        if matching is None or matching.by_id:
+            text = self.tr("The two sides have the same tokens so far. Press Step to go on.")
+        else:
+            text = self.tr("The two sides have the same text so far. Press Step to go on.")
+        self._acting.session.report(text)
 
     def show_difference(self, on: bool | None = None) -> None:
         """What differs, in place of the panels of both sides, or under them if there is room.

@@ -23,6 +23,8 @@ def matched_by(matching: Matching) -> str:
 def first_difference(matching: Matching, left: Trace, right: Trace) -> str:
     """Where the runs part."""
     places = matching.first_difference
+    if places is None and not matching.by_id:
+        return translate("Beside", "The texts are the same; their tokens may be cut differently.")
     if places is None:
         return translate("Beside", "No difference: all tokens are the same.")
     words = [

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMessageBox, QPushButton, QWidget
 
 from explorer import places
+from explorer.figures.comparing.matching import matched
 from explorer.session.saving import recovery
 from explorer.session.session import Session
 from explorer.trace.files import dxt
+from explorer.trace.step import Token
 from explorer.trace.wire import messages as m
+from explorer.ui.beside import words
 from explorer.ui.beside.second_side import SecondSide
 from explorer.ui.dialogs.hub import HubDialog
 from explorer.ui.dialogs.model_picker import ModelPicker
 from explorer.ui.dialogs.remote_code import CodeDialog
 from explorer.ui.inputs.sample_prompts import Sample
 from explorer.ui.panels.attention.panel import AttentionPanel
-from tests.session.scripted import PROMPT, stepped
+from tests.session.scripted import PROMPT, played, stepped
 from tests.ui.stage import WindowStage
 from tests.ui.waiting import settle, wait_until
 
@@ -216,6 +221,18 @@ def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(
     beside.show_difference()
     assert stage.window.docks.isVisible()
     assert second.docks.isVisible()
+
+
+def test_equal_texts_are_not_called_equal_tokens() -> None:
+    left, right = played(1), played(1)
+    by_id = matched(left, right, by_id=True)
+    assert "all tokens are the same" in words.first_difference(by_id, left, right)
+    cut = tuple(Token(1, bytes([byte]), "prompt") for byte in left.prompt[0].raw)
+    right = replace(right, prompt=(*cut, *left.prompt[1:]))
+    by_text = matched(left, right, by_id=False)
+    assert by_text.first_difference is None
+    assert "texts are the same" in words.first_difference(by_text, left, right)
+    assert "all tokens" not in words.first_difference(by_text, left, right)
 
 
 def test_a_panel_that_is_opened_or_enlarged_is_so_on_both_sides(stage: WindowStage) -> None:
