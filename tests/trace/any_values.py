@@ -14,6 +14,8 @@ from msgspec import inspect
 
 from explorer.trace.batch import BatchRequest, BatchResult
 from explorer.trace.card import ModelCard, SelfCheck
+from explorer.trace.interventions.context_policy import ContextPolicy, PolicyName
+from explorer.trace.interventions.kinds import MOST
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Draw, Step, Token
 from explorer.trace.trace import Trace
@@ -38,7 +40,16 @@ SHAPELESS: Values = st.recursive(
 
 def structs(kind: type, **fixed: Values) -> Values:
     """Any instance of a struct; fields in `fixed` get their own values."""
-    return st.builds(kind, **{**_fields(kind), **fixed})
+    made = _policy if kind is ContextPolicy else kind
+    return st.builds(made, **{**_fields(kind), **fixed})
+
+
+def _policy(name: PolicyName, tokens: int, sinks: int, **more: Any) -> ContextPolicy:
+    """Where the last tokens are kept, one at least."""
+    if name in ("window", "sinks"):
+        sinks = min(sinks, MOST - 1)
+        tokens = max(tokens, sinks + 1)
+    return ContextPolicy(name=name, tokens=tokens, sinks=sinks, **more)
 
 
 @functools.cache
