@@ -9,6 +9,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHeaderView, QSplitter, QWidget
 
+from explorer.figures.attention.map_blocks import MASKED, READ
 from explorer.figures.comparing import pair_difference
 from explorer.figures.comparing.differences import StepDifference
 from explorer.figures.comparing.pair_difference import KnownSteps, PairDifference
@@ -210,9 +211,12 @@ class DifferencePanel(Panel):
         self.map.set_map(
             drawn.levels, spelling.labels(tokens), padding, key, drawn.pooled, signed=True
         )
-        largest = float(np.abs(drawn.map.weights).max(initial=0))
+        both = drawn.map.weights[drawn.map.kinds == READ]
+        largest = float(np.abs(both).max(initial=0))
         words = self.tr("Layer {0}, head {1}: the largest change is {2}")
-        if not largest:
+        if not both.size:
+            words = self.tr("Layer {0}, head {1}: no cell is recorded on both sides")
+        elif not largest:
             words = self.tr("Layer {0}, head {1}: no cell differs")
         self.read.setText(words.format(left.layer, left.head, exact_percent(largest)))
 
@@ -227,18 +231,19 @@ class DifferencePanel(Panel):
         weights, tokens = found.map.map.weights, pair[0].trace.tokens
         if query >= weights.shape[0] or key >= weights.shape[1]:
             return ""
-        change = float(weights[query, key])
-        sign = "−" if change < 0 else "+"
+        change, kind = float(weights[query, key]), found.map.map.kinds[query, key]
+        words = f"{'−' if change < 0 else '+'}{percent(abs(change))}"
+        if kind != READ:
+            words = self.tr("masked") if kind == MASKED else self.tr("not recorded on both sides")
         return self.tr("{0} ({1}) to {2} ({3}): {4}").format(
-            spelling.written(tokens[query]), query, spelling.written(tokens[key]), key,
-            f"{sign}{percent(abs(change))}",
-        )  # fmt: skip
+            spelling.written(tokens[query]), query, spelling.written(tokens[key]), key, words
+        )
 
     def _array(self) -> Callable[[], np.ndarray]:
         assert self._found is not None
         assert self._found.map is not None
-        weights = self._found.map.map.weights
-        return lambda: weights
+        shown = self._found.map.map
+        return lambda: np.where(shown.kinds == READ, shown.weights, np.nan)
 
     def _table(self) -> Iterator[Sequence[object]]:
         yield "step", "left", "right", "same_choice", "kl_bits", "total_variation", "logits"

@@ -204,6 +204,9 @@ def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(
     assert panel.steps.rowCount() == 2
     assert panel.map.has_map
     assert "no cell differs" in panel.read.text()
+    for cell, what in (((1, 0), "+0 %"), ((0, 1), "masked")):
+        panel.map.hovered.emit(cell)
+        assert panel.read.text().endswith(what)
     stage.window.preferences.toggle("nats")
     wait_until(lambda: second.docks.settled and stage.window.docks.settled)
     for docks in (stage.window.docks, second.docks):
