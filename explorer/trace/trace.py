@@ -143,6 +143,10 @@ def source_of(trace: Trace) -> OtherRun:
         raise ValueError("Turns were left out of this run. Patch from a run that reads them all.")
     if request.context.moves_sinks:
         raise ValueError("This run counts distances in its cache. Patch from a run without.")
+    if request.position_offset:
+        raise ValueError(
+            "This run's positions are moved. Patch from a run that begins at position 0."
+        )
     slots = trace.read_slots(len(trace.steps) - 1)
     if slots > MOST_SOURCE:
         raise ValueError(

@@ -230,6 +230,12 @@ def test_no_patch_is_taken_from_a_run_whose_turns_were_left_out() -> None:
         source_of(replace(other, steps=steps))
 
 
+def test_no_patch_is_taken_from_a_run_with_moved_positions() -> None:
+    other = run(runner_of("gpt2"), RunRequest(prompt=PROMPT, position_offset=3), 1)
+    with pytest.raises(ValueError, match="positions are moved"):
+        source_of(other)
+
+
 def test_the_last_of_two_changes_of_one_part_counts() -> None:
     runner = runner_of("llama")
     patch, silence = Patch(layer=1, part="mlp", source=SOURCE), Silence(layer=1, part="mlp")
