@@ -46,9 +46,7 @@ Files = dict[str, tuple[Trace, OnScreen]]
 
 _ALL_IN_TURN = """
 import runpy, sys
-import transformers.modeling_utils
-# For .gguf files it asks for accelerate, which it then does not use.
-transformers.modeling_utils.is_accelerate_available = lambda: True
+import transformers
 for file in sys.argv[1:]:
     runpy.run_path(file)
     transformers.AttentionInterface._global_mapping.pop("eager", None)  # as in a new process

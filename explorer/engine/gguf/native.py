@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-import transformers.modeling_utils
 from transformers import GgufConfig
 from transformers.integrations.gguf import GGUF_ARCHS, GGUF_CONFIG_ARCHS, get_gguf_config
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
@@ -19,8 +15,6 @@ from explorer.engine.errors import BadInput
 from explorer.engine.gguf.header import Header
 from explorer.engine.model_files.configs import causal_class
 from explorer.engine.progress import library_bars
-
-_patched = threading.Lock()
 
 
 def reads(header: Header) -> bool:
@@ -41,7 +35,7 @@ def write_weights(
 ) -> None:
     """Let transformers dequantise the whole model to float32, and save that."""
     kind, part = causal_class(config)
-    with _without_accelerate(), library_bars(progress, cancelled):
+    with library_bars(progress, cancelled):
         model, info = kind.from_pretrained(
             header.path.parent,
             gguf_file=str(header.path),
@@ -60,16 +54,3 @@ def write_weights(
     model.hf_quantizer = None  # else it refuses to be saved
     vars(model.config).pop("quantization_config", None)
     model.save_pretrained(folder)
-
-
-@contextmanager
-def _without_accelerate() -> Iterator[None]:
-    """transformers asks for accelerate before it opens a GGUF file, and then does not use it."""
-    module: Any = transformers.modeling_utils
-    with _patched:
-        asks = module.is_accelerate_available
-        module.is_accelerate_available = lambda *_: True
-        try:
-            yield
-        finally:
-            module.is_accelerate_available = asks

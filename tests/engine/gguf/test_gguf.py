@@ -76,25 +76,19 @@ def test_a_file_generates_what_transformers_does(
 @pytest.mark.parametrize("kind", [Q.F32, Q.Q8_0], ids=lambda k: k.name)
 @pytest.mark.parametrize("architecture", ["llama", "qwen2"])
 def test_tensors_equal_transformers_own_load(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    architecture: str,
-    kind: library.GGMLQuantizationType,
+    tmp_path: Path, architecture: str, kind: library.GGMLQuantizationType
 ) -> None:
     path = write_gguf(tmp_path / "tiny.gguf", model(architecture), kind)
-    same_as_transformers(path, monkeypatch)
+    same_as_transformers(path)
 
 
-def same_as_transformers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def same_as_transformers(path: Path) -> None:
     """Compare with from_pretrained(gguf_file=…), tensor by tensor."""
-    import transformers.modeling_utils
+    import transformers
 
-    with monkeypatch.context() as patch:
-        # It asks for accelerate, which it then does not use.
-        patch.setattr(transformers.modeling_utils, "is_accelerate_available", lambda: True)
-        theirs = transformers.AutoModelForCausalLM.from_pretrained(
-            path.parent, gguf_file=path.name, dtype=torch.float32, local_files_only=True
-        )
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(
+        path.parent, gguf_file=path.name, dtype=torch.float32, local_files_only=True
+    )
     ours = load(str(path)).model
     expected = dict(theirs.state_dict())
     found = dict(ours.state_dict())
@@ -138,19 +132,19 @@ QUICK = ("gemma3", "gpt2", "bloom", "qwen3_moe")
     [pytest.param(a, marks=[] if a in QUICK else pytest.mark.slow) for a in ARCHITECTURES],
 )
 def test_every_mapped_architecture_equals_transformers_own_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: str
+    tmp_path: Path, architecture: str
 ) -> None:
     path = write_any_gguf(tmp_path / "tiny.gguf", architecture, ARCHITECTURES[architecture])
-    same_as_transformers(path, monkeypatch)
+    same_as_transformers(path)
     assert not any("no place" in warning for warning in load(str(path)).card.warnings)
 
 
 @pytest.mark.parametrize("architecture", ["qwen35", "lfm2"])
 def test_the_newest_architectures_equal_transformers_own_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architecture: str
+    tmp_path: Path, architecture: str
 ) -> None:
     path = write_newer_gguf(tmp_path / "tiny.gguf", architecture)
-    same_as_transformers(path, monkeypatch)
+    same_as_transformers(path)
     card = load(str(path)).card
     kinds = {"qwen35": ("linear",) * 3 + ("full",), "lfm2": ("conv", "full") * 2}
     assert card.layer_kinds == kinds[architecture]
@@ -428,4 +422,4 @@ def test_the_manifest_names_every_file(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 def test_smollm2_equals_transformers_own_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DECODER_EXPLORER_HOME")
-    same_as_transformers(catalog.resolve("smollm2").path, monkeypatch)
+    same_as_transformers(catalog.resolve("smollm2").path)
