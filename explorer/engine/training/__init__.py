@@ -1,0 +1,1 @@
+"""The training lab: a reference decoder learns a task, one update at a time."""

@@ -1,0 +1,1 @@
+"""A training run as data: its settings, and the figures of each update."""
