@@ -70,7 +70,7 @@ def lanes(python, screen, arguments):
     first, second = shares()
     but_speed = [f"--ignore={path}" for path in SPEED]
     return [
-        [*checks, ("tests of the other rooms", [*run, *first])],
+        [*checks, ("tests of the other rooms, and of lessons", [*run, *first])],
         [("tests of the window", [*run, *second, *but_speed])],
     ]
 
@@ -82,9 +82,11 @@ def pytest(python):
 def shares():
     """Files and folders of tests: those of the first lane, and those of the second.
 
-    The tests of the window take about as long as all the others.
+    The tests of the window take about as long as all the others with its lessons.
     """
-    return [path for path in listed("tests") if path != "tests/ui"], ["tests/ui"]
+    lessons = "tests/ui/lessons"
+    first = [path for path in listed("tests") if path != "tests/ui"]
+    return [*first, lessons], [path for path in listed("tests/ui") if path != lessons]
 
 
 def listed(folder):

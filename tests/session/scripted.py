@@ -14,6 +14,7 @@ from explorer.session.session import Session
 from explorer.session.state import State
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.card import ModelCard
+from explorer.trace.cost.run_cost import Plan
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Draw, Phase, Step, Token
 from explorer.trace.trace import Trace
@@ -21,6 +22,14 @@ from explorer.trace.wire import messages as m
 
 VOCABULARY = 40
 PROMPT = tuple(Token(i, f"p{i}".encode()) for i in range(3))
+LARGE = Plan(
+    tokens=8000,
+    weights_bytes=538_000_000,
+    cache_bytes=368_640_000,
+    capture_bytes=755_712_000,
+    available_bytes=9_000_000_000,
+    estimated_seconds=91.0,
+)
 R = TypeVar("R")
 
 

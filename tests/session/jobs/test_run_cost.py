@@ -12,16 +12,7 @@ from explorer.trace.request import RunRequest
 from explorer.trace.wire import messages as m
 from explorer.wording import seconds_text
 from tests.engine.tiny import runner_on, tiny_model
-from tests.session.scripted import Stage
-
-LARGE = Plan(
-    tokens=8000,
-    weights_bytes=538_000_000,
-    cache_bytes=368_640_000,
-    capture_bytes=755_712_000,
-    available_bytes=9_000_000_000,
-    estimated_seconds=91.0,
-)
+from tests.session.scripted import LARGE, Stage
 
 
 def asked_first(stage: Stage, steps: int = 3) -> m.Advance:

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from explorer.trace.wire import messages as m
-from tests.session.jobs.test_run_cost import LARGE
+from tests.session.scripted import LARGE
 from tests.ui.stage import WindowStage
 
 
