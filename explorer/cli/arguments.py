@@ -465,6 +465,7 @@ def _of_run(parser: argparse.ArgumentParser) -> None:
 def _bench(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _of_run(parser)
+    _dtype(parser)
     add("--out", metavar="FILE", help="save the results, as JSON")
     add("--against", metavar="FILE", help="compare with results saved earlier")
     add("--no-window", action="store_true", help="skip the measurements of the window")

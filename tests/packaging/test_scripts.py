@@ -1,9 +1,11 @@
 """Rules that hold for the set-up scripts and for what they install."""
 
 import ast
+import importlib
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,41 @@ def test_everything_needed_is_pinned_within_its_range():
 
 def test_qt_is_the_release_that_keeps_its_references():
     assert pins()["pyside6-essentials"] == pins()["shiboken6"] == "6.11.3"
+
+
+def test_the_report_of_a_gpu_on_a_machine_without_one(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
+    gpu_check = importlib.import_module("gpu_check")
+    torch = types.SimpleNamespace(
+        __version__="2.13.0",
+        cuda=types.SimpleNamespace(is_available=lambda: False),
+        backends=types.SimpleNamespace(mps=types.SimpleNamespace(is_available=lambda: False)),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py"])
+    assert gpu_check.main() == 2
+    assert "sees no GPU on this machine" in capsys.readouterr().err
+
+
+def test_the_report_of_a_gpu_names_what_failed(capsys, monkeypatch):
+    """The commands' answers are made up: a device that gives no numbers, and a clock that errs."""
+    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
+    gpu_check = importlib.import_module("gpu_check")
+    checks = [
+        {"name": "kernel_output", "passed": True, "measured": 2e-7, "tolerance": 1e-5},
+        {"name": "same_on_cpu", "passed": False, "measured": None, "tolerance": 1e-3},
+    ]
+    step = {"chosen_id": 7, "raw_probability": 0.5, "forward_ms": 3.0}
+    answers = {
+        "check": {"passed": False, "checks": checks},
+        "trace": {"steps": [step, {**step, "chosen_id": 8}]},
+        "bench": {"ratios": {"decode_over_floor": 0.2}, "figures": {"peak_bytes": {"128": 5e6}}},
+    }
+    monkeypatch.setattr(gpu_check, "ask", lambda command, *rest: answers[command])
+    assert gpu_check.report("tiny", "mps", ("float32",), no_bench=False) == 1
+    said = capsys.readouterr().out
+    assert "| FAILED | same_on_cpu | not finite | 0.001 |" in said
+    assert "2 of 2 greedy tokens are the processor's" in said
+    assert "the clocks do not wait for the GPU" in said
+    assert "| peak_bytes, MB | 128 | 5 |" in said
+    assert said.endswith("A CHECK FAILED.\n")

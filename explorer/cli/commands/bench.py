@@ -58,7 +58,9 @@ def _measured(arguments: argparse.Namespace) -> dict[str, Any]:
     with Client(engine_command(arguments.engine)) as client:
         card = client.load(
             arguments.model,
-            form=form_of(arguments),
+            arguments.dtype or "float32",
+            arguments.device or "cpu",
+            form_of(arguments),
             cache_type_k=arguments.cache_type_k,
             gpu_layers=arguments.gpu_layers,
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from transformers import DynamicCache
@@ -11,12 +12,15 @@ from transformers import DynamicCache
 from explorer.engine.bench.rounds import DECODE_TOKENS, Rounds
 from explorer.engine.callbacks import Report, Stop
 from explorer.engine.capture.capture import set_attention
+from explorer.engine.device_clock import finish
 from explorer.engine.machine.memory_bandwidth import bytes_per_second, step_bytes
 from explorer.engine.passes.generate import one_step
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.runner import Runner
 from explorer.trace.request import RunRequest, Sampling
 from explorer.trace.step import Step, Token
+
+T = TypeVar("T")
 
 
 class ModelBench(Rounds):
@@ -33,6 +37,16 @@ class ModelBench(Rounds):
 
     def traffic(self) -> tuple[float, int]:
         return bytes_per_second(self.model.device), step_bytes(self.model)
+
+    def peak_of(self, work: Callable[[], T]) -> tuple[T, int | None]:
+        """Of a model on a CUDA GPU the bytes are the GPU's."""
+        device = self.model.device
+        if device.type != "cuda":
+            return super().peak_of(work)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        result = work()
+        return result, torch.cuda.max_memory_allocated(device) - before
 
     # -- prefill
 
@@ -58,6 +72,7 @@ class ModelBench(Rounds):
                 logits_to_keep=1,
                 **more,
             )
+            finish(self.model.device)
             return time.perf_counter() - started, output
 
     def watched_step(self, layout: Layout, index: int) -> Step:
@@ -89,9 +104,11 @@ class ModelBench(Rounds):
     def floor(self) -> float:
         """As matrix-vector products."""
         linears = [m for m in self.model.modules() if isinstance(m, torch.nn.Linear)]
-        inputs = {m.in_features: torch.ones(m.in_features, dtype=m.weight.dtype) for m in linears}
+        inputs = {m.in_features: m.weight.new_ones(m.in_features) for m in linears}
+        finish(self.model.device)
         with torch.inference_mode():
             started = time.perf_counter()
             for linear in linears:
-                torch.mv(linear.weight, inputs[linear.in_features].to(linear.weight.device))
+                torch.mv(linear.weight, inputs[linear.in_features])
+            finish(self.model.device)
             return time.perf_counter() - started

@@ -12,16 +12,16 @@ import platform
 import statistics
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
 from explorer.engine.callbacks import Report, Stop
 from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.machine import peak_memory
 from explorer.engine.machine.kept_bandwidth import processor
-from explorer.engine.machine.peak_memory import peak_of
 from explorer.engine.passes.layout import Layout
 from explorer.trace.card import ModelCard
 from explorer.trace.step import Step, Token
@@ -31,6 +31,8 @@ LENGTHS = (128, 512, 1024, 2048)
 REPEATS = {128: 7, 2048: 3}  # the others: 5; a pair at 2,048 tokens takes a minute with eager
 EAGER_FROM = 1024  # eager maps are compared where they start to hurt
 DECODE_TOKENS, DECODE_ROUNDS = 8, 9
+
+T = TypeVar("T")
 
 
 class Rounds(ABC):
@@ -103,6 +105,10 @@ class Rounds(ABC):
         """Milliseconds of other ways to read a prompt, by name; one measurement."""
         return {}
 
+    def peak_of(self, work: Callable[[], T]) -> tuple[T, int | None]:
+        """(what `work` gives, bytes that were held above before); None where nobody tells."""
+        return peak_memory.peak_of(work)
+
     # -- prefill
 
     def _prefills(self, lengths: Sequence[int], ratios: Ratios, figures: dict[str, Any]) -> None:
@@ -125,15 +131,15 @@ class Rounds(ABC):
                 # Each side goes first as often, and each begins with a heap that was given back.
                 alone_first = repeat % 2 == 0
                 if alone_first:
-                    plain.append(peak_of(partial(self.plain_prefill, ids))[0])
-                (spent, kept), peak = peak_of(partial(self._watched_prefill, ids))
+                    plain.append(self.peak_of(partial(self.plain_prefill, ids))[0])
+                (spent, kept), peak = self.peak_of(partial(self._watched_prefill, ids))
                 watched.append(spent)
                 if not alone_first:
-                    plain.append(peak_of(partial(self.plain_prefill, ids))[0])
+                    plain.append(self.peak_of(partial(self.plain_prefill, ids))[0])
                 by_length["capture_bytes"][key] = kept
                 by_length["peak_bytes"][key] = peak
                 if length >= min(EAGER_FROM, lengths[-1]):
-                    whole, peak = peak_of(partial(self.eager_prefill, ids))
+                    whole, peak = self.peak_of(partial(self.eager_prefill, ids))
                     if whole is not None:
                         eager.append(whole[0])
                         by_length["eager_bytes"][key] = whole[1]

@@ -7,7 +7,6 @@ torch's slow path, which took 4 % of a decode step.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 
 from explorer.engine.capture.timed_parts import Parts
+from explorer.engine.device_clock import clock
 
 Forward = Callable[..., Any]
 Key = tuple[str, int]  # ("layer", 3), ("attention", 3), ("mlp", 3), ("embedding", 0), …
@@ -53,8 +53,8 @@ class Times:
 class PartClocks:
     """The clocks of one model, made once; they tick only while `running`."""
 
-    def __init__(self, parts: Parts, device: Any) -> None:
-        self._tick, self._between = _clock(str(getattr(device, "type", device)))
+    def __init__(self, parts: Parts, device: torch.device) -> None:
+        self._tick, self._between = clock(device)
         self._times = Times(self._between)
         self._listener: LayerListener | None = None
         self._timed: dict[int, tuple[Any, Callable[[Forward], Forward], Forward]] = {}
@@ -118,16 +118,3 @@ class PartClocks:
             return timed
 
         return wrap
-
-
-def _clock(device: str) -> tuple[Callable[[], Any], Callable[[Any, Any], float]]:
-    """How to take a reading, and the seconds between two: on a GPU by its own events."""
-    if device != "cuda":
-        return time.perf_counter, lambda a, b: b - a
-
-    def mark() -> Any:
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    return mark, lambda a, b: a.elapsed_time(b) / 1e3

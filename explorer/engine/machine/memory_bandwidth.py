@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from explorer.engine.device_clock import finish
 from explorer.engine.machine.kept_bandwidth import kept_best, processor
 from explorer.trace.cost.memory_bandwidth import Traffic
 
@@ -24,7 +25,7 @@ def traffic(model: Any) -> Traffic:
     )
 
 
-def bytes_per_second(device: Any) -> float:
+def bytes_per_second(device: torch.device) -> float:
     """The best ever measured on this machine with these threads; takes a fifth of a second."""
     return kept_best(machine_key(device), lambda: measure(device))
 
@@ -41,17 +42,17 @@ def machine_key(device: Any) -> str:
     return ", ".join(parts)
 
 
-def measure(device: Any) -> float:
+def measure(device: torch.device) -> float:
     """Bytes a second that a float32 matrix-vector product reads, the best of several."""
     matrix = torch.ones((ROWS, COLUMNS), dtype=torch.float32, device=device)
     vector = torch.ones(COLUMNS, dtype=torch.float32, device=device)
     best = float("inf")
     with torch.inference_mode():
         for _ in range(REPEATS):
-            _sync(device)
+            finish(device)
             started = time.perf_counter()
             torch.mv(matrix, vector)
-            _sync(device)
+            finish(device)
             best = min(best, time.perf_counter() - started)
     return matrix.numel() * 4 / best
 
@@ -87,8 +88,3 @@ def _expert_share(config: Any) -> float:
         None,
     )
     return min(1.0, used / there) if isinstance(used, int) and there else 1.0
-
-
-def _sync(device: Any) -> None:
-    if getattr(device, "type", str(device)) == "cuda":
-        torch.cuda.synchronize()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-import torch
 
 from explorer.engine.callbacks import Report, nobody
 from explorer.engine.capture.capture import Capture, routes
@@ -17,6 +16,7 @@ from explorer.engine.capture.part_clocks import PartClocks
 from explorer.engine.capture.patching import Sources
 from explorer.engine.capture.rotation import MovedKeys, Rotation
 from explorer.engine.capture.timed_parts import parts_of
+from explorer.engine.device_clock import finish
 from explorer.engine.errors import BadInput
 from explorer.engine.loading.loading import LoadedModel
 from explorer.engine.passes.cache import PrefixCache
@@ -216,8 +216,7 @@ class Runner:
 
     def wait_for_device(self) -> None:
         """A clock is read only when the device has finished."""
-        if self.model.device.type == "cuda":
-            torch.cuda.synchronize()
+        finish(self.model.device)
 
     def telling(self, first: int, rows: int, whole: int) -> Callable[[int], None] | None:
         """Reports how far reading `rows` of `whole` slots has come, ten times a second at most."""

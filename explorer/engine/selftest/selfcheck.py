@@ -13,7 +13,7 @@ from explorer.engine.passes.generate import forward, generate
 from explorer.engine.passes.layout import Layout
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
-from explorer.engine.selftest import measured_gaps
+from explorer.engine.selftest import measured_gaps, on_cpu
 from explorer.trace.card import Check
 from explorer.trace.interventions.kinds import Cells
 from explorer.trace.request import RunRequest, Sampling
@@ -141,6 +141,18 @@ class TraceCheck:
         differing += abs(len(ours) - len(theirs))
         return self._check("greedy_equals_generate", float(differing), 0.0)
 
+    def same_on_cpu(self) -> Check | None:
+        """On a GPU: the last logits against those of the same model on the processor."""
+        if not on_cpu.comparable(self.runner, self.request):
+            return None
+        end = len(self.layout.ids)
+        at = range(end - len(self.whole.logits), end)
+        theirs = on_cpu.logits(self.runner, self.layout, at, self.stop)
+        if theirs is None:
+            return None
+        limit = logit_tolerance(self.runner.loaded.card.dtype, theirs)  # ours may be no numbers
+        return self._check("same_on_cpu", largest(self.whole.logits - theirs), limit)
+
     def _check(self, name: str, measured: float, limit: float) -> Check:
         return Check(
             name=name,
@@ -175,6 +187,11 @@ def check(
         dtype = runner.loaded.card.dtype
         limits = tolerance(dtype), logit_tolerance(dtype, whole.logits)
         run = TraceCheck(runner, request, layout, whole, *limits, stop, note)
+        same = run.same_on_cpu()
+        if same is not None:
+            yield same
+            if not np.isfinite(same.measured):
+                return  # nothing else could be told
         for find in (
             run.kernel_output,
             run.eager_weights,

@@ -110,6 +110,7 @@ _CHECKS = {
     "cached_equals_uncached": QT_TRANSLATE_NOOP("checks", "Cached = uncached"),
     "padded_equals_alone": QT_TRANSLATE_NOOP("checks", "Padded = unpadded"),
     "greedy_equals_generate": QT_TRANSLATE_NOOP("checks", "Greedy = generate()"),
+    "same_on_cpu": QT_TRANSLATE_NOOP("checks", "Same on the CPU"),
 }
 
 
