@@ -40,6 +40,9 @@ _X11 = {
 }
 _FONT_PACKAGE = "fonts-dejavu-core"
 _TEST_TOOLS = {"Xvfb": "xvfb", "xauth": "xauth", "openbox": "openbox", "xdotool": "xdotool"}
+_SSH_SERVER = "openssh-server"
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # not on every user's PATH
+_SERVICES = "/run/systemd/system"  # there only where services are started
 
 # Run by .venv's Python, anew each time: a process may remember that a library was not there.
 _FIND_MISSING = """
@@ -73,7 +76,10 @@ def need_qt_parts(display):
 
 
 def need_test_tools():
-    """Gets a virtual screen for the tests where apt may; without one they run offscreen."""
+    """Gets what the tests use where apt may: a virtual screen, and an ssh server of their own.
+
+    Without the one they run offscreen, without the other some are left out.
+    """
     import shutil
 
     if not sys.platform.startswith("linux"):
@@ -81,6 +87,25 @@ def need_test_tools():
     packages = [package for tool, package in _TEST_TOOLS.items() if not shutil.which(tool)]
     if packages and not debian_packages.install(packages, "The tests use a virtual screen"):
         say(f"Without {', '.join(packages)} the tests of the window run offscreen.")
+    if not has_ssh_server() and not _install_ssh_server():
+        say(
+            f"Without {_SSH_SERVER} the tests of an engine on another machine are left out. On "
+            f"Debian and Ubuntu it comes with: apt install {_SSH_SERVER}"
+        )
+
+
+def has_ssh_server():
+    """Whether sshd is installed."""
+    import shutil
+
+    return shutil.which("sshd", path=os.environ.get("PATH", "") + ":" + _SBIN) is not None
+
+
+def _install_ssh_server():
+    """Not where that would also open this machine to the network."""
+    if os.path.isdir(_SERVICES):
+        return False
+    return debian_packages.install([_SSH_SERVER], "Tests run an engine through ssh")
 
 
 def missing_libraries():

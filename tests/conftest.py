@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from explorer.places import models_folder
+from tests.elsewhere import server
 
 # Threads gain nothing on tensors this small, and wait for one another where the cores are busy.
 # The engine sets its own number when it loads a model.
@@ -32,6 +33,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [name for name in ("slow", "big") if not config.getoption(f"--run-{name}")]
     if not any(models_folder().glob("smollm2/*.gguf")):
         left_out.append("smollm2")
+    if server.program() is None and not os.environ.get("CI"):  # such a run must be complete
+        left_out.append("ssh")
     dropped = [item for item in items if any(map(item.get_closest_marker, left_out))]
     if dropped:
         config.hook.pytest_deselected(items=dropped)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 import signal
 import sys
 import threading
@@ -17,6 +18,7 @@ from typing import Any, NoReturn, Protocol
 
 from explorer.engine.errors import EngineError
 from explorer.engine.machine import parent_watch
+from explorer.engine.machine.client_watch import ClientWatch
 from explorer.trace.wire import framing, messages
 from explorer.trace.wire.framing import RawFrame
 from explorer.trace.wire.messages import AnyRequest, Event
@@ -39,11 +41,12 @@ def serve(
     versions: dict[str, str],
     made: Callable[[Callable[[Event], None], Callable[[RawFrame], None]], Answers],
     before: Callable[[], None] = lambda: None,
+    features: tuple[str, ...] = (),
 ) -> NoReturn:
     """Serve one client until it says Quit or goes away.
 
     `made` gets the ways to say an event and to pass a frame on; `before` is called once requests
-    are read, and before any is answered.
+    are read, and before any is answered.  `features`: what the greeting says of the answers.
     """
     parent_watch.end_with()
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
@@ -64,7 +67,8 @@ def serve(
                 os._exit(0)  # the client is gone, and nothing here is worth keeping
 
     say = partial(write, framing.write_event)
-    say(messages.Hello(versions=versions))
+    features = (messages.HEARS_CLIENT, *features)
+    say(messages.Hello(versions=versions, host=platform.node(), features=features))
     threading.Thread(target=_beat, args=(say,), name="heartbeat", daemon=True).start()
     answers = made(say, partial(write, framing.write_raw))
     threading.Thread(target=_read, args=(frames_in, answers), name="requests", daemon=True).start()
@@ -92,9 +96,12 @@ def _keep_stdout() -> Any:
 
 
 def _read(frames: Any, answers: Answers) -> None:
+    client = ClientWatch()
     try:
         while (request := framing.read_request(frames)) is not None:
-            answers.accept(request)
+            client.heard(request)
+            if not isinstance(request, messages.ClientAlive):
+                answers.accept(request)
     except framing.WireError as error:
         _log.error("%s", error)
     except Exception:

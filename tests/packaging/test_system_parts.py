@@ -75,3 +75,22 @@ def test_a_display_that_does_not_answer_is_none(parts, monkeypatch):
     monkeypatch.setenv("DISPLAY", ":9973")
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-9973")
     assert not parts.display_works()
+
+
+def test_an_ssh_server_is_installed_only_where_no_service_starts(
+    parts, monkeypatch, capsys, tmp_path
+):
+    asked = []
+    monkeypatch.setattr(parts, "_TEST_TOOLS", {})
+    monkeypatch.setattr(parts, "has_ssh_server", lambda: False)
+    monkeypatch.setattr(
+        parts.debian_packages, "install", lambda names, why: not asked.append(names)
+    )
+    monkeypatch.setattr(parts, "_SERVICES", str(tmp_path))
+    parts.need_test_tools()
+    assert asked == []
+    assert "left out" in capsys.readouterr().out
+    monkeypatch.setattr(parts, "_SERVICES", str(tmp_path / "none"))
+    parts.need_test_tools()
+    assert asked == [["openssh-server"]]
+    assert capsys.readouterr().out == ""

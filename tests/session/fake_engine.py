@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from explorer.engine.machine.client_watch import ClientWatch
 from explorer.trace.wire import framing
 from explorer.trace.wire import messages as m
 
@@ -21,10 +22,12 @@ out = os.fdopen(os.dup(1), "wb")
 behaviour = sys.argv[1]
 
 
-def echo() -> None:
+def echo(*features: str) -> None:
     """Answers Tokenize with its text, dies on Load, stops reading on FindModels."""
-    framing.write_event(out, m.Hello(versions={"pid": str(os.getpid())}))
+    framing.write_event(out, m.Hello(versions={"pid": str(os.getpid())}, features=features))
+    watch = ClientWatch()
     while (request := framing.read_request(sys.stdin.buffer)) is not None:
+        watch.heard(request)
         match request:
             case m.Quit():
                 return
@@ -80,6 +83,8 @@ def runs() -> None:
 match behaviour:
     case "echo":
         echo()
+    case "hears":  # ends once it hears nothing more of its client
+        echo(m.HEARS_CLIENT)
     case "stubborn":  # greets, and never ends by itself
         framing.write_event(out, m.Hello())
         while True:

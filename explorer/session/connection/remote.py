@@ -3,7 +3,9 @@
 The default child is `python -m explorer engine`; any command that speaks the same frames will do,
 such as `ssh gpu-box decoder-explorer engine`.  Four threads: one writes requests (so that a full
 pipe never blocks the caller), one reads frames, one keeps the child's stderr in the log file, one
-waits for the child's end and gives up a child that says nothing while an answer is due.
+waits for the child's end and gives up a child that says nothing while an answer is due.  To a
+child on another machine the last one also says every few seconds that the client is there: that
+engine ends itself when it hears nothing more, however the line between them was lost.
 """
 
 from __future__ import annotations
@@ -15,24 +17,30 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from explorer import disk, places
-from explorer.figures.text.characters import elide, printable
+from explorer.figures.text.characters import elide
+from explorer.session.connection import lost_words
 from explorer.session.connection.log import RotatingLog
 from explorer.trace.wire import framing
 from explorer.trace.wire.messages import (
+    ALIVE_SECONDS,
     ENDS,
+    HEARS_CLIENT,
     Alive,
     AnyRequest,
     Cancel,
+    ClientAlive,
     Event,
     Failed,
     Hello,
     Lost,
+    Progress,
     Quit,
     Resample,
 )
@@ -41,9 +49,9 @@ from explorer.wording import how_ended
 HELLO_SECONDS = 60.0  # a cold disk, or a connection to another machine
 SILENT_SECONDS = 60.0  # many times what passes between two signs of life
 CLOSE_SECONDS = 0.8
-ENDED = "The engine stopped unexpectedly"
 UNREADABLE = "The engine's answers could not be read"
-_LONGEST = 120  # letters of what a child said, in a sentence
+_LONGEST = 120  # letters of a fault, in a sentence
+_JUST_NOW = 3.0  # seconds: what was said on stderr before an end is its reason
 _LOGGING = 0  # place of the logging thread
 
 
@@ -61,6 +69,7 @@ class EngineProcess:
         Later, one that has sent nothing for `silence` seconds while an answer is due.
         """
         self._command = list(command or (sys.executable, "-P", "-m", "explorer", "engine"))
+        self._given = self._command if command else None
         self._environment = None if command else places.child_environment()
         self._hello = hello
         self._silence = silence
@@ -73,7 +82,9 @@ class EngineProcess:
         self._speaking = threading.RLock()  # held while an event is handed over
         self._greeted = threading.Event()
         self._gone = threading.Event()
-        self._last_words = b""  # of its stderr: before the greeting, the likely reason of an end
+        self._hears = False  # it ends by itself once it hears nothing more of its client
+        self._last_words = b""  # of its stderr: the likely reason of an end
+        self._last_words_at = 0.0
         self._over = False
 
     @property
@@ -160,31 +171,37 @@ class EngineProcess:
                 while (event := framing.read_event(watched)) is not None:
                     if not self._greeted.is_set() and not isinstance(event, Hello):
                         raise framing.WireError("it did not start with a greeting")
+                    if isinstance(event, Hello) and self._given and HEARS_CLIENT in event.features:
+                        self._hears = True
+                        self._requests.put(ClientAlive(seconds=self._silence))
                     self._greeted.set()
                     if not isinstance(event, Alive):
                         self._say(event)
             except Exception as error:  # MemoryError, too: nobody else would tell that it is over
-                start = getattr(error, "start", b"")
-                fault = elide(" ".join(str(error).split()), _LONGEST) or type(error).__name__
-                if start and not self._greeted.is_set():
-                    said = _line(start + watched.peek(_LONGEST))
-                    fault = f'it printed "{said}" before its greeting'
-                wrong = isinstance(error, framing.WireError) and not isinstance(
-                    error, framing.CutShort
-                )
-                unreadable = wrong and self._greeted.is_set()
-                broke_off = isinstance(error, framing.CutShort)
-                self._end(ENDED if broke_off else f"{UNREADABLE}: {fault}", unreadable)
+                if isinstance(error, framing.CutShort):
+                    self._end()
+                    return
+                wrong = isinstance(error, framing.WireError) and self._greeted.is_set()
+                self._end(f"{UNREADABLE}: {self._fault(error, watched)}", unreadable=wrong)
             else:
-                self._end(ENDED)
+                self._end()
+
+    def _fault(self, error: Exception, pipe: Any) -> str:
+        """What was wrong with that which was read."""
+        if isinstance(error, framing.OtherProtocol):
+            return str(error)
+        start = getattr(error, "start", b"")
+        if start and not self._greeted.is_set():
+            return lost_words.printed_first(start + pipe.peek(_LONGEST)).rstrip(".")
+        return elide(" ".join(str(error).split()), _LONGEST) or type(error).__name__
 
     def _watch(self) -> None:
         """Give up a child that says nothing; then wait for its end, so that no zombie is left."""
         words = ""
         if not self._greeted.wait(self._hello):
-            words = f"The engine did not answer within {self._hello:.0f} s of starting."
+            words = lost_words.no_greeting(self._given, self._hello)
         elif self._falls_silent():
-            words = f"The engine was stopped because it had sent nothing for {self._silence:.0f} s."
+            words = lost_words.fell_silent(self._given, self._silence)
         if words:
             self._lose(words)  # before the reader finds that its pipe has ended
             self._kill()
@@ -196,8 +213,13 @@ class EngineProcess:
         Counted in looks, not by the clock: this process may have been stopped itself (Ctrl-Z).
         """
         every = min(1.0, self._silence / 4)
-        silent, received = 0.0, -1
+        silent, received, unsaid = 0.0, -1, 0.0
         while not self._gone.wait(every):
+            unsaid += every
+            if self._hears and unsaid >= min(ALIVE_SECONDS, self._silence / 3):
+                unsaid = 0.0
+                if self._requests.empty():  # while the line is stalled, they are not heaped up
+                    self._requests.put(ClientAlive(seconds=self._silence))
             pipe = self._pipe
             if pipe is None:
                 continue
@@ -205,27 +227,40 @@ class EngineProcess:
             silent, received = silent + every if idle and self._due else 0.0, pipe.received
             if silent >= self._silence:
                 return True
+            if silent >= self._silence / 4:
+                self._say_silent(silent)
         return False
+
+    def _say_silent(self, seconds: float) -> None:
+        for run in sorted(self._due):
+            self._say(Progress(run=run, text=lost_words.still_silent(seconds)))
 
     def _log(self) -> None:
         log = RotatingLog(places.log_file())
         with self._running().stderr as pipe:
             while line := pipe.readline(1 << 16):
                 log.write(line)
-                self._last_words = line if line.strip() else self._last_words
+                if line.strip():
+                    self._last_words, self._last_words_at = line, time.monotonic()
 
     # -- the end
 
-    def _end(self, words: str, unreadable: bool = False) -> None:
-        """Say Lost, with how the child ended if it did so by itself."""
-        how = ""
+    def _end(self, words: str = "", unreadable: bool = False) -> None:
+        """Say Lost, with `words` or else with how the child ended."""
+        code = None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            how = how_ended(self._running().wait(CLOSE_SECONDS))
+            code = self._running().wait(CLOSE_SECONDS)
         self._kill()
-        if how and not self._greeted.is_set():
-            self._threads[_LOGGING].join(CLOSE_SECONDS)
-            how += f": {said}" if (said := _line(self._last_words).rstrip(".")) else ""
-        self._lose(f"{words}{how}.", unreadable)
+        self._threads[_LOGGING].join(CLOSE_SECONDS)
+        if words:
+            how = "" if code is None or self._greeted.is_set() else how_ended(code)
+            words = f"{words}{how}."
+        elif self._greeted.is_set():
+            recent = time.monotonic() - self._last_words_at < _JUST_NOW
+            words = lost_words.broke_off(self._given, code, self._last_words if recent else b"")
+        else:
+            words = lost_words.not_started(self._given, code, self._last_words)
+        self._lose(words, unreadable)
 
     def _lose(self, words: str, unreadable: bool = False) -> None:
         with self._speaking:
@@ -293,16 +328,13 @@ def _not_unicode(request: AnyRequest) -> str:
 
 
 def _own_group() -> dict[str, Any]:
-    """Ctrl-C on the terminal is the parent's to handle: it ends the child itself."""
+    """Ctrl-C on the terminal is the parent's to handle: it ends the child itself.
+
+    Without a terminal ssh can't wait for a password there, unseen.
+    """
     if sys.platform == "win32":
         return {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
-    return {"process_group": 0}
-
-
-def _line(said: bytes) -> str:
-    """The first line that says something, its marks made visible, as long as a sentence bears."""
-    text = said.decode("utf-8", "replace").strip().partition("\n")[0]
-    return elide(printable(text.rstrip()), _LONGEST)
+    return {"start_new_session": True}
 
 
 def _tied(child: subprocess.Popen[bytes]) -> Any:

@@ -43,6 +43,10 @@ class CutShort(WireError):
     """The stream ended inside a frame: whoever wrote it has gone."""
 
 
+class OtherProtocol(WireError):
+    """Sound frames, of another version of this protocol; a sentence without its full stop."""
+
+
 class ArrayHeader(msgspec.Struct, frozen=True):
     name: str
     dtype: str
@@ -234,7 +238,10 @@ def read_raw(stream: BinaryIO) -> RawFrame | None:
     head = bytes(_exactly(stream, length) or b"")
     header: FrameHeader = _decode(_header.decode, head)
     if header.v != PROTOCOL:
-        raise WireError(f"the engine speaks protocol {header.v}, this program speaks {PROTOCOL}")
+        raise OtherProtocol(
+            f"it speaks protocol {header.v}, and this program speaks protocol {PROTOCOL}. Install "
+            "the same version of Decoder Explorer on both machines"
+        )
     if header.arrays and header.kind not in _WITH_ARRAYS:
         raise WireError(f"a frame of kind {header.kind[:40]!r} with arrays")
     if sum(a.nbytes for a in header.arrays) > MAX_FRAME_BYTES:

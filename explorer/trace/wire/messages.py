@@ -24,6 +24,7 @@ from explorer.trace.vocabulary import Vocabulary
 
 PROTOCOL = 1
 ALIVE_SECONDS = 5.0  # an engine says at least this often that it is there
+HEARS_CLIENT = "client-alive"  # a feature of an engine: it takes ClientAlive
 
 
 class Load(Request, frozen=True, kw_only=True):
@@ -141,6 +142,16 @@ class Cancel(Request, frozen=True, kw_only=True):
     """End the run of this number within one layer's time; it answers Finished("cancelled")."""
 
 
+class ClientAlive(Request, frozen=True, kw_only=True):
+    """The client is there; an engine that hears nothing for `seconds` from now on ends itself.
+
+    Sent every few seconds to an engine on another machine that has HEARS_CLIENT among its features:
+    a line that is lost in between need not end for it.
+    """
+
+    seconds: float
+
+
 class Quit(Request, frozen=True, kw_only=True):
     """Leave the process."""
 
@@ -156,6 +167,8 @@ class Hello(Event, frozen=True, kw_only=True):
 
     protocol: int = PROTOCOL
     versions: dict[str, str] = msgspec.field(default_factory=dict)
+    host: str = ""  # name of the machine; older engines do not say it
+    features: tuple[str, ...] = ()  # what not every engine of this protocol does
 
 
 class Alive(Event, frozen=True, kw_only=True):
@@ -285,5 +298,6 @@ AnyRequest = (
     | LookOnHub
     | Download
     | Cancel
+    | ClientAlive
     | Quit
 )

@@ -18,7 +18,8 @@ from typing import TypeVar
 import pytest
 
 from explorer.session.connection import remote
-from explorer.session.connection.remote import ENDED, UNREADABLE, EngineProcess
+from explorer.session.connection.lost_words import ENDED
+from explorer.session.connection.remote import UNREADABLE, EngineProcess
 from explorer.trace.request import RunRequest
 from explorer.trace.wire import framing
 from explorer.trace.wire import messages as m
@@ -216,7 +217,10 @@ def test_one_that_greets_and_then_says_nothing(line: Callable[..., Line], behavi
     one = line(behaviour, silence=0.4)
     one.next(m.Hello)
     one.engine.send(m.Load(run=1, model="x"))
-    assert one.next(m.Lost).sentence.startswith("The engine was stopped")
+    while isinstance(event := one.events.get(timeout=30), m.Progress):
+        assert "Nothing from the engine" in event.text
+    assert isinstance(event, m.Lost)
+    assert event.sentence.startswith("Nothing has come from the engine")
     assert not one.engine.alive
     assert one.events.empty()
 
@@ -326,7 +330,7 @@ def test_the_child_ends_when_the_parent_is_killed(
     monkeypatch.setenv("PYTHONPATH", str(FAKE.parents[2]))
     code = (
         "import sys, threading\n"
-        "from explorer.session.connection.remote import ENDED, UNREADABLE, EngineProcess\n"
+        "from explorer.session.connection.remote import EngineProcess\n"
         "engine = EngineProcess([sys.executable, sys.argv[1], 'echo'])\n"
         "engine.start(lambda event: print(event.versions['pid'], flush=True))\n"
         "threading.Event().wait()\n"
