@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QRect, Qt, QTimer, QUrl
+from PySide6.QtCore import QEvent, QRect, Qt, QUrl
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -65,6 +65,7 @@ from explorer.ui.panel.scale_dialog import ScaleDialog
 from explorer.ui.panels.attention.panel import AttentionPanel
 from explorer.ui.settings.preferences import Preferences
 from explorer.ui.settings.settings import Settings
+from explorer.ui.threads.later import later
 
 if TYPE_CHECKING:
     from explorer.ui.dialogs.hand_in.hand_in import HandIn
@@ -549,7 +550,7 @@ class Window(PresentedWindow):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if not event.spontaneous():
-            QTimer.singleShot(_FRAMED_MS, self, self._fit_frame)
+            later(self, self._fit_frame, _FRAMED_MS)
 
     def close_at_once(self) -> None:
         """Close without a question."""
@@ -613,7 +614,7 @@ class Window(PresentedWindow):
             return  # a screen that nobody sees, and a frame that is not there
         whole, frame = self.frameGeometry(), self.windowHandle().frameMargins()
         if frame.isNull() and again:  # a busy machine: there may be none, or none yet
-            QTimer.singleShot(_FRAMED_MS, self, lambda: self._fit_frame(again - 1))
+            later(self, lambda: self._fit_frame(again - 1), _FRAMED_MS)
             return
         place = on_screen(whole)
         full = Qt.WindowState.WindowFullScreen | Qt.WindowState.WindowMaximized

@@ -236,6 +236,14 @@ class LinkedRuns:
                     session.select_slot(slot)
         return True
 
+    def select_steps(self, step: int) -> None:
+        """Each side looks at its own step of this number, whatever the other one chose there."""
+        with self._not_following():
+            for session in (self.left, self.right):
+                trace = session.state.trace
+                if trace is not None and step < len(trace.steps):
+                    session.select_slot(len(trace.prompt) + step)
+
     @contextmanager
     def _not_following(self) -> Iterator[None]:
         """What is selected meanwhile on one side is not selected on the other."""

@@ -49,7 +49,8 @@ class DifferencePanel(Panel):
     def __init__(self, session: Session, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(session, theme, parent)
         self._worker = Worker(self)
-        self._pair: tuple[Shown, Shown] | None = None
+        self._asked: tuple[Shown, Shown, bool] | None = None  # with `by_id`
+        self._pair: tuple[Shown, Shown] | None = None  # that `_found` is about
         self._found: PairDifference | None = None
         self._known = KnownSteps()  # used in the worker's thread only
         self._pick: Callable[[int], object] = lambda step: None
@@ -96,16 +97,19 @@ class DifferencePanel(Panel):
         left, right, matching = links.left.state.shown, links.right.state.shown, links.matching
         if left is None or right is None or matching is None:
             self._worker.drop("difference")
-            self._pair = self._found = None
+            self._asked = self._pair = self._found = None
             self._known = KnownSteps()
             self.show_empty()
             return
-        self._pick = partial(self._select, links)
-        if self._pair is not None and _same(self._pair, (left, right)):
+        self._pick = links.select_steps
+        asked = left, right, matching.by_id
+        if self._asked is not None and _same(self._asked, asked):
             return
-        self._pair = left, right
-        work = partial(_in_turns, left, right, matching.by_id, self._known)
-        self._worker.follow("difference", work, self._show, self._show_reason)
+        self._asked = asked
+        work = partial(_in_turns, *asked, self._known)
+        self._worker.follow(
+            "difference", work, partial(self._have, (left, right)), self._show_reason
+        )
 
     def redraw(self) -> None:
         """The same figures again: they have another unit."""
@@ -123,12 +127,9 @@ class DifferencePanel(Panel):
             views[self.tr("Map")] = View(self.map, array=self._array)
         return views
 
-    def _select(self, links: LinkedRuns, step: int) -> None:
-        """Both sides look at this step."""
-        for session in (links.left, links.right):
-            trace = session.state.trace
-            if trace is not None and step < len(trace.steps):
-                session.select_slot(len(trace.prompt) + step)
+    def _have(self, pair: tuple[Shown, Shown], found: PairDifference) -> None:
+        self._pair = pair
+        self._show(found)
 
     def _show(self, found: PairDifference) -> None:
         self._found = found
@@ -151,7 +152,7 @@ class DifferencePanel(Panel):
     def _show_reason(self, error: Exception) -> None:
         if not isinstance(error, SamplingError):
             raise error
-        self._found = None
+        self._pair = self._found = None
         self.show_empty(str(error))
 
     def _words(self, found: PairDifference) -> str:
@@ -264,13 +265,13 @@ def _in_turns(left: Shown, right: Shown, by_id: bool, known: KnownSteps) -> Iter
         yield TURN if isinstance(part, float) else part
 
 
-def _same(before: tuple[Shown, Shown], now: tuple[Shown, Shown]) -> bool:
-    """True if both sides look at the same head of the same passes."""
-    return all(
+def _same(before: tuple[Shown, Shown, bool], now: tuple[Shown, Shown, bool]) -> bool:
+    """True if both sides look at the same head of the same passes, matched in the same way."""
+    return before[2] == now[2] and all(
         (a.layer, a.head) == (b.layer, b.head)
         and a.same_passes(b)
         and a.trace.chosen_ids == b.trace.chosen_ids
-        for a, b in zip(before, now, strict=True)
+        for a, b in zip(before[:2], now[:2], strict=True)
     )
 
 

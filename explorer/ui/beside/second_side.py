@@ -112,6 +112,5 @@ class SecondSide(QWidget):
         self._unsubscribe()
         self.files.close()
         self.session.close()
-        self.settings.deleteLater()
-        self.notices.deleteLater()
-        self.deleteLater()
+        for part in (self.files, self.settings, self.notices, self):
+            part.deleteLater()

@@ -35,6 +35,7 @@ from explorer.ui.look.appearance import Appearance
 from explorer.ui.look.theme import unit
 from explorer.ui.settings.preferences import Preferences
 from explorer.ui.settings.settings import Settings
+from explorer.ui.threads.later import later
 
 _NARROW = 600  # pixels of width of a side at a zoom of 1
 _FOR_BOTH = 860  # pixels of height at a zoom of 1, for panels and their difference
@@ -249,6 +250,9 @@ class SideBySide(QWidget):
             return
         self.act_on(self.own)
         self.show_difference(False)
+        if self.difference is not None:
+            self.difference.deleteLater()
+            self.difference = None
         self._unsubscribe()
         links.close()
         self.second = self.links = None
@@ -401,7 +405,7 @@ class SideBySide(QWidget):
         for side in self.sides:
             if side.panels.isHidden() is both:
                 side.panels.setVisible(both)
-                QTimer.singleShot(0, side.docks, side.docks.share_stack)  # once they have room
+                later(side.docks, side.docks.share_stack)  # once they have room
         self._rows.setStretch(1, int(both))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -40,7 +40,7 @@ class SessionFiles(QObject):
         self._session = session
         self._memory = memory
         self._window = window
-        self.unsaved = Unsaved(session, self._save_changes, window, kept)
+        self.unsaved = Unsaved(session, self._save_changes, window, self, kept)
         self._unsubscribe = session.subscribe(self._on_state)
 
     def open(

@@ -18,13 +18,18 @@ class Unsaved(QObject):
     """Save, discard or cancel; one question at a time."""
 
     def __init__(
-        self, session: Session, save: Callable[[Act], None], window: QWidget, kept: bool = True
+        self,
+        session: Session,
+        save: Callable[[Act], None],
+        window: QWidget,
+        parent: QObject,
+        kept: bool = True,
     ) -> None:
         """`save` writes what is on screen, and calls what it is given once that is done.
 
         Not `kept`: once the program is closed, nothing brings the run back.
         """
-        super().__init__(window)
+        super().__init__(parent)
         self._session = session
         self._save = save
         self._kept = kept

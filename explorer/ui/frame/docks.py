@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import pairwise
 
-from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QMainWindow, QTabBar, QWidget
 
@@ -18,6 +18,7 @@ from explorer.ui.look.theme import Theme, unit
 from explorer.ui.panel.panel import Panel
 from explorer.ui.panels import PANELS
 from explorer.ui.settings.preferences import Preferences
+from explorer.ui.threads.later import later
 
 LAYOUT_VERSION = 1
 SIMPLE = ("attention", "next-token")  # the panels of the simple layout
@@ -420,7 +421,7 @@ class Docks(QMainWindow):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        QTimer.singleShot(0, self, self._show_floated)  # the window itself comes after this
+        later(self, self._show_floated)  # the window itself comes after this
         self._name_tab_bars()
         if not self._sized:
             self.fit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -30,6 +30,7 @@ from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.lessons.figure_label import FigureLabel
 from explorer.ui.lessons.question_box import QuestionBox
 from explorer.ui.look.theme import Theme, unit
+from explorer.ui.threads.later import later
 
 _WIDTH = 300  # pixels at a zoom of 1
 _LARGE = 1.4  # the zoom from which the page has all of the card
@@ -201,7 +202,7 @@ class LessonCard(QWidget):
 
     def show_answer(self) -> None:
         """Scroll to the answer, where the page is longer than the card."""
-        QTimer.singleShot(0, self, self._scroll_to_answer)  # once it has its place
+        later(self, self._scroll_to_answer)  # once it has its place
 
     def _scroll_to_answer(self) -> None:
         bar, told = self._body.verticalScrollBar(), self.question.verdict

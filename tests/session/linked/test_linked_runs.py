@@ -263,6 +263,19 @@ def test_the_first_difference_is_selected_on_both_sides(sides: TwoSides) -> None
     assert sides.second.state.step_index == 0
 
 
+def test_steps_of_one_number_are_selected_where_one_side_is_shifted(sides: TwoSides) -> None:
+    sides.links.set_linked(False)
+    sides.second.look(-1)
+    sides.second.force(11)  # the left chose it at its second step
+    sides.second.step()
+    sides.answer(sides.right_engine, sides.second)
+    sides.links.set_linked(True)
+    assert (ids(sides.state), ids(sides.second.state)) == ([10, 11], [11, 11])
+    for step in (0, 1):
+        sides.links.select_steps(step)
+        assert (sides.state.step_index, sides.second.state.step_index) == (step, step)
+
+
 def test_the_other_side_lives_when_an_engine_is_lost(sides: TwoSides) -> None:
     sides.right_engine.say(m.Lost(sentence="The engine stopped unexpectedly."))
     sides.drain()

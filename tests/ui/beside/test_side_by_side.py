@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -204,6 +206,12 @@ def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(
     assert panel.steps.rowCount() == 2
     assert panel.map.has_map
     assert "no cell differs" in panel.read.text()
+    beside.switch_link()
+    panel.steps.cellClicked.emit(0, 0)
+    assert (stage.state.step_index, second.session.state.step_index) == (0, 0)
+    panel.steps.cellClicked.emit(1, 0)
+    assert (stage.state.step_index, second.session.state.step_index) == (1, 1)
+    beside.switch_link()
     for cell, what in (((1, 0), "+0 %"), ((0, 1), "masked")):
         panel.map.hovered.emit(cell)
         assert panel.read.text().endswith(what)
@@ -224,6 +232,46 @@ def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(
     beside.show_difference()
     assert stage.window.docks.isVisible()
     assert second.docks.isVisible()
+
+
+def test_figures_of_the_difference_are_of_the_runs_that_they_were_made_of(
+    stage: WindowStage,
+) -> None:
+    second = begun(stage)
+    beside = stage.window.beside
+    beside.show_difference()
+    panel = beside.difference
+    assert panel is not None
+    wait_until(lambda: not panel.empty and not panel.busy)
+    before = list(panel.views()["Steps"].table())
+    second.session.look(-1)
+    second.session.force(20)
+    assert beside.links is not None
+    panel.show_links(beside.links)
+    assert panel.busy
+    stage.window.preferences.toggle("nats")  # drawn again, of what it was
+    assert list(panel.views()["Steps"].table()) == before
+    assert panel.steps.rowCount() == 2
+    wait_until(lambda: not panel.busy)
+    assert panel.steps.rowCount() == 1
+    stage.window.preferences.toggle("nats")
+
+
+def test_what_the_second_side_held_is_freed(stage: WindowStage) -> None:
+    second = begun(stage)
+    stage.window.beside.act_on(second.side)
+    stage.window.beside.show_difference()
+    panel = stage.window.beside.difference
+    assert panel is not None
+    wait_until(lambda panel=panel: not panel.busy)
+    held = [weakref.ref(one) for one in (second.session, second.docks, second, panel)]
+    del second, panel
+    stage.window.beside.end_at_once()
+    settle()
+    stage.app.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    settle()
+    gc.collect()
+    assert [one() is None for one in held] == [True] * 4
 
 
 def test_equal_texts_are_not_called_equal_tokens() -> None:

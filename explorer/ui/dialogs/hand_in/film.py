@@ -16,6 +16,7 @@ from explorer.ui.dialogs.hand_in import gif_file, report
 from explorer.ui.files import export
 from explorer.ui.look.theme import Theme
 from explorer.ui.panel.panel import Panel
+from explorer.ui.threads.later import later
 
 _LOOK_MS = 10  # between two looks at whether the panels are drawn
 _TEXT = 26  # pixels of the line above the pictures
@@ -78,7 +79,7 @@ class Film(QObject):
         self.drew.emit(len(self._frames))
         if len(self._frames) < len(self._steps):
             # A turn of the loop in between: a click on Cancel gets through.
-            QTimer.singleShot(0, self, self._go_on)
+            later(self, self._go_on)
         else:
             self.ended.emit(self._frames)
 

@@ -10,7 +10,6 @@ from PySide6.QtCore import (
     QRect,
     QSize,
     Qt,
-    QTimer,
     Signal,
 )
 from PySide6.QtGui import QScreen
@@ -21,6 +20,7 @@ from explorer.ui.frame.offered_actions import OfferedActions
 from explorer.ui.frame.presenting import screens
 from explorer.ui.frame.presenting.notes import NotesWindow
 from explorer.ui.frame.presenting.presented_window import PresentedWindow
+from explorer.ui.threads.later import later
 
 _NOTES = QSize(560, 560)
 _SETTLE_MS, _LOOKS = 200, 6  # until a window manager has given up the full screen
@@ -147,7 +147,7 @@ class Presenter(QObject):
         """Once the window has its size again, each part of it has its own."""
         back = event.type() == QEvent.Type.Resize and not self._window.look.presenting
         if back and self._splits and self._window.size() == self._place_before.size():
-            QTimer.singleShot(0, self, self._settle_splits)
+            later(self, self._settle_splits)
         return super().eventFilter(watched, event)
 
     def _settle_splits(self) -> None:
@@ -188,7 +188,7 @@ class Presenter(QObject):
         self._window.showNormal()
         # Some window managers leave it as large as the screen, once they come to it, and its title
         # above the screen.
-        QTimer.singleShot(_SETTLE_MS, self, self._back_to_size)
+        later(self, self._back_to_size, _SETTLE_MS)
 
     def _back_to_size(self, looks: int = _LOOKS) -> None:
         """Some are so late that they undo it: it is looked at for a second."""
@@ -198,7 +198,7 @@ class Presenter(QObject):
             # Without its frame, which the window manager may not have drawn again yet.
             self._window.setGeometry(self._place_before)
         if looks > 1:
-            QTimer.singleShot(_SETTLE_MS, self, lambda: self._back_to_size(looks - 1))
+            later(self, lambda: self._back_to_size(looks - 1), _SETTLE_MS)
 
     def follow(self) -> None:
         """Show the status line to a class while there is something to wait for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from explorer.figures.attention.map_request import Beside, of_beside
@@ -18,6 +18,7 @@ from explorer.ui.kit.wheel_guard import ComboBox
 from explorer.ui.look.theme import Theme
 from explorer.ui.panels.attention import words
 from explorer.ui.panels.attention.comparison_tray import ComparisonTray
+from explorer.ui.threads.later import later
 
 if TYPE_CHECKING:
     from explorer.session.session import Session
@@ -143,13 +144,13 @@ class Comparing(QObject):
                 self.bar.choose(_USUAL[state.compare_of])
         refused = self.refusal(state)
         if state.comparing and not refused and state.compare_of != self.of:
-            QTimer.singleShot(0, self, lambda: self._session.compare(True, self.of))
+            later(self, lambda: self._session.compare(True, self.of))
         elif refused and state.comparing:
             self._alone = True
-            QTimer.singleShot(0, self, lambda: self._session.compare(False))
+            later(self, lambda: self._session.compare(False))
         elif self._alone and not refused and state.card is not None:
             self._alone = False
-            QTimer.singleShot(0, self, lambda: self._session.compare(True, self.of))
+            later(self, lambda: self._session.compare(True, self.of))
         for part in (self.bar, self.tray):
             part.setVisible(self.on(state))
         for mask_only in (self.tray.prefix, self.tray.prefix.button):

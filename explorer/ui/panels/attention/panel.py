@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QSplitter, QWidget
 
 from explorer.figures.attention.atlas import Atlas
@@ -36,6 +36,7 @@ from explorer.ui.panels.attention.heads_side import HeadsSide
 from explorer.ui.panels.attention.map_source import AttentionSource
 from explorer.ui.panels.attention.pages import Pages
 from explorer.ui.panels.attention.toolbar import Toolbar
+from explorer.ui.threads.later import later
 from explorer.wording import progress_percent
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class AttentionPanel(Panel):
     def _share_out(self) -> None:
         """In front of a class the map fills its height, and the heads take the width it leaves."""
         if for_back_row():
-            QTimer.singleShot(0, self, self._split_for_class)  # once the parts have their height
+            later(self, self._split_for_class)  # once the parts have their height
 
     def _split_for_class(self) -> None:
         if not for_back_row():
@@ -282,7 +283,7 @@ class AttentionPanel(Panel):
         padding = [i for i, token in enumerate(self._tokens) if token.origin == "padding"]
         self.pages.turn_to(view).show_drawn(drawn, self._labels, padding, self._query or 0)
         if self._part and view == "maps":
-            QTimer.singleShot(0, self, self._show_part)  # once the page has its size
+            later(self, self._show_part)  # once the page has its size
         state = self.session.state
         if self.comparing.on(state) and (why := self.comparing.missing(state)):
             self.pages.set_note(why)
