@@ -293,7 +293,9 @@ class Driver:
                 self._begin(steps, act, kept)
                 return
             self.load(state.request)
-        self._after_load, self._act_after, self._kept = steps, act, kept
+        waiting = self._after_load or 0
+        self._after_load = min(waiting + steps, max(steps, waiting, _AHEAD))
+        self._act_after, self._kept = act, kept
         status = self._lease.store.state.status
         self._lease.store.set(status=replace(status, step_waits=True))
 

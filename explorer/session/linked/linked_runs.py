@@ -30,6 +30,8 @@ ONE_MODEL = (
 # in the owner's thread, and takes some hundredths of a second at most.
 _MOST = 250_000
 _LOOKED_AT = tuple(Selection.__dataclass_fields__)
+_OPENING = "starting", "loading"
+_AHEAD = 5  # quick taps that are remembered, as by the driver
 _BY_DEPTH = {"layer", "head"}  # these need no matching
 _HOVERED = {"layer", "head", "query", "key"}
 _numbers = count(1)  # of acts that are made on both sides; a session may outlive its links
@@ -59,6 +61,7 @@ class LinkedRuns:
         self.one_at_a_time = False
         self._following = False
         self._waiting: deque[tuple[Session, Act]] = deque()  # acts for which there is no room yet
+        self._held: list[tuple[Session, Act]] = []  # acts until the other side's model is open
         # The newest act of each that may open a model, and these models, until it has begun.
         self._last: dict[Session, tuple[Act, tuple[ModelKey, ...]]] = {}
         self._known: tuple[_Read, Matching] | None = None
@@ -69,6 +72,7 @@ class LinkedRuns:
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self._waiting.clear()
+        self._held.clear()
 
     def swap(self) -> None:
         """What was on the left is on the right."""
@@ -82,6 +86,7 @@ class LinkedRuns:
     def set_linked(self, on: bool) -> None:
         """From now on; the selection of the left is taken over at once."""
         self.linked = on
+        self._held.clear()
         if on:
             self._follow(self.left, _LOOKED_AT)
 
@@ -95,19 +100,44 @@ class LinkedRuns:
         if _goes_along(session.state):
             session.step()
             return
-        act = partial(_numbered, next(_numbers), Session.step)
-        for one in self._together(session):
-            self.act(one, act)
+        self._go_on_both(session, partial(_numbered, next(_numbers), Session.step))
 
     def run_or_pause(self, session: Session) -> None:
         """Run both sides, or pause both; which of the two is for this side to say."""
         running = session.state.status.activity == "running"
-        act = partial(_numbered, next(_numbers), Session.run)
+        if not running:
+            self._go_on_both(session, partial(_numbered, next(_numbers), Session.run))
+            return
         for one in self._together(session):
-            if running:
-                one.pause()
+            one.pause()
+
+    def _go_on_both(self, session: Session, act: Act) -> None:
+        """The act on each side; one whose model is open waits for one whose model is not."""
+        sides = self._together(session)
+        opening = [one for one in sides if _opens(one.state)]
+        for one in sides:
+            if opening and one not in opening and not self.one_at_a_time:
+                self._held = [*self._held, (one, act)][-_AHEAD:]
             else:
                 self.act(one, act)
+
+    @property
+    def held(self) -> Session | None:
+        """The side that waits until the other one's model is open; None if none waits."""
+        return self._held[0][0] if self._held else None
+
+    def _do_held(self) -> None:
+        """What waited for the other side's model; dropped if that was not opened."""
+        if self.held is None:
+            return
+        other = self.other(self.held)
+        if other.state.status.step_waits and not self.one_at_a_time:
+            return
+        opens = other.state.status.activity in _OPENING  # the model of before, without a step
+        goes_on = self.one_at_a_time or (other.runs_or_will and not opens)
+        acts, self._held = self._held, []
+        for session, act in acts if goes_on else ():
+            self.act(session, act)
 
     def look(self, session: Session, by: int) -> None:
         """Look along the run; the other side follows as it follows every selection."""
@@ -123,6 +153,7 @@ class LinkedRuns:
 
     def _at_once(self, session: Session, act: Act) -> None:
         """An act that ends what goes on, on both sides; each looks at its own place until then."""
+        self._held.clear()
         number = next(_numbers)
         with self._not_following():
             for one in self._together(session):
@@ -142,6 +173,7 @@ class LinkedRuns:
         self._take_back(session, Session.redo, numbers)
 
     def _take_back(self, session: Session, act: Act, numbers: list[int]) -> None:
+        self._held.clear()
         mine, theirs = numbers
         if not (self.linked and mine and mine == theirs):
             act(session)
@@ -264,6 +296,8 @@ class LinkedRuns:
             session.post(partial(_drop_numbers, session))  # what follows by itself goes first
         if self._waiting and old.status is not new.status:
             session.post(self._do_next)  # likewise
+        if self._held and old.status is not new.status:
+            session.post(self._do_held)
         if self.linked and old.selection != new.selection and not self._following:
             names = (
                 n for n in _LOOKED_AT if getattr(old.selection, n) != getattr(new.selection, n)
@@ -322,6 +356,12 @@ def _begins_as(chosen: Sequence[Token], before: Sequence[Token]) -> bool:
 def _goes_along(state: State) -> bool:
     """True if a step looks at the next of the steps that are there, and computes nothing."""
     return state.looks_back and not state.request_changed and state.branch_point is None
+
+
+def _opens(state: State) -> bool:
+    """True if a step waits until a model is open."""
+    starts = state.status.activity in (*_OPENING, "lost")
+    return starts or state.card is None or state.reopens
 
 
 def _numbered(number: int, act: Act, session: Session) -> None:

@@ -482,6 +482,7 @@ class SideBySide(QWidget):
 
     def _tell_later(self, old: State, new: State) -> None:
         moved = old.trace is not new.trace or old.selection != new.selection
+        moved = moved or old.status.step_waits != new.status.step_waits
         # The matching of a long text takes a while: while steps come, it waits.
         if moved or old.status.activity != new.status.activity:
             self._later.start()
@@ -494,9 +495,15 @@ class SideBySide(QWidget):
         if "running" in (left.status.activity, right.status.activity):
             self._later.start()
             return
-        self.bar.words.setText(words.together(left, right, links.matching, links.linked))
+        self.bar.words.setText(self._words(links))
         if self.difference is not None and not self.difference.isHidden():
             self.difference.show_links(links)
+
+    def _words(self, links: LinkedRuns) -> str:
+        if links.held is not None:
+            return words.waiting(opens_left=links.held is links.right)
+        left, right = links.left.state, links.right.state
+        return words.together(left, right, links.matching, links.linked)
 
     def copy_of(self, trace: Trace) -> None:
         """One of the own runs on the second side, in place of what is there."""

@@ -67,3 +67,10 @@ def together(left: State, right: State, matching: Matching | None, linked: bool)
     if linked and shown[0] is not None and shown[1] is not None:
         parts.insert(0, depth(shown[0], shown[1]))
     return " ".join(filter(None, parts))
+
+
+def waiting(opens_left: bool) -> str:
+    """While a linked step waits for one side's model."""
+    if opens_left:
+        return translate("Beside", "Both sides step once the model of the left side is open.")
+    return translate("Beside", "Both sides step once the model of the right side is open.")

@@ -290,6 +290,52 @@ def test_the_other_side_lives_when_an_engine_is_lost(sides: TwoSides) -> None:
     assert sides.engine.last(m.Load).model == "tiny"
 
 
+def test_linked_steps_wait_for_the_model_of_the_other_side(sides: TwoSides) -> None:
+    sides.second.open_model("other")
+    sides.drain()
+    made = sides.left_engine.count(m.Advance)
+    for _ in range(2):
+        sides.links.step(sides.session)
+    sides.drain()
+    assert sides.links.held is sides.session
+    assert sides.left_engine.count(m.Advance) == made
+    assert sides.second.state.status.step_waits
+    load = sides.right_engine.last(m.Load)
+    sides.right_engine.say(m.Loaded(run=load.run, card=card("other")))
+    sides.drain()
+    assert sides.links.held is None
+    assert sides.right_engine.last(m.Advance).steps == 2
+    sides.answer(sides.left_engine, sides.session, 2)
+    run = sides.right_engine.last(m.Advance).run
+    sides.right_engine.say(m.Prompted(run=run, tokens=PROMPT), stepped(run, 0), stepped(run, 1))
+    sides.right_engine.say(m.Finished(run=run, reason="steps"))
+    sides.drain()
+    assert (steps(sides.session), steps(sides.second)) == (4, 2)
+
+
+@pytest.mark.parametrize("how", ["failed", "cancelled", "lost", "unlinked"])
+def test_a_linked_step_moves_no_side_alone_where_the_other_opens_no_model(
+    sides: TwoSides, how: str
+) -> None:
+    sides.second.open_model("other")
+    sides.drain()
+    made = sides.left_engine.count(m.Advance)
+    sides.links.step(sides.session)
+    load = sides.right_engine.last(m.Load)
+    if how == "failed":
+        sides.right_engine.say(m.Failed(run=load.run, sentence="It is damaged."))
+    elif how == "cancelled":
+        sides.second.cancel()
+    elif how == "lost":
+        sides.right_engine.say(m.Lost(sentence="The engine stopped unexpectedly."))
+    else:
+        sides.links.set_linked(False)
+    sides.drain()
+    assert sides.links.held is None
+    assert sides.left_engine.count(m.Advance) == made
+    assert steps(sides.session) == 2
+
+
 def test_models_that_do_not_fit_together_take_turns() -> None:
     sides = Stage().loaded().ran(1)
     second = sides.session.another()
