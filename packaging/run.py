@@ -17,7 +17,7 @@ import sys
 import setup_env
 from setup_messages import SetupError, say
 
-COMMANDS = ("trace", "show", "attention", "batch", "check", "inspect", "models", "bench", "engine")
+PARSER = os.path.join(setup_env.ROOT, "explorer", "cli", "arguments.py")
 PROMPT = "The capital of France is"
 STEPS = 8
 
@@ -46,7 +46,7 @@ def start(arguments):
     python = setup_env.environment()
     if arguments == ["--install-desktop"]:
         return desktop_entry.install(python) or 0
-    if arguments and arguments[0] in COMMANDS:
+    if arguments and arguments[0] in commands():
         if "smollm2" in arguments:
             wanted_model()
         return run_program(python, arguments)
@@ -64,6 +64,14 @@ def start(arguments):
     if display:
         return run_program(python, arguments)
     return run_without_display(python, arguments)
+
+
+def commands():
+    """The names of the program's commands, read from its parser, which only .venv can import."""
+    import re
+
+    with open(PARSER, encoding="utf-8") as source:
+        return re.findall(r'\bCommand\(\s*"([a-z-]+)"', source.read())
 
 
 def wanted_model():
@@ -108,7 +116,7 @@ def run_without_display(python, arguments):
 
 
 def program_env(**more):
-    return dict(os.environ, PYTHONSAFEPATH="1", **more)
+    return setup_env.child_env(PYTHONSAFEPATH="1", **more)
 
 
 def output_folder():

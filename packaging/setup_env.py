@@ -100,6 +100,16 @@ def _fingerprint():
     return digest.hexdigest()
 
 
+def child_env(**more):
+    """The environment for the program and its tests.
+
+    What Python compiles is kept, or each process would compile all that it imports once more.
+    """
+    env = dict(os.environ, **more)
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    return env
+
+
 def _dotted(version):
     return f"{version[0]}.{version[1]}"
 
@@ -248,8 +258,9 @@ def pinned(name):
 
 def pip(*arguments):
     """Runs .venv's pip in the open, and says whether it went well."""
-    # Python compiles a module when it is first imported, and most of these never are.
-    os.environ["PIP_NO_COMPILE"] = "1"
+    if arguments[0] == "install":
+        # Python compiles a module when it is first imported, and most of these never are.
+        arguments += ("--no-compile",)
     return _runs(venv_python(), "-m", "pip", *arguments, quiet=False)
 
 

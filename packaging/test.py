@@ -44,7 +44,7 @@ def prepare():
 
 def run_checks(python, arguments):
     """All of them, even after one failed; 1 if any did."""
-    env = dict(os.environ)
+    env = setup_env.child_env()
     screen = virtual_screen(env)
     failed = run_beside(lanes(python, screen, arguments), env)
     if not arguments:

@@ -45,6 +45,17 @@ def test_arguments_are_handed_on(run, arguments, command):
     assert started.value.args[0] == ["-m", "explorer", *command]
 
 
+def test_every_command_of_the_program_is_known(run):
+    from explorer.cli.arguments import COMMANDS
+
+    assert run.commands() == list(COMMANDS)
+
+
+def test_what_python_compiles_is_kept(run, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in run.program_env()
+
+
 @pytest.mark.parametrize("arguments", [[], ["smollm2"]])
 def test_without_a_network_copycat_opens(run, script, monkeypatch, capsys, arguments):
     def away():

@@ -29,7 +29,9 @@ def steps(setup_env, monkeypatch):
 
 
 def installs(steps):
-    return [step[4:] for step in steps if step[:2] == ("pip", "install") and "-c" in step]
+    asked = [step for step in steps if step[:2] == ("pip", "install") and "-c" in step]
+    assert all(step[-1] == "--no-compile" for step in asked)
+    return [step[4:-1] for step in asked]
 
 
 def test_a_first_start_tells_its_needs_and_installs_in_order(setup_env, steps, capsys):
