@@ -7,7 +7,9 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["asset", "child_environment", "data_folder", "log_file", "models_folder"]
+__all__ = [
+    "asset", "child_environment", "data_folder", "log_file", "models_folder", "trained_folder",
+]  # fmt: skip
 
 _NAME = "decoder-explorer"
 _PACKAGE = Path(__file__).resolve().parent
@@ -24,6 +26,11 @@ def data_folder() -> Path:
 def models_folder() -> Path:
     """One folder per model, named as it is called on the command line: `smollm2`."""
     return data_folder() / "models"
+
+
+def trained_folder() -> Path:
+    """Where models go that were trained here and are opened in the window."""
+    return data_folder() / "trained"
 
 
 def log_file() -> Path:

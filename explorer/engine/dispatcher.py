@@ -26,11 +26,13 @@ from explorer.engine.machine.peak_memory import give_back
 from explorer.engine.other_form import OtherForm, is_other
 from explorer.engine.relay.relay import OF_LLAMA, Relay, to_be_opened
 from explorer.engine.side_requests import Question, SideRequests
+from explorer.engine.training import kept_training
 from explorer.trace.card import ModelCard
 from explorer.trace.engine_request import Request
 from explorer.trace.experiments import Experiment, Result
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step, Token
+from explorer.trace.training.job import FindTrainings, SaveTrained, SteerTraining, Train
 from explorer.trace.vocabulary import Vocabulary
 from explorer.trace.wire import messages
 from explorer.trace.wire.framing import RawFrame, event_of
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from explorer.engine.experiments.padded.batch_cache import ResultCache
     from explorer.engine.passes.layout import Prompt
     from explorer.engine.passes.runner import Runner
+    from explorer.engine.training.job import Order
 
 _log = logging.getLogger(__name__)
 FIRST_SECONDS = 1.0  # until the first request; who runs a command asks at once
@@ -73,6 +76,8 @@ class Dispatcher:
         self._relay = Relay(say, forward)
         self._other = OtherForm(say, forward)
         self._aside = SideRequests(self._answer)
+        self._training = False  # a training has the model's thread, or will have it
+        self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()  # to that training
 
     def accept(self, request: AnyRequest) -> None:
         """Take a request from any thread; never waits for a pass."""
@@ -86,10 +91,22 @@ class Dispatcher:
                 self._sampling[request.run] = request.sampling
         elif isinstance(request, messages.Tokenize) and self._runner is not None:
             self._aside.start(self._tokenized, request)
-        elif not self._aside.takes(request):
+        elif isinstance(request, FindTrainings):
+            self._aside.start(self._answer, request)
+        elif not self._ordered(request) and not self._aside.takes(request):
             if isinstance(request, messages.Quit):
                 self._stopping = True
             self._waiting.put(request)
+
+    def _ordered(self, request: AnyRequest) -> bool:
+        """True if this is for the training that has the model's thread, or soon will."""
+        with self._lock:
+            if isinstance(request, Train):
+                self._training = True
+            elif isinstance(request, SteerTraining | SaveTrained) and self._training:
+                self._orders.put(request)
+                return True
+        return False
 
     def _tokenized(self, request: AnyRequest) -> None:
         self._answer(request)
@@ -116,7 +133,7 @@ class Dispatcher:
         except queue.Empty:
             self._aside.libraries()
             return self._waiting.get()
-        if not isinstance(request, messages.Load | messages.Quit):
+        if not isinstance(request, messages.Load | messages.Quit | Train):
             self._aside.libraries()
         return request
 
@@ -142,6 +159,15 @@ class Dispatcher:
                 case _ if isinstance(request, Question):
                     facts = self._aside.facts(request, *self._watch(request))
                     self._say(messages.Facts(run=run, facts=facts))
+                case FindTrainings():
+                    found = msgspec.structs.asdict(kept_training.find())
+                    self._say(messages.Facts(run=run, facts=found))
+                case Train():
+                    reason = self._train(request)
+                case SaveTrained():
+                    self._save_trained(request)
+                case SteerTraining():
+                    raise BadInput("This training has ended. Train again.")
                 case messages.Recapture() if is_other(request.request, self._card):
                     reason = self._recapture_in_other_form(request)
                 case _ if self._relay.card is not None:
@@ -311,6 +337,27 @@ class Dispatcher:
             yield
         finally:
             runner.report = before
+
+    def _train(self, request: Train) -> str:
+        """Train until that is ended; what was still to be saved is."""
+        import torch
+
+        from explorer.engine.training.job import TrainingJob
+
+        torch.set_num_threads(max(1, (os.cpu_count() or 2) - 1))
+        try:
+            TrainingJob(request, self._orders, self._say, self._stop(request)).run()
+        finally:
+            with self._lock:
+                self._training = False
+                while not self._orders.empty():
+                    self._waiting.put(self._orders.get())
+        return "cancelled"
+
+    def _save_trained(self, request: SaveTrained) -> None:
+        from explorer.engine.training.job import saved
+
+        self._say(saved(request))
 
     def _list_vocabulary(self, run: int) -> None:
         loaded = self._open().loaded

@@ -95,9 +95,13 @@ def _number(info: inspect.IntType | inspect.FloatType, field: tuple[type, str]) 
     if isinstance(info, inspect.IntType):
         bound = bound_of(*field, 0)
         least, most = max(int(bound.least), _INT64[0]), min(int(bound.most), _INT64[1])
-        return st.integers(least, most)
+        least = least if info.ge is None else max(least, info.ge)
+        return st.integers(least, most if info.le is None else min(most, info.le))
     bound = bound_of(*field, 0.0)
-    finite = st.floats(bound.least, bound.most)
+    open_end = info.gt is not None
+    low = bound.least if info.gt is None else max(bound.least, info.gt)
+    high = bound.most if info.le is None else min(bound.most, info.le)
+    finite = st.floats(low, high, exclude_min=open_end)
     odd = [float("nan"), float("inf"), -float("inf")]
     return finite if bound.finite else finite | st.sampled_from(odd)
 

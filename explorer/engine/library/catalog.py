@@ -81,7 +81,9 @@ def _all_sources() -> Iterator[Source]:
             yield bundled()
         except BadInput:
             continue
-    for store in (stores.own_folders, stores.hugging_face, stores.lm_studio, stores.ollama):
+    for store in (
+        stores.trained, stores.own_folders, stores.hugging_face, stores.lm_studio, stores.ollama
+    ):  # fmt: skip
         try:
             yield from store()
         except OSError:  # a folder that may not be looked into

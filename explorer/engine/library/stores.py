@@ -128,6 +128,12 @@ def own_folders() -> Iterator[Source]:
         yield from _tree(root, str(root))
 
 
+def trained() -> Iterator[Source]:
+    """Models that were trained in the training lab and opened from there."""
+    if places.trained_folder().is_dir():
+        yield from _tree(places.trained_folder(), "training lab")
+
+
 def added_folders() -> list[Path]:
     """The folders the user added; $DECODER_EXPLORER_MODELS names more, like PATH."""
     named = os.environ.get("DECODER_EXPLORER_MODELS", "")

@@ -1,1 +1,1 @@
-"""A training run as data: its settings, and the figures of each update."""
+"""A training run as data: settings, the figures of each update, what is asked and told of it."""

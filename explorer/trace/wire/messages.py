@@ -20,6 +20,7 @@ from explorer.trace.experiments import AnyExperiment
 from explorer.trace.inside.questions import AnyInside
 from explorer.trace.request import CacheType, Form, RunRequest, Sampling, Stops
 from explorer.trace.step import Step, Token
+from explorer.trace.training.job import FindTrainings, SaveTrained, SteerTraining, Train
 from explorer.trace.vocabulary import Vocabulary
 
 PROTOCOL = 1
@@ -297,6 +298,10 @@ AnyRequest = (
     | SearchHub
     | LookOnHub
     | Download
+    | Train
+    | SteerTraining
+    | SaveTrained
+    | FindTrainings
     | Cancel
     | ClientAlive
     | Quit
