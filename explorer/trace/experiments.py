@@ -6,6 +6,7 @@ bounds or at odds with each other are a sentence, and nothing of them is drawn.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -298,6 +299,7 @@ class HeadNumbers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EVICTED = "evicted: the context policy keeps other tokens"
+GONE = "this layer keeps only a window, and the position is outside it"
 LEFT_OUT = "not in the cache: its turn was left out"
 
 
@@ -458,10 +460,20 @@ class PolicyComparison(Result, frozen=True, kw_only=True):
         _require(same, "not one entry a token on each side")
 
     def mean(self, side: int, begin: int) -> float | None:
-        """Mean surprisal, in nats, of the tokens from slot `begin` on; None if there are none."""
-        pairs = zip(self.slots, self.sides[side].nats, strict=True)
-        some = [nats for slot, nats in pairs if slot >= begin]
+        """Mean surprisal, in nats, of the tokens from slot `begin` on; None if there are none.
+
+        Of those where it is finite: how many are not, `infinite` says.
+        """
+        some = [nats for nats in self._from(side, begin) if isfinite(nats)]
         return sum(some) / len(some) if some else None
+
+    def infinite(self, side: int, begin: int) -> int:
+        """How many tokens from slot `begin` on had a probability of 0."""
+        return sum(not isfinite(nats) for nats in self._from(side, begin))
+
+    def _from(self, side: int, begin: int) -> list[float]:
+        pairs = zip(self.slots, self.sides[side].nats, strict=True)
+        return [nats for slot, nats in pairs if slot >= begin]
 
 
 class ComparePolicies(Experiment, frozen=True, kw_only=True):

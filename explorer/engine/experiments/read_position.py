@@ -11,6 +11,7 @@ from explorer.engine.passes.generate import next_pass
 from explorer.engine.passes.runner import Runner
 from explorer.trace.experiments import (
     EVICTED,
+    GONE,
     LEFT_OUT,
     HeadNumbers,
     LayerRead,
@@ -18,7 +19,6 @@ from explorer.trace.experiments import (
     ReadSlot,
 )
 
-GONE = "this layer keeps only a window, and the position is outside it"
 STATE = "this layer keeps a state of fixed size, not single positions"
 
 

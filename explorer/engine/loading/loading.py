@@ -52,7 +52,7 @@ class LoadedModel:
     config: Any
     tokenizer: Tokenizer
     card: ModelCard
-    watched: Watched = Watched(())  # noqa: RUF009 - frozen
+    watched: Watched = field(default_factory=Watched)
     not_finite: NotFinite = field(default_factory=NotFinite)  # as far as was looked (findings)
 
 
@@ -96,7 +96,7 @@ def load(
     tokenizer = load_tokenizer(folder, plain=brings_code)
     files = _whole_files(folder)
     _check_generation_config(folder)
-    watched = Watched.of([*files, source.path] if source.kind == "gguf" else files)
+    watched = Watched([*files, source.path] if source.kind == "gguf" else files)
     warnings += file_summary.warnings_of(files, tokenizer.assumption)
     if files[0].suffix == ".bin":
         origin = file_summary.PICKLE

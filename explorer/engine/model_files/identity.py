@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from explorer.engine.errors import EngineError
 from explorer.engine.model_files.weights import safetensors_header
 
 _BLOCK = 4096  # bytes
@@ -69,15 +69,11 @@ def _evenly(places: Sequence[int], most: int) -> Iterable[int]:
     return places if len(places) <= most else places[:: -(-len(places) // most)]
 
 
-@dataclass(frozen=True, slots=True)
 class Watched:
     """Files as they were when a model was opened; a live model may share its memory with them."""
 
-    stamps: tuple[tuple[Path, tuple[int, ...]], ...]
-
-    @classmethod
-    def of(cls, files: Iterable[Path]) -> Watched:
-        return cls(tuple((path, _stamp(path)) for path in files))
+    def __init__(self, files: Iterable[Path] = ()) -> None:
+        self._seen = {path: (_stamp(path), _blocks(path)) for path in files}
 
     @property
     def changed(self) -> Path | None:
@@ -85,13 +81,33 @@ class Watched:
 
         One that was removed does not count: what an open model holds of it stays.
         """
-        return next((path for path, stamp in self.stamps if _stamp(path) not in ((), stamp)), None)
+        return next(filter(self._is_changed, self._seen), None)
+
+    def _is_changed(self, path: Path) -> bool:
+        (stamp, blocks), now = self._seen[path], _stamp(path)
+        if now is None or now == stamp:
+            return False
+        # A program can set the time of change back, but not that of its own doing so (POSIX:
+        # ctime).  Another name or other rights for a file have that time, too: its data tells.
+        if stamp is None or now[:-1] != stamp[:-1] or not blocks or _blocks(path) != blocks:
+            return True
+        self._seen[path] = now, blocks
+        return False
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
+def _stamp(path: Path) -> tuple[int, int, int, int] | None:
+    """File, size, time of change, and the time at which anything about it changed."""
     try:
         found = path.stat()
     except OSError:
-        return ()
-    # A program can set the time of change back, but not that of its own doing so (POSIX: ctime).
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _blocks(path: Path) -> str:
+    """A hash of the header and of blocks of the data; empty where it can't be read."""
+    try:
+        told = of_file(path)
+    except (OSError, EngineError):
+        return ""
+    return f"{told['header_sha256']} {told['blocks_sha256']}"

@@ -80,7 +80,7 @@ class Relay:
         self._opened: Event | None = None  # what came of that
         self._load = messages.Load(model="")  # how the open file was asked for
         self._source: Source | None = None
-        self._watched = Watched(())
+        self._watched = Watched()
         self.card: ModelCard | None = None  # of the open file
 
     def open(self, request: messages.Load, source: Source, stop: Stop) -> ModelCard:
@@ -146,7 +146,7 @@ class Relay:
         self._start(load, source, stop)
 
     def _start(self, load: messages.Load, source: Source, stop: Stop) -> ModelCard:
-        watched = Watched.of([source.path])
+        watched = Watched([source.path])
         self._opened = None
 
         def lost(how: str) -> Event:

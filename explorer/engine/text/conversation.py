@@ -41,6 +41,19 @@ class Conversation:
     notes: list[str] = field(default_factory=list)
 
 
+def once(render: Render) -> Render:
+    """The same, but no messages are rendered twice; for one text, as it keeps what it rendered."""
+    known: dict[tuple[tuple[Message, ...], bool], str] = {}
+
+    def remembered(messages: Sequence[Message], opened: bool) -> str:
+        asked = tuple(messages), opened
+        if asked not in known:
+            known[asked] = render(messages, opened)
+        return known[asked]
+
+    return remembered
+
+
 def rendered(messages: Sequence[Message], render: Render, start: str) -> Conversation:
     """The text of `messages` and its turns.  `start`: the text of the start token, if there is one.
 

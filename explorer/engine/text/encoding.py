@@ -133,7 +133,8 @@ class ModelTokenizer(ABC):
         """
         check_text(text)
         if chat:
-            rendered = self.render(text)
+            written = conversation.once(self._written)
+            rendered = written([Message("user", text)], True)
             tokens = self._tokens(self._splitter.ids(rendered, add=False))
             problem = self._inside_chat(text)
             if special_as_text and problem:
@@ -142,8 +143,13 @@ class ModelTokenizer(ABC):
                     problem += " With this tokenizer and template, it can't be read as plain text."
                 else:
                     tokens, problem = as_letters, ""
-            parts = chat_parts.of(rendered, text, tokens, self.render)
-            turns = self._turns_of_message(text, rendered, tokens)
+            parts = chat_parts.of(
+                rendered,
+                text,
+                tokens,
+                lambda some, opened: written([Message("user", some)], opened),
+            )
+            turns = self._turns_of_message(text, rendered, tokens, written)
             return Encoded(tokens, problem, parts=parts, turns=turns)
         return self._encoded(text, self._splitter.ids(text, True, special_as_text))
 
@@ -160,9 +166,8 @@ class ModelTokenizer(ABC):
         more = template_settings.read_arguments(arguments)
         for message in messages:
             check_text(message.content)
-        written = conversation.rendered(
-            messages, lambda some, opened: self._written(some, opened, more), self._start_text
-        )
+        render = conversation.once(lambda some, opened: self._written(some, opened, more))
+        written = conversation.rendered(messages, render, self._start_text)
         ids = self._splitter.ids(written.text, add=False)
         tokens = self._tokens(ids)
         starts = self._starts(written.text, tokens)
@@ -189,12 +194,12 @@ class ModelTokenizer(ABC):
         return chat_parts.character_starts(text, tokens) if starts is None else starts
 
     def _turns_of_message(
-        self, text: str, rendered: str, tokens: Sequence[Token]
+        self, text: str, rendered: str, tokens: Sequence[Token], render: conversation.Render
     ) -> tuple[ChatTurn, ...]:
         """The turns of one user message; none where they can't be told."""
         message = Message("user", text)
         try:
-            written = conversation.rendered([message], self._written, self._start_text)
+            written = conversation.rendered([message], render, self._start_text)
         except BadInput:
             return ()
         starts = self._starts(rendered, tokens)

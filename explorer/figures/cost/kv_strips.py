@@ -12,7 +12,7 @@ import numpy as np
 
 from explorer.figures.attention.difference import MIDDLE
 from explorer.trace.attention import LayerRecord, as_float32
-from explorer.trace.experiments import EVICTED, LEFT_OUT, PositionRead
+from explorer.trace.experiments import EVICTED, GONE, LEFT_OUT, PositionRead
 from explorer.trace.trace import Trace
 
 NOT_NUMBERS = "these values are not all numbers (NaN or infinity)"
@@ -45,10 +45,11 @@ def keys_at(trace: Trace, index: int, slot: int) -> Strips:
     for record in step.layers:
         end = step.first_slot + step.positions_processed
         kept = 0 if record.keys is None else len(record.keys)
-        row = None if record.keys is None or end - slot > kept else record.keys[slot - end]
+        gone = record.keys is not None and end - slot > kept
+        row = None if record.keys is None or gone else record.keys[slot - end]
         evicted = slot < step.first_slot and _evicted(trace, record, slot)
         found.append(None if row is None or evicted else as_float32(row, record.dtype))
-        reasons.append(EVICTED if evicted else record.reason)
+        reasons.append(EVICTED if evicted else GONE if gone else record.reason)
     return Strips(tuple(found), tuple(reasons))
 
 

@@ -44,7 +44,7 @@ class LlamaModel:
         if gpu_layers and not self.library.can_use_gpu:
             raise BadInput(NO_GPU)
         _check_fits(path, room_bytes)
-        self.watched = Watched.of([path])
+        self.watched = Watched([path])
         self.handle = self._open(progress, cancelled)
         try:
             self._require_decoder()

@@ -39,6 +39,11 @@ class ContextMeter(QWidget):
         """True near the limit."""
         return self._use is not None and self._use.near
 
+    @property
+    def matters(self) -> bool:
+        """True near the limit, and where the newest token does not attend to all tokens."""
+        return self._use is not None and (self._use.near or self._use.kept is not None)
+
     def show_state(self, old: State | None, new: State) -> None:
         if not changed(old, new, *_SHOWN_FROM):
             return
@@ -58,8 +63,8 @@ class ContextMeter(QWidget):
         self.update()
 
     def _appear(self) -> None:
-        """A class, which sits too far away for it, has the room for other things."""
-        self.setVisible(self._use is not None and not for_back_row())
+        """In front of a class, which has the room for other things, only where it matters."""
+        self.setVisible(self._use is not None and (self.matters or not for_back_row()))
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

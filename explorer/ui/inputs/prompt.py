@@ -223,11 +223,12 @@ class PromptBox(Wrapping):
         self.control = ControlChoice(session)
         self._count = SentenceLabel(look="small")
         self._problem = SentenceLabel(look="error")
-        self._problem.hide()
+        self._remark = SentenceLabel(look="warning")  # the prompt is read all the same
         self._note = SentenceLabel(look="small")
-        self._note.hide()
+        for label in (self._problem, self._remark, self._note):
+            label.hide()
         top = boxes.line(None, (title, 1), self._mode)
-        below = (self.control, self._count, self._problem, self._note)
+        below = (self.control, self._count, self._problem, self._remark, self._note)
         boxes.column(self, top, self.turns, (self.edit, 1), *below, edges=(10, 6, 10, 6), gap=4)
 
     def set_simple(self, on: bool) -> None:
@@ -245,6 +246,11 @@ class PromptBox(Wrapping):
     @property
     def problem_text(self) -> str:
         return self._problem.text()
+
+    @property
+    def remark_text(self) -> str:
+        """Where the tokens are not simply the text that was typed."""
+        return self._remark.text()
 
     @property
     def note_text(self) -> str:
@@ -273,10 +279,13 @@ class PromptBox(Wrapping):
         self.control.show_state(new)
         self._tint(new)
         self._count.setText(self._count_words(new, len(tokens)))
-        self._problem.setText(new.prompt_problem)
-        self._problem.setVisible(bool(new.prompt_problem))
-        self._note.setText(new.prompt_note)
-        self._note.setVisible(bool(new.prompt_note))
+        problem, remark = new.prompt_problem, ""
+        if new.prompt_tokens:
+            problem, remark = "", problem
+        said = ((self._problem, problem), (self._remark, remark), (self._note, new.prompt_note))
+        for label, words in said:
+            label.setText(words)
+            label.setVisible(bool(words))
 
     def _show_text(self) -> None:
         """The prompt, or the turn that is edited."""

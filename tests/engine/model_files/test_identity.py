@@ -71,13 +71,30 @@ def test_ten_gigabytes_take_well_under_a_second(tmp_path: Path) -> None:
 
 def test_watched_files_tell_when_they_are_written(folder: Path) -> None:
     path = folder / "model.safetensors"
-    watched = Watched.of([path])
+    watched = Watched([path])
     assert watched.changed is None
     stat = path.stat()
     os.utime(path, (1, 1))
     assert watched.changed == path
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    data = path.read_bytes()
+    with path.open("r+b") as file:
+        file.write(data[:-1] + bytes([data[-1] ^ 1]))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     if sys.platform != "win32":
         assert watched.changed == path  # the time was set back, and that has a time, too
     path.unlink()
     assert watched.changed is None  # what is open stays
+
+
+@pytest.mark.parametrize("kind", [".safetensors", ".gguf"])
+def test_another_name_or_other_rights_are_no_change_of_a_watched_file(
+    folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = (folder / "model.safetensors").rename(folder / f"model{kind}")
+    watched = Watched([path])
+    os.link(path, folder / "second")
+    path.chmod(0o600)
+    assert watched.changed is None
+    monkeypatch.setattr(identity, "of_file", lambda path: pytest.fail("it was read again"))
+    assert watched.changed is None

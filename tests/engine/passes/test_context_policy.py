@@ -21,7 +21,7 @@ from explorer.figures.attention.map_blocks import ABSENT, MASKED, READ
 from explorer.figures.attention.maps import full_map
 from explorer.figures.attention.mask_pair import Side, without_mask
 from explorer.figures.cost import kv_strips
-from explorer.trace.experiments import EVICTED, LEFT_OUT, ReadSlot
+from explorer.trace.experiments import EVICTED, GONE, LEFT_OUT, ReadSlot
 from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.interventions.kinds import Cells
 from explorer.trace.request import RunRequest, Sampling
@@ -216,6 +216,19 @@ def test_no_keys_are_shown_of_a_slot_that_was_evicted_before_the_run(
     assert set(gone.layers) == {None}
     assert set(gone.reasons) == {EVICTED}
     assert all(part is not None and part.any() for part in kv_strips.keys_at(reused, 0, 19).layers)
+
+
+def test_a_key_that_a_models_own_window_dropped_before_the_run_is_said_to_be_gone() -> None:
+    sliding = runner_on(tiny_model("mistral"))
+    selftest.run(sliding)
+    run(sliding, request_of(PROMPT), 1)
+    reused = run(sliding, request_of((*PROMPT, 50, 51)), 1, reuse=True)
+    assert reused.reused_tokens == len(PROMPT)
+    gone = kv_strips.keys_at(reused, 0, 10)
+    assert set(gone.layers) == {None}
+    assert set(gone.reasons) == {GONE}
+    kept = kv_strips.keys_at(reused, 0, len(PROMPT)).layers
+    assert all(part is not None for part in kept)
 
 
 @pytest.mark.parametrize("policy", [SINKS, WINDOW])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import jinja2
 import pytest
 from transformers import AutoTokenizer
 
@@ -82,6 +84,27 @@ def test_a_typed_message_has_the_turns_of_the_same_conversation(tokenizer: Token
     typed, told = tokenizer.encode(ASKED.content, chat=True), tokenizer.encode_messages([ASKED])
     assert (typed.tokens, typed.turns) == (told.tokens, told.turns)
     assert [one.role for one in typed.turns] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("typed", [True, False])
+@named("plain")
+def test_no_messages_are_rendered_twice_for_one_prompt(
+    tokenizer: Tokenizer, typed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    real = jinja2.Template.render
+
+    def counted(template: jinja2.Template, *args: Any, **told: Any) -> str:
+        asked.append((told["messages"], told["add_generation_prompt"]))
+        return real(template, *args, **told)
+
+    monkeypatch.setattr(jinja2.Template, "render", counted)
+    if typed:
+        assert tokenizer.encode("the cat", chat=True).turns
+    else:
+        assert tokenizer.encode_messages(TALK).turns
+    assert asked
+    assert not [one for one in asked if asked.count(one) > 1]
 
 
 @pytest.mark.parametrize("tokenizer", ["plain", "default system", "thinking"], indirect=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from explorer.session import capture_budget
 from explorer.trace.card import Check
 from explorer.trace.wire import messages as m
-from tests.session.scripted import Stage, cut_last, made_step, stepped
+from tests.session.scripted import VOCABULARY, Stage, cut_last, made_step, played, stepped
 
 
 def checked(run: int, name: str, measured: float) -> m.Checked:
@@ -165,6 +168,22 @@ def test_a_pass_run_again_that_differs_says_so(stage: Stage) -> None:
     assert stage.state.trace is not None
     assert stage.state.trace.steps[1].layers[0].kind == "absent"
     assert "differs" in stage.state.error
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"token_ids": (0, 1, 9)},
+        {"first_slot": 1},
+        {"logits": np.zeros(VOCABULARY + 1, np.float32)},
+    ],
+)
+def test_records_of_another_pass_are_refused(other: dict[str, Any]) -> None:
+    trace = played(1)
+    fresh = trace.steps[0]
+    assert capture_budget.with_records(trace, 0, fresh).steps[0].note == capture_budget.RERUN_NOTE
+    with pytest.raises(ValueError, match="Token 1, computed again, differs"):
+        capture_budget.with_records(trace, 0, replace(fresh, **other))
 
 
 def test_a_recapture_waits_for_the_run_and_takes_the_latest_wish(stage: Stage) -> None:

@@ -93,13 +93,17 @@ def test_a_prompt_set_elsewhere_is_shown_and_not_sent_back(stage: WindowStage) -
     assert stage.window.prompt.edit.text() == stage.state.request.prompt
 
 
-def test_count_and_problem(stage: WindowStage) -> None:
+def test_a_remark_on_a_prompt_that_is_read_does_not_look_like_an_error(stage: WindowStage) -> None:
     stage.loaded("x y")
     asked = stage.engine.last(m.Tokenize)
     stage.say(m.Tokens(run=asked.run, text="x y", tokens=tokens(b"x", b" y"), problem="No tabs."))
     box = stage.window.prompt
     assert box.count_text == "2 of 64 tokens"
-    assert box.problem_text == "No tabs."
+    assert (box.problem_text, box.remark_text) == ("", "No tabs.")
+    stage.session.set_prompt("x")
+    asked = stage.engine.last(m.Tokenize)
+    stage.say(m.Tokens(run=asked.run, text="x", tokens=(), problem="It is refused."))
+    assert (box.problem_text, box.remark_text) == ("It is refused.", "")
 
 
 def test_what_is_put_in_front_of_the_text_is_said_but_for_a_chat(stage: WindowStage) -> None:

@@ -215,6 +215,11 @@ def test_one_text_under_two_context_policies(stage: WindowStage) -> None:
     drawn = page.chart.drawn
     assert drawn is not None
     assert list(drawn.series) == ["all tokens", "last 2"]
+    page.run_button.click()
+    facts = msgspec.json.decode(msgspec.json.encode(ANSWERS[ComparePolicies]))
+    facts["sides"][0]["nats"][1] = np.inf
+    stage.say(m.Facts(run=stage.engine.last(ComparePolicies).run, facts=facts))
+    assert "Mean: all tokens, 1.5 nats, without 1 token of probability 0, 192" in words(panel)
 
 
 def test_a_curve_has_a_gap_where_a_surprisal_is_infinite() -> None:

@@ -201,11 +201,12 @@ class Presenter(QObject):
             later(self, lambda: self._back_to_size(looks - 1), _SETTLE_MS)
 
     def follow(self) -> None:
-        """Show the status line to a class while there is something to wait for."""
+        """Show the status line to a class while it waits, or where the context matters."""
         if self.notes is not None:
             self._tell_place()
         status = self._window.status
-        status.setVisible(not self._window.look.presenting or status.waiting)
+        wanted = status.waiting or status.context.matters
+        status.setVisible(not self._window.look.presenting or wanted)
 
     def least_size(self) -> QSize:
         """What everything that is seen needs now; layouts remember what they needed before."""

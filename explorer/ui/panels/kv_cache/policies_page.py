@@ -156,7 +156,13 @@ class PoliciesPage(Page):
         said = []
         for place, side in enumerate(found.sides):
             mean = found.mean(place, begin)
+            lost = found.infinite(place, begin)
             parts = [self._name(side.policy), "" if mean is None else information(mean)]
+            if lost:
+                without = self.tr("without {0} tokens of probability 0")
+                if lost == 1:
+                    without = self.tr("without 1 token of probability 0")
+                parts.append(without.format(lost))
             if side.cache_bytes:
                 parts.append(short_bytes(side.cache_bytes))
             if side.first_attention is not None:

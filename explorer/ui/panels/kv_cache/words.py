@@ -45,9 +45,9 @@ def verdict(figure: CacheFigure) -> str:
         text = translate("cache", "{0} = formula + {1} of fixed state")
         return text.format(measured, short_bytes(state))
     if figure.agrees and figure.evicted:
-        return translate(
-            "cache", "{0} = formula: the context policy evicted {1} of {2} tokens"
-        ).format(measured, f"{figure.evicted:,}", f"{figure.tokens + figure.evicted:,}")
+        return translate("cache", "{0} = formula, {1} of {2} evicted").format(
+            measured, f"{figure.evicted:,}", f"{figure.tokens + figure.evicted:,}"
+        )
     if figure.agrees:
         return translate("cache", "{0} = formula").format(measured)
     difference = figure.measured_bytes - state - figure.formula_bytes
