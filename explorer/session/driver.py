@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from explorer.session.jobs.live_tokens import NONE, LiveTokens, problem_of
 from explorer.session.jobs.models import Models
 from explorer.session.jobs.replay_check import Proof
 from explorer.session.selection import Selection
-from explorer.session.state import CodeQuestion, Status, model_key
+from explorer.session.state import CodeQuestion, State, Status, model_key
 from explorer.session.stopwatch import Stopwatch
 from explorer.session.store import Store
 from explorer.session.undo_history import History, UndoEntry
@@ -49,6 +49,7 @@ CANCELLED: dict[str, str] = {
 }
 RUN_KEPT = "Your run is still here."
 RESTART = "Restart the engine to continue."
+GOES_ON = "Restart the engine: the run then continues after token {0:,}."
 UNREAD = "Cancelled before the prompt was read."
 UNREAD_EARLIER = "Cancelled before the prompt was read. The earlier run was restored."
 KEEP_CHANGING = (
@@ -60,6 +61,21 @@ _SLOTS = 2048  # of the longest pass that is not done in chunks
 _SLOW = 2e10  # multiplications and additions a second, of a small machine
 _OPENINGS = 50  # whose cards are remembered
 _AHEAD = 5  # quick taps that are remembered while a step runs; a held key must stop soon
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRun:
+    """A run that lost its engine: it goes on with the next one, if nothing has changed."""
+
+    request: RunRequest
+    chosen: tuple[int, ...]
+    steps: int  # still to be made
+
+    def fits(self, state: State) -> bool:
+        """True if this very run is on screen, as it was."""
+        trace = state.trace
+        same = trace is not None and trace.chosen_ids == self.chosen
+        return same and trace is not None and trace.request == state.request == self.request
 
 
 class Driver:
@@ -82,6 +98,7 @@ class Driver:
         self._after_load: int | None = None  # steps to run once the model is there
         self._act_after: UndoEntry | None = None  # the act that they belong to
         self._kept: int | None = None  # steps that the branch shares which the wished run begins
+        self._broken: BrokenRun | None = None  # what ran when the engine was lost
         self._reopenings = 0  # since the last wish, because files had changed
         self._planned = 0  # steps of the run that waits for the user's word
         self._agreed: RunRequest | None = None  # the large run that was agreed to
@@ -94,6 +111,7 @@ class Driver:
     def start(self) -> None:
         """A new engine; the model that was open is opened again."""
         self._forget_engine()
+        broken, self._broken = self._broken, None
         self._lease.store.set(
             status=Status(activity="starting", text="Starting the engine…"),
             error="",
@@ -101,6 +119,8 @@ class Driver:
         self._lease.link.start()
         if self._wanted and self._lease.link.alive:
             self._reopen()
+            if broken is not None and broken.fits(self._lease.store.state):
+                self._after_load = broken.steps
 
     def _on_unresponsive(self) -> None:
         """The engine does not obey a cancel: another takes its place, and what waits for it."""
@@ -485,13 +505,28 @@ class Driver:
                 pass
 
     def _on_lost(self, event: m.Lost) -> None:
+        store, steps = self._lease.store, self._steps_wanted()
         self._forget_engine()
-        kept = RUN_KEPT if self._lease.store.state.trace is not None else ""
-        words = " ".join(filter(None, (event.sentence, kept, RESTART)))
-        self._lease.store.set(
+        trace = store.state.trace
+        if steps and trace is not None and trace.request == store.state.request:
+            self._broken = BrokenRun(trace.request, trace.chosen_ids, steps)
+        kept = RUN_KEPT if trace is not None else ""
+        done = 0 if self._broken is None else len(self._broken.chosen)
+        then = GOES_ON.format(done) if done else RESTART
+        words = " ".join(filter(None, (event.sentence, kept, then)))
+        store.set(
             status=Status(activity="lost", text=words),
             error=words,
         )
+
+    def _steps_wanted(self) -> int:
+        """Steps that the run on screen is still to make, also after a load or its proof."""
+        job = self._lease.job
+        if job is not None and job.kind == "advance" and job.begun is None:
+            return self._still_to_run(job)
+        if self.proof.waits_for(self._begin_planned):
+            return self._planned
+        return self._after_load or 0
 
     def _on_loaded(self, event: m.Loaded, job: Job) -> None:
         self._lease.job = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 import threading
@@ -100,7 +101,7 @@ async def main(port: int, rate: float = 0.0, delay: float = 0.0) -> None:
 
     threading.Thread(target=read_words, daemon=True).start()
     await over.wait()
-    os._exit(0)  # connections that are open still are nobody's any more
+    os.kill(os.getpid(), signal.SIGKILL)  # connections that are open still are nobody's any more
 
 
 if __name__ == "__main__":

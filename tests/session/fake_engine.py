@@ -43,7 +43,11 @@ def echo(*features: str) -> None:
 
 
 def runs() -> None:
-    """Steps until it is cancelled; what it computes depends on nothing but the step's number."""
+    """Steps until it is cancelled; what it computes depends on nothing but the step's number.
+
+    A second argument: it dies after so many steps.
+    """
+    most = int(sys.argv[2]) if len(sys.argv) > 2 else 1 << 30
     from tests.session import scripted
 
     scripted.VOCABULARY = 1 << 14  # each step chooses an id of its own, on a fast machine many
@@ -65,6 +69,8 @@ def runs() -> None:
                     if request.run in cancelled:
                         break
                     say(scripted.stepped(request.run, index))
+                    if index + 1 == most:
+                        os._exit(9)
             elif isinstance(request, m.Recapture):
                 say(scripted.stepped(request.run, len(request.chosen)))
             say(m.Finished(run=request.run, reason="steps"))

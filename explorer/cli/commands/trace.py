@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +21,7 @@ from explorer.cli.document import (
     reuse_document,
     trace_document,
 )
-from explorer.cli.errors import DONE, ENGINE_FAILED, CommandError
+from explorer.cli.errors import DONE, ENGINE_FAILED, INTERRUPTED, CommandError
 from explorer.cli.patch_sources import require_same_model
 from explorer.cli.prompts import prompt_fields, read_prompts
 from explorer.cli.reference import compared, print_reference, read_reference, reference_document
@@ -57,23 +58,38 @@ def run(arguments: argparse.Namespace) -> int:
         require_same_model(request, card)
         sampling = _sampling(given, card if arguments.model_defaults else None)
         refuses = arguments.context_policy == "refuse"
-        trace = run_loaded(client, card, request, arguments.steps, sampling, refuses=refuses)
+        broken: UnfinishedRun | None = None
+        try:
+            trace = run_loaded(client, card, request, arguments.steps, sampling, refuses=refuses)
+        except UnfinishedRun as unfinished:
+            broken, trace = unfinished, unfinished.trace
     if out is not None:
         try:
             dxt.save(trace, out)
         except dxt.DxtError as error:
-            raise CommandError(str(error)) from error
-    found = None if own is None else compared(trace, own, name)  # if that fails, the run is saved
+            before = f"{broken} " if broken else ""
+            raise CommandError(f"{before}{error}") from error
+    # If that fails, the run is saved.
+    found = None if own is None or broken is not None else compared(trace, own, name)
     if arguments.json:
         # The path is of this machine: `show` has no such field, for no file holds it.
         document = {**trace_document(trace, arguments.top or 0), "path": card.path}
         more = {} if found is None else {"reference": reference_document(found)}
-        print_json({**document, **more})
+        why = {} if broken is None else {"error": str(broken)}
+        print_json({**document, **more, **why})
     else:
         print_trace(trace, arguments.top or 0)
         if found is not None:
             print_reference(found, trace)
+    if broken is not None:
+        raise CommandError(f"{broken} {_kept(trace, arguments.steps, out)}", broken.code)
     return DONE
+
+
+def _kept(trace: Trace, steps: int, out: Path | None) -> str:
+    """What there is of a run that broke off."""
+    count = f"{len(trace.steps):,} of {steps:,} steps"
+    return f"{count} are above." if out is None else f"{count} were saved to {out}."
 
 
 def _run_many(arguments: argparse.Namespace) -> int:
@@ -93,6 +109,16 @@ def _run_many(arguments: argparse.Namespace) -> int:
             try:
                 how = (client, card, request, arguments.steps, sampling)
                 document = _run_one_of_many(how, number, arguments)
+            except UnfinishedRun as unfinished:
+                steps = trace_document(unfinished.trace, arguments.top or 0)
+                document = {"prompt_index": number, **steps, "error": str(unfinished)}
+                if arguments.json:
+                    print_json(document, lines=True)
+                else:
+                    _print_one_of_many(number, unfinished.trace, arguments.top or 0)
+                kept = _kept(unfinished.trace, arguments.steps, None)
+                words = f"Prompt {number + 1}: {unfinished} {kept}"
+                raise CommandError(words, unfinished.code) from unfinished
             except CommandError as error:
                 if error.code == ENGINE_FAILED:
                     raise
@@ -115,10 +141,22 @@ def _run_one_of_many(
     if arguments.reuse_prefix == "check":
         document["reuse"] = reuse_document(trace, run_loaded(*how, refuses=refuses))
     if not arguments.json:
-        print(f"\nprompt {number + 1}" if number else "prompt 1")
-        print_trace(trace, arguments.top or 0)
+        _print_one_of_many(number, trace, arguments.top or 0)
         print_reuse(document.get("reuse"))
     return document
+
+
+def _print_one_of_many(number: int, trace: Trace, top: int) -> None:
+    print(f"\nprompt {number + 1}" if number else "prompt 1")
+    print_trace(trace, top)
+
+
+class UnfinishedRun(CommandError):
+    """A run broke off after some steps; `trace` has them."""
+
+    def __init__(self, why: str, code: int, trace: Trace) -> None:
+        super().__init__(why, code)
+        self.trace = trace
 
 
 def run_loaded(
@@ -133,11 +171,35 @@ def run_loaded(
     """A whole run of the model that the engine holds: prefill, decode.
 
     `refuses`: CommandError before the first pass if the last one would pass the limit.
+    UnfinishedRun with its steps if it breaks off: the engine is lost or fails, or Ctrl-C.
     """
     require_fitting(request, card)
     client.note(warnings.settings_left_out(card, sampling))
-    trace: Trace | None = None
     asked = m.Advance(request=request, steps=steps, sampling=sampling, reuse=reuse)
+    trace: Trace | None = None
+    why, code = "", INTERRUPTED
+    try:
+        for so_far in _growing(client, card, asked, refuses):
+            trace = so_far
+    except CommandError as error:
+        if trace is None or not trace.steps:
+            raise
+        why, code = str(error), error.code
+    except KeyboardInterrupt:
+        if trace is None or not trace.steps:
+            raise
+        why = "Interrupted."
+    if trace is None:
+        raise CommandError("The engine ended the run before it started.", ENGINE_FAILED)
+    if why:
+        raise UnfinishedRun(why, code, trace)
+    return trace
+
+
+def _growing(client: Client, card: ModelCard, asked: m.Advance, refuses: bool) -> Iterator[Trace]:
+    """The run as it is after each answer."""
+    request, steps = asked.request, asked.steps
+    trace: Trace | None = None
     for event in client.answers(asked):
         match event:
             case m.Planned():
@@ -156,9 +218,8 @@ def run_loaded(
                 client.progress("step", len(trace.steps) / steps)
             case m.Finished() if trace is not None:
                 trace = replace(trace, stop_reason=event.reason)
-    if trace is None:
-        raise CommandError("The engine ended the run before it started.", ENGINE_FAILED)
-    return trace
+        if trace is not None:
+            yield trace
 
 
 def _require_positions(interventions: Interventions, slots: int) -> None:
