@@ -344,7 +344,7 @@ class Dispatcher:
 
         from explorer.engine.training.job import TrainingJob
 
-        torch.set_num_threads(max(1, (os.cpu_count() or 2) - 1))
+        torch.set_num_threads(max(1, ((os.cpu_count() or 2) - 1) // request.share))
         try:
             TrainingJob(request, self._orders, self._say, self._stop(request)).run()
         finally:

@@ -26,6 +26,7 @@ from explorer.session.jobs.experiments import Experiments
 from explorer.session.jobs.live_tokens import NONE, LiveTokens, problem_of
 from explorer.session.jobs.models import Models
 from explorer.session.jobs.replay_check import Proof
+from explorer.session.jobs.trainings import Trainings
 from explorer.session.selection import Selection
 from explorer.session.state import CodeQuestion, State, Status, model_key
 from explorer.session.stopwatch import Stopwatch
@@ -93,6 +94,7 @@ class Driver:
         self.batches = Batches(self._lease, self.background)
         self.models = Models(self._lease)
         self.downloads = Downloads(self._lease)
+        self.trainings = Trainings(store, factory, post, link)
         self.stopwatch = Stopwatch()
         self._wanted = False  # a model was asked for, and nothing spoke against it since
         self._after_load: int | None = None  # steps to run once the model is there
@@ -169,6 +171,7 @@ class Driver:
         return waiting or self._lease.store.state.busy
 
     def close(self) -> None:
+        self.trainings.close()
         self._forget_engine()
         self._lease.link.close()
 
@@ -182,6 +185,7 @@ class Driver:
         self.background.forget()
         self.models.forget()
         self.downloads.forget()
+        self.trainings.forget()
         self.prompt.stop()
 
     # -- requests
@@ -469,7 +473,7 @@ class Driver:
                 pass
             case m.Spelled() if event.run == self._spelling:
                 self._lease.store.set(vocabulary=event.vocabulary)
-            case m.Facts() if self.models.answered(event):
+            case m.Facts() if self.models.answered(event) or self.trainings.answered(event):
                 pass
             case m.Failed():
                 self._on_failed(event)
@@ -665,7 +669,10 @@ class Driver:
             self.background.check()  # a comparison had taken its turn
 
     def _on_failed(self, event: m.Failed) -> None:
-        if self.prompt.failed(event) or self.models.answered(event):
+        if any(
+            asked(event)
+            for asked in (self.prompt.failed, self.models.answered, self.trainings.answered)
+        ):
             return
         job = self._lease.job
         if job is None or event.run != job.run:

@@ -57,6 +57,7 @@ class Session:
         self.saving = Saving(self._store, self._edits, driver, post)
         self.models, self.downloads = driver.models, driver.downloads
         self.batches, self.background = driver.batches, driver.background
+        self.trainings = driver.trainings
         self.stopwatch = driver.stopwatch  # how long each step took, from the wish to the picture
         self._talk: RunRequest | None = None  # the conversation that was left for raw text
         self.answers = GivenAnswers()  # to the questions of lessons

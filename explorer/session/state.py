@@ -26,6 +26,7 @@ from explorer.trace.found_models import Library, Offer, Recipe
 from explorer.trace.request import CacheType, Dtype, Form, RunRequest, Sampling, Stops
 from explorer.trace.step import Draw, Step, Token
 from explorer.trace.trace import Trace
+from explorer.trace.training.run import TrainingLab
 from explorer.trace.vocabulary import Vocabulary
 
 Reading = tuple[object, ...]
@@ -238,6 +239,7 @@ class State:
     no_room: bool = False  # because it does not fit into the memory that is free
     code_question: CodeQuestion | None = None  # to be answered before the model is opened
     download: DownloadState = field(default_factory=DownloadState)
+    training: TrainingLab = field(default_factory=TrainingLab)
     branches: Branches = field(default_factory=Branches)
     branch_names: Mapping[int, str] = field(default_factory=dict)  # given by the user
     forgotten: frozenset[int] = frozenset()  # branches given up; undo brings them back

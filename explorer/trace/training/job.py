@@ -34,6 +34,7 @@ class Train(Request, frozen=True, kw_only=True):
     settings: TrainingSettings = TrainingSettings()
     resume: _Text = ""
     group: _Text = ""
+    share: AtLeastOne = 1  # of how many trainings at once: each has as large a part of the cores
 
 
 class SteerTraining(Request, frozen=True, kw_only=True):
