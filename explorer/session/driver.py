@@ -157,7 +157,7 @@ class Driver:
         self._forget_engine()
         self._lease.link.close()
         self._wanted = wanted
-        self._lease.store.set(status=Status(activity="lost", text=why), error="")
+        self._lease.store.set(status=Status(activity="lost", text=why, released=True), error="")
 
     @property
     def running(self) -> bool:

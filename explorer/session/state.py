@@ -44,6 +44,7 @@ class Status:
     fraction: float | None = None
     experiment: type[Experiment] | None = None  # the one under way
     step_waits: bool = False  # for the model that is being opened
+    released: bool = False  # lost: it was ended to free its memory, and `text` says why
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,7 @@ from explorer.trace.trace import Trace
 from explorer.trace.vocabulary import Vocabulary
 
 Act = Callable[[Session], object]
-ONE_MODEL = (
-    "The memory holds one of the two models at a time, so this side's model was closed for the "
-    "other side's. Step opens it again."
-)
+ONE_MODEL = "Closed: no room for both models. Step opens it again."
 # Pairs of tokens or bytes behind the first difference that are searched for matches: it is done
 # in the owner's thread, and takes some hundredths of a second at most.
 _MOST = 250_000

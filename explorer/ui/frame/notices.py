@@ -175,7 +175,7 @@ class Notices(QWidget):
         self._session.report("")
 
     def show_state(self, old: State | None, new: State) -> None:
-        lost = new.status.activity == "lost"
+        lost = new.status.activity == "lost" and not new.status.released
         self.lost.say(new.status.text if lost else "")
         error = "" if lost and new.error == new.status.text else new.error
         missing = _model_is_missing(new)

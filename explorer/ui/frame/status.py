@@ -156,6 +156,7 @@ class StatusBar(QWidget):
         parts = ((self._text, 1), (self._model, 1), self.context, self.light, *last)
         self._row = line(self, *parts, gap=10, edges=(10, 0, 8, 2))
         self._said = ""
+        self._simple = False
         self._until = QTimer(self)
         self._until.setSingleShot(True)
         self._until.setInterval(_SAID_MS)
@@ -168,7 +169,14 @@ class StatusBar(QWidget):
 
     def set_simple(self, on: bool) -> None:
         """Without how the model is stored and run."""
-        self._model.setVisible(not on)
+        self._simple = on
+        self.show_meter_alone(False)
+
+    def show_meter_alone(self, on: bool) -> None:
+        """How full the context is, and nothing else: a class has no room for more."""
+        self._text.setVisible(not on)
+        self._model.setVisible(not on and not self._simple)
+        self.light.setVisible(not on)
 
     def say(self, words: str) -> None:
         """Confirm something, for a while, in place of what to do next."""

@@ -46,6 +46,8 @@ class Asking:
             return ""
         if not state.model_of_run:
             return ""  # in the panel's own words
+        if state.status.released:
+            return state.status.text
         if state.status.activity == "lost":
             return translate("Asking", "The engine has stopped. Restart it to continue.")
         if shown.trace.tokens[shown.query].origin == "padding":

@@ -105,7 +105,8 @@ def test_what_a_policy_evicted_is_no_shortfall_and_takes_context_all_the_same() 
     last = replace(made.steps[-1], cache_tokens=2, cache_bytes_per_layer=(2 * 32, 2 * 32))
     figure = cache.chart(replace(made, steps=(*made.steps[:-1], last)), 2)
     assert (figure.tokens, figure.measured_bytes) == (2, 2 * PER_TOKEN)
-    assert verdict(figure).endswith("= formula, 3 of 5 evicted")
+    assert verdict(figure).startswith("3 of 5 evicted · ")
+    assert verdict(figure).endswith(" bytes measured = formula")
     assert figure.layer_formula.tolist() == [5 * 32, 5 * 32], "with every token kept"
     assert figure.context_left == 64 - 5
 

@@ -348,6 +348,7 @@ def test_models_that_do_not_fit_together_take_turns() -> None:
     assert links.one_at_a_time
     assert not left.alive  # its memory is free
     assert sides.state.status.text == ONE_MODEL
+    assert sides.state.status.released
     assert sides.state.trace is not None  # the run stays
     assert right.count(m.Load) == 2
     sides.answer_load()

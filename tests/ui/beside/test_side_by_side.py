@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QLabel, QMessageBox, QPushButton, QWidget
 
 from explorer import places
 from explorer.figures.comparing.matching import matched
+from explorer.session.linked.linked_runs import ONE_MODEL
 from explorer.session.saving import recovery
 from explorer.session.session import Session
 from explorer.trace.files import dxt
@@ -189,6 +190,14 @@ def test_a_lost_engine_is_restarted_on_its_side(stage: WindowStage) -> None:
     assert len(stage.engines) == 3
     assert stage.engines[2].last(m.Load).model == "tiny"
     assert stage.engines[0].alive
+
+
+def test_a_model_that_was_closed_to_make_room_is_no_error(stage: WindowStage) -> None:
+    second = begun(stage)
+    second.session.release(ONE_MODEL)
+    stage.paint()
+    assert not second.notices.lost.isVisible()
+    assert ONE_MODEL in second.header.words.text()
 
 
 def test_the_difference_takes_the_place_of_the_panels_and_follows_both_sides(

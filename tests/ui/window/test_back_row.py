@@ -16,6 +16,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QSplitter, QToolTip, QWidget
 
 import explorer.ui
+from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.ui.canvases.maps.atlas_layout import AtlasLayout
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.look.appearance import BACK_ROW_PX
@@ -210,6 +211,25 @@ def test_leaving_puts_the_window_back_to_the_pixel(steady_cursor: None, stage: W
     assert state() == before
     other = np.argwhere((pixels(window) != picture).any(axis=2))
     assert not len(other), f"rows and columns {other.min(axis=0)} to {other.max(axis=0)} differ"
+
+
+def test_a_class_sees_how_full_the_context_is_where_it_matters(projector: WindowStage) -> None:
+    status = projector.window.status
+    assert not status.isVisible()
+    projector.session.set_context(ContextPolicy(name="window", tokens=4))
+    settle()
+    assert not status.isVisible(), "it is about the run on screen"
+    projector.session.step()
+    projector.prompted()
+    projector.steps(1)
+    projector.finish()
+    settle()
+    assert status.context.isVisible()
+    assert "4 in reach" in status.context.text or "3 in reach" in status.context.text
+    projector.session.undo()
+    projector.session.undo()
+    settle()
+    assert not status.isVisible()
 
 
 def test_no_text_is_too_small_for_the_back_row(projector: WindowStage) -> None:

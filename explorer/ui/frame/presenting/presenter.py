@@ -205,8 +205,9 @@ class Presenter(QObject):
         if self.notes is not None:
             self._tell_place()
         status = self._window.status
-        wanted = status.waiting or status.context.matters
-        status.setVisible(not self._window.look.presenting or wanted)
+        presenting, waits = self._window.look.presenting, status.waiting
+        status.setVisible(not presenting or waits or status.context.matters)
+        status.show_meter_alone(presenting and not waits)
 
     def least_size(self) -> QSize:
         """What everything that is seen needs now; layouts remember what they needed before."""

@@ -45,7 +45,7 @@ def verdict(figure: CacheFigure) -> str:
         text = translate("cache", "{0} = formula + {1} of fixed state")
         return text.format(measured, short_bytes(state))
     if figure.agrees and figure.evicted:
-        return translate("cache", "{0} = formula, {1} of {2} evicted").format(
+        return translate("cache", "{1} of {2} evicted · {0} = formula").format(
             measured, f"{figure.evicted:,}", f"{figure.tokens + figure.evicted:,}"
         )
     if figure.agrees:
