@@ -63,10 +63,12 @@ class Experiments:
             _log.warning("%s %s", error, error.details)
             self._store.set(error=str(error), **ended)
             return
-        trace = self._store.state.trace
-        card = None if trace is None else trace.card
+        state = self._store.state
+        card = None if state.trace is None else state.trace.card
+        if job.experiment.OF_MODEL:
+            card = state.card
         found = Measured(job.request, job.chosen, job.sampling, result, card)
-        refused = {kind: why for kind, why in self._store.state.refused.items()
+        refused = {kind: why for kind, why in state.refused.items()
                    if kind is not job.experiment}  # fmt: skip
         self._keep(job.experiment, found, refused=refused, **ended)
 

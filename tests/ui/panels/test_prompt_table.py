@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from PySide6.QtCore import Qt
 
-from explorer.trace.experiments import ScorePrompts
+from explorer.figures.prediction.prompt_pairs import pairs
+from explorer.trace.experiments import ScoredPrompt, ScorePrompts
 from explorer.trace.wire import messages as m
 from explorer.ui.panels.prompt_table import ANSWER, PROMPT, SHARE, PromptTablePanel, read_lines
 from tests.ui.stage import WindowStage
@@ -100,6 +102,48 @@ def test_the_export_is_in_the_order_of_the_list_with_full_figures(stage: WindowS
     assert heads[0] == "prompt"
     assert [one[0] for one in rows] == ["The capital of France is", "Hel", "  <b>x</b>"]
     assert rows[0][4:7] == (0.25, 0.25, 2.5)
+
+
+def test_two_models_stand_in_one_row_each_with_its_own_figures(stage: WindowStage) -> None:
+    panel = answered(stage)
+    panel.compare_button.click()
+    assert column(panel, PROMPT) == ["The capital of France is", "Hel", "  <b>x</b>"]
+    assert column(panel, 4) == [""] * 3, "nothing is said of a model that has not run"
+    stage.session.open_model("other")
+    stage.answer_load(name="other")
+    panel.run_button.click()
+    run = stage.engine.last(ScorePrompts).run
+    rows = [
+        row("The capital of France is", 0.5, answer=0.5),
+        row("Hel", 0.125),
+        row("  <b>x</b>", 0.25),
+    ]
+    stage.say(m.PartFacts(run=run, facts={"asked": 3, "rows": rows[:2]}))
+    stage.say(m.Facts(run=run, facts={"asked": 3, "rows": rows}))
+    heads = [panel.table.horizontalHeaderItem(i).text() for i in range(panel.table.columnCount())]
+    assert heads[3:5] == ["probability\ntiny", "probability\nother"]
+    assert column(panel, 3) == ["25.0 %", "75.0 %", ""]
+    assert column(panel, 4) == ["50.0 %", "12.5 %", "25.0 %"]
+    panel.table.sortItems(4)
+    assert column(panel, 3) == ["75.0 %", "", "25.0 %"]
+    panel.table.selectRow(2)
+    panel.open_button.click()
+    assert stage.state.request.prompt == "The capital of France is"
+    heads, *rows = list(next(iter(panel.views().values())).table())
+    assert rows[0][0] == "The capital of France is"
+    assert rows[0][heads.index("probability_tiny_1")] == 0.25
+    assert rows[0][heads.index("probability_other_2")] == 0.5
+    panel.compare_button.click()
+    assert panel.table.columnCount() == 6
+    assert column(panel, SHARE) == ["50.0 %", "12.5 %", "25.0 %"]
+
+
+def test_equal_prompts_are_matched_in_their_order() -> None:
+    first, second, third = (msgspec.convert(row("a", p), ScoredPrompt) for p in (0.1, 0.2, 0.3))
+    assert pairs((first, second), (third, first, second)) == (
+        (first, third), (second, first), (None, second),
+    )  # fmt: skip
+    assert pairs((first,), None) == ((first, None),)
 
 
 def test_a_file_of_prompts_and_one_that_is_none(stage: WindowStage, tmp_path: Path) -> None:
