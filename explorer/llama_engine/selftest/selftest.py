@@ -33,7 +33,10 @@ LENGTH, CACHED_STEPS = 12, 2
 _SHORT = 256  # slots
 CHUNK_ENDS = (5, 9)
 _CACHE = re.compile(r"cache_(k|v|r|s|\w+)_l(\d+)$")
-NO_PADDING = "not offered: {} padding is not needed, because texts of any length can be run"
+NO_PADDING = (
+    "not offered: a file that runs as it is takes no {} padding; open it converted to float32 for "
+    "it"
+)
 NO_DISTANCES = "not offered: llama.cpp counts distances in the text; open the file in float32"
 NO_EVICTING = (
     "not offered: llama.cpp's cache keeps the tokens that a sliding window masks; open the file "

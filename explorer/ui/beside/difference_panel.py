@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHeaderView, QSplitter, QWidget
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QHeaderView, QMenu, QPushButton, QSplitter, QWidget
 
 from explorer.figures.attention.map_blocks import MASKED, READ
 from explorer.figures.comparing import pair_difference
@@ -21,12 +21,14 @@ from explorer.session.linked.linked_runs import LinkedRuns
 from explorer.session.selection import Shown
 from explorer.session.session import Session
 from explorer.session.state import State
+from explorer.ui.access import mnemonics
 from explorer.ui.canvases.maps.heatmap import Heatmap
 from explorer.ui.kit import boxes, forms
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
+from explorer.ui.panel.head_menu import patch_menu_of
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.attention import scales
 from explorer.ui.panels.attention.comparison_tray import NextTokenBox
@@ -53,14 +55,14 @@ class DifferencePanel(Panel):
         self._pair: tuple[Shown, Shown] | None = None  # that `_found` is about
         self._found: PairDifference | None = None
         self._known = KnownSteps()  # used in the worker's thread only
-        self._pick: Callable[[int], object] = lambda step: None
+        self._links: LinkedRuns | None = None
         self.line = ResultLabel()
         self.steps = forms.table(self.tr("Every step of both sides"), 4)
         for column in (1, 2):
             header = self.steps.horizontalHeader()
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
-        self.steps.cellClicked.connect(lambda row, _: self._pick(row))
-        self.steps.cellActivated.connect(lambda row, _: self._pick(row))
+        self.steps.cellClicked.connect(self._pick)
+        self.steps.cellActivated.connect(self._pick)
         self.next = NextTokenBox(theme)
         self.next.set_names((self.tr("left"), self.tr("right"), self.tr("right − left")))
         self.why_no_bars = SentenceLabel(look="muted")
@@ -78,7 +80,13 @@ class DifferencePanel(Panel):
         for part in (self.steps, middle, last):
             split.addWidget(part)
         split.setSizes([300, 380, 320])
-        self.content.addWidget(self.line)
+        self.patch = QPushButton(self.tr("Patch…"))
+        self.patch.setToolTip(
+            self.tr("Put what a part gave in the run of one side into the run of the other side")
+        )
+        self.patch.clicked.connect(self._show_patches)
+        self.patches: QMenu | None = None  # the last one
+        self.content.addLayout(boxes.line(None, (self.line, 1), self.patch))
         self.content.addWidget(split, 1)
 
     @property
@@ -101,7 +109,7 @@ class DifferencePanel(Panel):
             self._known = KnownSteps()
             self.show_empty()
             return
-        self._pick = links.select_steps
+        self._links = links
         asked = left, right, matching.by_id
         if self._asked is not None and _same(self._asked, asked):
             return
@@ -126,6 +134,29 @@ class DifferencePanel(Panel):
         if found.map is not None:
             views[self.tr("Map")] = View(self.map, array=self._array)
         return views
+
+    def _pick(self, row: int, _: int) -> None:
+        if self._links is not None:
+            self._links.select_steps(row)
+
+    def _show_patches(self) -> None:
+        """What can be put into either side: parts of the layer and head that it looks at."""
+        if self._links is None:
+            return
+        if self.patches is not None:
+            self.patches.deleteLater()
+        menu = self.patches = QMenu(self)
+        left, right = self._links.left, self._links.right
+        for into, source, words in (
+            (left, right, self.tr("From the right side into the left")),
+            (right, left, self.tr("From the left side into the right")),
+        ):
+            if source.state.trace is not None:
+                inner = patch_menu_of(into, menu, source.state.trace)
+                inner.setTitle(words)
+                menu.addMenu(inner)
+        mnemonics.follow(menu)
+        menu.popup(self.patch.mapToGlobal(QPoint(0, self.patch.height())))
 
     def _have(self, pair: tuple[Shown, Shown], found: PairDifference) -> None:
         self._pair = pair

@@ -10,8 +10,9 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QWidget
 
 from explorer.trace.interventions.kinds import Cells, Intervention, Silence
+from explorer.trace.trace import Trace
 from explorer.ui.access import mnemonics
-from explorer.ui.panel.patch_menu import add_patches, fill_from, fill_patches
+from explorer.ui.panel.patch_menu import add_patches, fill_from, fill_from_run, fill_patches
 from explorer.ui.panel.scale_dialog import ScaleDialog
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ def patch_menu(session: Session, parent: QWidget, number: int | None = None) -> 
         fill_patches(menu, session, _add)
     else:
         fill_from(menu, session, number, _add)
+    mnemonics.follow(menu)
+    return menu
+
+
+def patch_menu_of(session: Session, parent: QWidget, trace: Trace) -> QMenu:
+    """What can be taken from a run of another session."""
+    menu = _menu(parent)
+    fill_from_run(menu, session, trace, _add)
     mnemonics.follow(menu)
     return menu
 

@@ -15,7 +15,7 @@ from explorer.session.state import State
 from explorer.trace.fingerprint import same_weights
 from explorer.trace.interventions.kinds import Intervention, OtherRun, Patch, Span
 from explorer.trace.step import Token
-from explorer.trace.trace import source_of
+from explorer.trace.trace import Trace, source_of
 from explorer.ui.access import mnemonics
 
 if TYPE_CHECKING:
@@ -77,7 +77,25 @@ def fill_from(menu: QMenu, session: Session, number: int, add: Add) -> None:
     if branch is None or state.shown is None:
         return
     try:
-        _fill(menu, session, branch, source_of(branch.trace), add)
+        _fill(menu, session, branch.trace, source_of(branch.trace), add)
+    except ValueError as error:
+        menu.addAction(str(error)).setEnabled(False)
+
+
+def fill_from_run(menu: QMenu, session: Session, trace: Trace, add: Add) -> None:
+    """What can be taken from a run of another session; greyed, with the reason, if nothing can."""
+    card, state = trace.card, session.state
+    if state.card is None or state.shown is None:
+        why = translate("PatchMenu", "Open a model on this side and press Step first.")
+        menu.addAction(why).setEnabled(False)
+        return
+    same = same_weights(card.fingerprint, state.card.fingerprint)
+    if not (same and (card.form, card.dtype) == (state.card.form, state.card.dtype)):
+        why = translate("PatchMenu", "The models differ. A patch is taken from the same model.")
+        menu.addAction(why).setEnabled(False)
+        return
+    try:
+        _fill(menu, session, trace, source_of(trace), add)
     except ValueError as error:
         menu.addAction(str(error)).setEnabled(False)
 
@@ -91,13 +109,13 @@ def run_menu(
     words = elide(tokens.visible(b"".join(token.raw for token in read)), _LETTERS)
     menu = QMenu(translate("PatchMenu", "{0}: {1}").format(name, words), parent)
     menu.setToolTipsVisible(True)
-    _fill(menu, session, branch, source, add)
+    _fill(menu, session, branch.trace, source, add)
     mnemonics.follow(menu)
     return menu
 
 
-def _fill(menu: QMenu, session: Session, branch: Branch, source: OtherRun, add: Add) -> None:
-    read = branch.trace.tokens[: len(source.tokens)]
+def _fill(menu: QMenu, session: Session, trace: Trace, source: OtherRun, add: Add) -> None:
+    read = trace.tokens[: len(source.tokens)]
     for place, (part, needs) in enumerate(_parts(session.state)):
         if place:
             menu.addSeparator()

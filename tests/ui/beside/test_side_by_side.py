@@ -16,7 +16,9 @@ from explorer.figures.comparing.matching import matched
 from explorer.session.linked.linked_runs import ONE_MODEL
 from explorer.session.saving import recovery
 from explorer.session.session import Session
+from explorer.trace.card import Capability
 from explorer.trace.files import dxt
+from explorer.trace.interventions.kinds import Patch
 from explorer.trace.step import Token
 from explorer.trace.wire import messages as m
 from explorer.ui.beside import words
@@ -264,6 +266,48 @@ def test_figures_of_the_difference_are_of_the_runs_that_they_were_made_of(
     wait_until(lambda: not panel.busy)
     assert panel.steps.rowCount() == 1
     stage.window.preferences.toggle("nats")
+
+
+def test_a_part_is_patched_from_the_other_side(stage: WindowStage) -> None:
+    able = Capability(name="patch_stream", offered=True, words="it can")
+    stage.session.start_engine()
+    stage.drain()
+    stage.session.open_model("tiny")
+    stage.session.set_prompt("hello")
+    stage.answer_load(capabilities=(able,))
+    stage.ran(2)
+    second = stage.window.beside.begin()
+    stage.drain()
+    stage.answer_load(capabilities=(able,))
+    second.session.look(-1)
+    second.session.force(20)
+    stage.session.select(layer=1, step=0)
+    stage.window.beside.show_difference()
+    panel = stage.window.beside.difference
+    assert panel is not None
+    wait_until(lambda panel=panel: not panel.empty and not panel.busy)
+    panel.patch.click()
+    assert panel.patches is not None
+    left, right = (act.menu() for act in panel.patches.actions())
+    entries = {act.text(): act for act in left.actions() if act.isEnabled() and act.text()}
+    name = next(name for name in entries if "stream after layer 1" in name)
+    entries[name].trigger()
+    panel.patches.close()
+    (patch,) = stage.state.request.interventions
+    assert isinstance(patch, Patch)
+    assert second.session.state.trace is not None
+    read = second.session.state.trace.tokens[: len(patch.source.tokens)]
+    assert patch.source.tokens == tuple(token.id for token in read)
+    assert not second.session.state.request.interventions
+    second.session.open_model("other")
+    stage.drain()
+    stage.answer_load(name="other", fingerprint={"config": "other"})
+    panel.patch.click()
+    _, right = (act.menu() for act in panel.patches.actions())
+    (why,) = right.actions()
+    assert "models differ" in why.text()
+    assert not why.isEnabled()
+    panel.patches.close()
 
 
 def test_what_the_second_side_held_is_freed(stage: WindowStage) -> None:

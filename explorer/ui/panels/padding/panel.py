@@ -215,7 +215,7 @@ class PaddingPanel(Panel):
         sides = ("left_padding", "right_padding")
         if card is None or card.form != "as-is" or any(map(card.offers, sides)):
             return ""
-        return self.tr("As it is, a file takes no padding.")
+        return self.tr("A .gguf file that runs as it is takes no padding.")
 
     def _show_progress(self, state: State) -> None:
         fraction = state.status.fraction if self._running else None

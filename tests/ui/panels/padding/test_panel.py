@@ -442,7 +442,7 @@ def test_a_file_as_it_is_takes_no_padding_and_the_panel_says_why(stage: WindowSt
     )
     stage.answer_load(form="as-is", capabilities=denied)
     panel = opened(stage)
-    assert panel.made.text() == "As it is, a file takes no padding."
+    assert panel.made.text() == "A .gguf file that runs as it is takes no padding."
     assert why in panel.run_button.toolTip()
     assert not panel.run_button.isEnabled()
     panel.convert_button.click()
