@@ -76,7 +76,8 @@ class ModelPicker(Dialog):
         self.cache_type_k.setToolTip(
             self.tr(
                 "How llama.cpp keeps the keys of a file opened as it is. Smaller types take less "
-                "memory and change the model's numbers. Values stay in f16."
+                "memory and change the model's numbers. Values stay in f16: llama.cpp packs them "
+                "only with flash attention, which shows no attention weights."
             )
         )
         self.gpu_label = QLabel(self.tr("GPU layers"))
