@@ -17,6 +17,7 @@ from explorer import sampling as chain
 from explorer.figures.text.turns import USER
 from explorer.lessons.given_answers import GivenAnswers
 from explorer.session import transitions
+from explorer.session.branches import Branch
 from explorer.session.connection.ports import Engine
 from explorer.session.driver import ENDLESS, Driver
 from explorer.session.edits import Edits
@@ -36,7 +37,6 @@ from explorer.trace.interventions.cells import added, switched
 from explorer.trace.interventions.context_policy import ContextPolicy
 from explorer.trace.interventions.kinds import Intervention
 from explorer.trace.request import MOST_SEED, TYPED, RunRequest, Sampling, Stops
-from explorer.trace.trace import Trace
 
 
 class Session:
@@ -67,12 +67,12 @@ class Session:
         """A second session with an engine of its own, which is not started yet."""
         return Session(*self._made_of)
 
-    def begin_as(self, other: Session, trace: Trace | None = None, opens: bool = True) -> None:
+    def begin_as(self, other: Session, branch: Branch | None = None, opens: bool = True) -> None:
         """Take over what another session has: model, prompt, settings and run with its branches.
 
         The model is opened by this session's own engine; not `opens`: once it is stepped on.
-        `trace`: one of the other's runs in place of the one on screen.  A run that is taken over
-        is the other session's to save.
+        `branch`: one of the other's in place of the one on screen; it keeps its name.  A run that
+        is taken over is the other session's to save.
         """
         state = other.state
         self.start_engine()
@@ -90,9 +90,14 @@ class Session:
             for sibling in beside.branches:
                 made = made.with_run(sibling.trace)
             self.note_made(made.with_batch(beside.batch))
-            self.saving.take_over(trace or taken, beside if trace is None else SavedExtras())
+            if branch is None:
+                self.saving.take_over(taken, beside)
+            else:
+                self.saving.take_over(branch.trace, SavedExtras())
+                now = self.state.branches.current
+                self._store.set(branch_names={} if now is None else {now: branch.name})
             self._store.set(selection=state.selection)
-        if trace is None:
+        if branch is None:
             self._store.set(request=state.request, sampling=state.sampling)
         self._driver.keep_request()
         self._driver.prompt.refresh()

@@ -15,10 +15,10 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from explorer.session.branches import Branch
 from explorer.session.linked.linked_runs import LinkedRuns
 from explorer.session.session import Session
 from explorer.session.state import Company, State
-from explorer.trace.trace import Trace
 from explorer.ui.beside import words
 from explorer.ui.beside.acting_side import ActingSide
 from explorer.ui.beside.difference_panel import DifferencePanel
@@ -505,8 +505,8 @@ class SideBySide(QWidget):
         left, right = links.left.state, links.right.state
         return words.together(left, right, links.matching, links.linked)
 
-    def copy_of(self, trace: Trace) -> None:
-        """One of the own runs on the second side, in place of what is there."""
+    def copy_of(self, branch: Branch) -> None:
+        """One of the own branches on the second side, in place of what is there."""
         second = self.begin()
         own = self.own.session
-        second.files.unsaved.before(lambda: second.session.begin_as(own, trace))
+        second.files.unsaved.before(lambda: second.session.begin_as(own, branch))

@@ -15,6 +15,7 @@ from explorer.ui.kit.boxes import line
 from explorer.ui.kit.elided import ElidedLabel
 
 _PROMPT = 60  # letters of it
+_SHOWN_FROM = ("trace", "request", "card", "status", "sampling", "branches", "branch_names")
 
 
 class SideHeader(QWidget):
@@ -58,7 +59,7 @@ class SideHeader(QWidget):
 
     def show_state(self, old: State | None, new: State) -> None:
         """What it runs, in words."""
-        if changed(old, new, "trace", "request", "card", "status", "sampling"):
+        if changed(old, new, *_SHOWN_FROM):
             self.words.setText(self._words(new))
 
     def _words(self, state: State) -> str:
@@ -73,9 +74,16 @@ class SideHeader(QWidget):
         form = "" if card is None or card.form == "as-is" else card.dtype
         read = self.tr("chat") if request.chat else self.tr("raw text")
         prompt = " ".join(request.prompt[: 4 * _PROMPT].split())
-        return " · ".join(
-            filter(None, [sentences.name(model), form, read, sentences.name(prompt, _PROMPT)])
-        )
+        parts = [sentences.name(model), form, read, self._branch(state)]
+        return " · ".join(filter(None, [*parts, sentences.name(prompt, _PROMPT)]))
+
+    def _branch(self, state: State) -> str:
+        """Which branch it is, where there are several or one has a name; else empty."""
+        tree, current = state.tree, state.branches.current
+        if len(tree) < 2 and current not in state.branch_names:
+            return ""
+        name = next((one.name for one in tree if one.number == current), "")
+        return self.tr("branch {0}").format(sentences.name(name)) if name else ""
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         super().mousePressEvent(event)

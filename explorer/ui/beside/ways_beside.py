@@ -86,10 +86,10 @@ class WaysBeside(QObject):
         menu.popup(self._window.mapToGlobal(self._window.rect().center()))
 
     def _show_branch(self, number: int) -> None:
-        branch = self._own.branches.get(number)
+        branch = next((one for one in self._own.tree if one.number == number), None)
         if branch is not None:
             self._begin()
-            self._beside.copy_of(branch.trace)
+            self._beside.copy_of(branch)
 
     @property
     def _own(self) -> State:

@@ -327,6 +327,22 @@ def test_what_the_second_side_held_is_freed(stage: WindowStage) -> None:
     assert [one() is None for one in held] == [True] * 4
 
 
+def test_a_branch_beside_its_parent_says_which_it_is(stage: WindowStage) -> None:
+    stage.loaded().ran(2)
+    stage.session.look(-1)
+    stage.session.force(20)
+    stage.window.ways_beside.another_branch()
+    stage.drain()
+    stage.answer_load()
+    stage.paint()
+    second = stage.window.beside.second
+    assert second is not None
+    assert "branch B" in stage.window.beside.header.words.text()
+    assert "branch A" in second.header.words.text()
+    assert second.session.state.trace is not None
+    assert second.session.state.trace.chosen_ids == (10, 11)
+
+
 def test_equal_texts_are_not_called_equal_tokens() -> None:
     left, right = played(1), played(1)
     by_id = matched(left, right, by_id=True)
