@@ -23,6 +23,10 @@ from explorer.trace.vocabulary import Vocabulary
 
 Act = Callable[[Session], object]
 ONE_MODEL = "Closed: no room for both models. Step opens it again."
+NOT_STEPPED = (
+    "The other side's model was not opened, so this side did not step. Turn Linked off to step it "
+    "alone."
+)
 # Pairs of tokens or bytes behind the first difference that are searched for matches: it is done
 # in the owner's thread, and takes some hundredths of a second at most.
 _MOST = 250_000
@@ -117,6 +121,8 @@ class LinkedRuns:
                 self._held = [*self._held, (one, act)][-_AHEAD:]
             else:
                 self.act(one, act)
+        if self._held:
+            session.post(self._do_held)  # the other side may have refused at once
 
     @property
     def held(self) -> Session | None:
@@ -133,7 +139,10 @@ class LinkedRuns:
         opens = other.state.status.activity in _OPENING  # the model of before, without a step
         goes_on = self.one_at_a_time or (other.runs_or_will and not opens)
         acts, self._held = self._held, []
-        for session, act in acts if goes_on else ():
+        if not goes_on:
+            acts[0][0].report(NOT_STEPPED)
+            return
+        for session, act in acts:
             self.act(session, act)
 
     def look(self, session: Session, by: int) -> None:

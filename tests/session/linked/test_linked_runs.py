@@ -8,7 +8,7 @@ import pytest
 
 from explorer.figures.comparing.matching import Matching
 from explorer.session.linked import linked_runs
-from explorer.session.linked.linked_runs import ONE_MODEL, LinkedRuns
+from explorer.session.linked.linked_runs import NOT_STEPPED, ONE_MODEL, LinkedRuns
 from explorer.session.session import Session
 from explorer.trace.trace import Trace
 from explorer.trace.wire import messages as m
@@ -313,11 +313,13 @@ def test_linked_steps_wait_for_the_model_of_the_other_side(sides: TwoSides) -> N
     assert (steps(sides.session), steps(sides.second)) == (4, 2)
 
 
-@pytest.mark.parametrize("how", ["failed", "cancelled", "lost", "unlinked"])
+@pytest.mark.parametrize("how", ["failed", "cancelled", "lost", "unlinked", "refused"])
 def test_a_linked_step_moves_no_side_alone_where_the_other_opens_no_model(
     sides: TwoSides, how: str
 ) -> None:
     sides.second.open_model("other")
+    if how == "refused":
+        sides.second.set_prompt("\ud800")
     sides.drain()
     made = sides.left_engine.count(m.Advance)
     sides.links.step(sides.session)
@@ -328,12 +330,13 @@ def test_a_linked_step_moves_no_side_alone_where_the_other_opens_no_model(
         sides.second.cancel()
     elif how == "lost":
         sides.right_engine.say(m.Lost(sentence="The engine stopped unexpectedly."))
-    else:
+    elif how == "unlinked":
         sides.links.set_linked(False)
     sides.drain()
     assert sides.links.held is None
     assert sides.left_engine.count(m.Advance) == made
     assert steps(sides.session) == 2
+    assert sides.state.error == ("" if how == "unlinked" else NOT_STEPPED)
 
 
 def test_models_that_do_not_fit_together_take_turns() -> None:
