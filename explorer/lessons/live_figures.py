@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from explorer.lessons import model_figures, prediction_figures
+from explorer.lessons.figures import of_model, of_prediction, of_training
 from explorer.lessons.quantities import NamedFigure, NotKnown, Quantity, Value
 
 _NO_DIGITS = Quantity(0)
@@ -54,7 +54,8 @@ _GENERAL = (
     NamedFigure("min", "the smallest of some numbers", 2, 6, _smallest),
 )
 
-NAMES: Mapping[str, NamedFigure] = {
-    figure.name: figure
-    for figure in (*_GENERAL, *prediction_figures.FIGURES, *model_figures.FIGURES)
-}
+_ALL = (
+    *_GENERAL, *of_prediction.FIGURES, *of_model.FIGURES, *of_training.FIGURES,
+)  # fmt: skip
+
+NAMES: Mapping[str, NamedFigure] = {figure.name: figure for figure in _ALL}

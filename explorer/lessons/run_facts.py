@@ -18,9 +18,11 @@ from explorer.trace.found_models import Recipe
 from explorer.trace.request import Sampling
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
+from explorer.trace.training.run import TrainingRun
 from explorer.trace.vocabulary import Vocabulary
 
 HeadKind = Literal["first", "previous", "induction"]
+HABITS = ("before", "answer", "next", "itself")  # what a head of a training attends to
 NO_RUN = "There is no run yet. Press Step."
 EXPERIMENT = {
     "PrefixShift": "prefix", "SearchResult": "search", "Draws": "samples",
@@ -36,6 +38,15 @@ class PassTimes:
     decode_ms: float | None  # median of the later passes
     positions: int
     positions_without_cache: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeadPlace:
+    """A head, and its mean weight on what it attends to."""
+
+    layer: int
+    head: int
+    share: float
 
 
 class PanelNumbers(Protocol):
@@ -55,6 +66,9 @@ class PanelNumbers(Protocol):
     def times(self, trace: Trace, step: int) -> PassTimes:
         """What the passes of a run cost."""
 
+    def training_heads(self, run: TrainingRun) -> Mapping[str, HeadPlace]:
+        """The head that does each thing most, at the last point of a training."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
@@ -72,6 +86,7 @@ class RunFacts:
     results: Mapping[type[Result], Result] = field(default_factory=dict)  # that fit it
     batch: BatchResult | None = None
     recipe: Recipe | None = None
+    training: tuple[TrainingRun, ...] = ()  # of the training lab: the right run first
     changed: bool = False  # the run on screen was made with other settings than those set now
 
     def found(self, kind: type[R]) -> R | None:

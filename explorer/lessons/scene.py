@@ -30,6 +30,7 @@ from explorer.trace.files.saved_view import SavedView
 from explorer.trace.interventions.context_policy import USUAL, ContextPolicy
 from explorer.trace.interventions.lines import read as read_intervention
 from explorer.trace.request import Form, RunRequest, Sampling, Stops
+from explorer.trace.training.settings import Build, Mistake, Task, TrainingSettings
 
 VERSION = 1
 MOST_TOKENS = 2_000  # that a scene may generate
@@ -79,6 +80,27 @@ class ExperimentWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         return {**given, "slot": self.slot} if self.name == "position" else given
 
 
+class SceneTraining(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the training lab trains; what is left out is its preset."""
+
+    steps: Annotated[int, Meta(ge=0, le=5_000)] = 0  # updates; 0 = as many as the preset
+    build: Build = "modern"
+    task: Task = "copy"
+    seed: Place = 0
+    wrong: Annotated[tuple[Mistake, ...], Meta(max_length=4)] = ()
+    beside: bool = False  # the right run, too
+
+    @property
+    def runs(self) -> tuple[TrainingSettings, ...]:
+        """One, or the right one and the wrong one."""
+        usual = TrainingSettings(build=self.build, task=self.task, seed=self.seed)
+        right = msgspec.structs.replace(usual, steps=self.steps) if self.steps else usual
+        if not self.wrong:
+            return (right,)
+        wrong = msgspec.structs.replace(right, wrong=self.wrong)
+        return (right, wrong) if self.beside else (wrong,)
+
+
 class SceneView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the window shows it; empty and 0 mean: as it is."""
 
@@ -118,6 +140,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     compare: bool | Literal["interventions"] = False
     experiments: Annotated[tuple[ExperimentWish, ...], Meta(max_length=20)] = ()
     batch: BatchRequest | None = None  # of the padding lab
+    train: SceneTraining | None = None  # in the training lab
     view: SceneView = SceneView()
 
     @property

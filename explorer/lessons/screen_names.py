@@ -8,7 +8,8 @@ from collections.abc import Collection
 TOKENS = "tokens"  # the row of tokens: a question can hide it, though it is no panel
 PANELS = (
     "attention", "next-token", "kv-cache", "timings", "sampling", "surprisal", "block",
-    "lens", "stream", "attribution", "branches", "draws", "padding", "prompts", "model",
+    "lens", "stream", "attribution", "branches", "draws", "padding", "prompts", "training",
+    "model",
 )  # fmt: skip
 HIDEABLE = (*PANELS, TOKENS)
 CONTROLS = (

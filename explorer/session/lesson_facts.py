@@ -5,6 +5,7 @@ The numbers come from the functions behind the panels, so that a lesson and a pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import get_args
 
@@ -13,12 +14,14 @@ import numpy as np
 from explorer.figures.attention import head_scores, maps
 from explorer.figures.cost import timing
 from explorer.figures.text.tokens import plain
+from explorer.figures.training.heads import strongest
 from explorer.lessons.lesson import LessonPage, LookAt
-from explorer.lessons.run_facts import HeadKind, PassTimes, RunFacts
+from explorer.lessons.run_facts import HeadKind, HeadPlace, PassTimes, RunFacts
 from explorer.session.state import State
 from explorer.trace.experiments import AnyExperiment, Experiment, Result
 from explorer.trace.step import Step
 from explorer.trace.trace import Trace
+from explorer.trace.training.run import TrainingRun
 
 KINDS: tuple[type[Experiment], ...] = get_args(AnyExperiment)
 
@@ -39,6 +42,12 @@ class PanelFunctions:
     def head_means(self, trace: Trace, step: int, kind: HeadKind) -> np.ndarray:
         """(L, H) mean weight on the token that `kind` asks about; NaN where there is none."""
         return _means(_Passes(trace, step), kind)
+
+    def training_heads(self, run: TrainingRun) -> Mapping[str, HeadPlace]:
+        """The head that does each thing most, at the last point of a training."""
+        point = run.point()
+        found = () if point is None else strongest(point, run.ids)
+        return {one.habit: HeadPlace(one.layer, one.head, one.share) for one in found}
 
     def times(self, trace: Trace, step: int) -> PassTimes:
         """What the passes of a run cost."""
@@ -103,6 +112,7 @@ def facts_of(state: State) -> RunFacts:
         results=results,
         batch=state.batch,
         recipe=state.recipe,
+        training=state.training.runs,
         changed=state.request_changed,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from explorer.lessons.scene import EXPERIMENTS, ExperimentWish, ForcedToken, Scene
+from explorer.lessons.scene import EXPERIMENTS, ExperimentWish, ForcedToken, Scene, SceneTraining
 from explorer.session.engine_lease import with_key
 from explorer.session.session import Session
 from explorer.session.state import Measured, ModelKey, SceneProgress, State
@@ -67,6 +67,7 @@ class ScenePlayer:
         if self.playing:
             self._parts, self._own_run = None, False
             self._session.cancel()
+            self._session.trainings.pause()
             self._note(problem=CANCELLED)
 
     def close(self) -> None:
@@ -136,6 +137,8 @@ class ScenePlayer:
         yield from self._compare(scene)
         if scene.batch is not None:
             yield from self._batch(scene)
+        if scene.train is not None:
+            yield from self._training(scene.train)
         for wish in scene.experiments:
             yield from self._recipe() if wish.name == "recipe" else self._experiment(wish)
 
@@ -229,6 +232,23 @@ class ScenePlayer:
             made = self._session.state.scene_made
             self._session.note_made(made.with_batch(self._session.state.batch))
 
+    def _training(self, wanted: SceneTraining) -> Iterator[_Part]:
+        """Train to the end, unless just that was done already; it can be watched meanwhile."""
+        if _trained(self._session.state, wanted):
+            return
+        self._session.trainings.train(wanted.runs)
+
+        def ends(state: State) -> bool:
+            runs = state.training.runs
+            if tuple(run.settings for run in runs) != wanted.runs:
+                raise SceneProblem(INTERRUPTED)
+            stopped = [run.problem for run in runs if not run.going and run.problem]
+            if stopped and not _trained(state, wanted):
+                raise SceneProblem(stopped[0])
+            return _trained(state, wanted)
+
+        yield _Part("Training…", ends, activity="")
+
     def _experiment(self, wish: ExperimentWish) -> Iterator[_Part]:
         kind = EXPERIMENTS[wish.name]
         known = self._session.state.measured_of(kind.RESULT)
@@ -321,6 +341,12 @@ def _idle(state: State) -> bool:
     return state.status.activity in ("idle", "checking")
 
 
+def _trained(state: State, wanted: SceneTraining) -> bool:
+    runs = state.training.runs
+    done = all(run.phase == "done" for run in runs)
+    return done and tuple(run.settings for run in runs) == wanted.runs
+
+
 def _described(state: State) -> bool:
     return state.recipe is not None or bool(state.recipe_problem)
 
@@ -328,4 +354,4 @@ def _described(state: State) -> bool:
 def _count(scene: Scene) -> int:
     """Parts at most, for the progress."""
     parts = 2 + 2 * len(scene.force) + bool(scene.compare) + (scene.batch is not None)
-    return parts + len(scene.experiments)
+    return parts + (scene.train is not None) + len(scene.experiments)

@@ -11,16 +11,18 @@ import queue
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from explorer import disk, places
 from explorer.engine.callbacks import Stop
-from explorer.engine.errors import BadInput, Cancelled
+from explorer.engine.errors import BadInput, Cancelled, EngineError
 from explorer.engine.faults import failure
 from explorer.engine.training.kept_training import MOST_BYTES, About, KeptPoints, PointNews
 from explorer.engine.training.training import Training
 from explorer.trace.training.job import (
+    AccuracyByPosition,
     Phase,
     SaveTrained,
     SteerTraining,
@@ -60,6 +62,8 @@ class TrainingJob:
         self._untold: list[TrainedStep] = []
         self._unkept: list[TrainedStep] = []
         self._points: list[TrainingPoint] = []
+        self._positions: list[AccuracyByPosition] = []
+        self._evaluated = False  # generation was measured since the last point
         self._told_at = 0.0
         self._every = 1
 
@@ -105,6 +109,7 @@ class TrainingJob:
         for news in kept.history(states[-1]):
             self._untold += news.steps
             self._points.append(news.point)
+            self._positions += [news.positions] if news.positions else []
             self._tell(at_once=True)
 
     def _measure_every(self, kept: KeptPoints | None = None) -> None:
@@ -125,6 +130,9 @@ class TrainingJob:
             done = self._training.advance(self._stop)
         except Cancelled:
             return
+        except EngineError as error:  # a loss that is no number any more: there is a way back
+            self._phase, self._single, self._problem = "paused", False, error.sentence
+            return
         self._untold.append(done)
         self._unkept.append(done)
         if done.step >= steps:
@@ -132,6 +140,7 @@ class TrainingJob:
         elif self._single:
             self._phase = "paused"
         self._single = False
+        self._evaluated = self._evaluated or done.copy_accuracy is not None
         if self._phase != "training" or done.step % self._every == 0:
             self._point()
 
@@ -139,8 +148,15 @@ class TrainingJob:
         """Look at the maps now, and keep all that it takes to come back here."""
         point = TrainingPoint.of(self._training.step, self._training.maps())
         self._points.append(point)
+        positions = None
+        if self._evaluated:
+            training: Any = self._training
+            own, forced = training.accuracy_by_position()
+            positions = AccuracyByPosition(step=self._training.step, own=own, forced=forced)
+            self._positions.append(positions)
+            self._evaluated = False
         if self._kept is not None:
-            news = PointNews(steps=tuple(self._unkept), point=point)
+            news = PointNews(steps=tuple(self._unkept), point=point, positions=positions)
             try:
                 self._kept.keep(news, self._training.state())
             except OSError as error:
@@ -181,6 +197,7 @@ class TrainingJob:
             self._rewind(self._kept, order.rewind)
         if order.rate is not None:
             self._training.rate = order.rate
+        self._problem = "" if self._kept else self._problem
         ended = self._training.step >= self._training.settings.steps
         if order.act == "pause" or ended:
             if self._phase == "training":
@@ -199,6 +216,7 @@ class TrainingJob:
         self._untold.clear()
         self._unkept.clear()
         self._points.clear()
+        self._positions.clear()
         kept.rewind(step)
         self._tell(at_once=True, rewound=step)
 
@@ -230,6 +248,7 @@ class TrainingJob:
             kept=() if self._kept is None else self._kept.states,
             steps=tuple(self._untold),
             points=tuple(self._points),
+            positions=tuple(self._positions),
             lowest_loss=training.lowest_loss,
             rewound=rewound,
             problem=self._problem,
@@ -237,6 +256,7 @@ class TrainingJob:
         self._say(PartFacts(run=self._request.run, facts=msgspec.structs.asdict(news)))
         self._untold.clear()
         self._points.clear()
+        self._positions.clear()
         self._told_at, self._status = now, status
 
     _status: tuple[object, ...] = ()

@@ -122,7 +122,7 @@ class TrainingNews(Result, frozen=True, kw_only=True):
     kept: Annotated[tuple[Count, ...], _MANY]  # points that it can go on from, rising
     steps: Annotated[tuple[TrainedStep, ...], _MANY] = ()
     points: Annotated[tuple[TrainingPoint, ...], _MANY] = ()
-    positions: AccuracyByPosition | None = None
+    positions: Annotated[tuple[AccuracyByPosition, ...], _MANY] = ()
     lowest_loss: float | None = None  # no causal model gets below; None: not known
     rewound: Count | None = None
     problem: _Text = ""  # one sentence: why points are not kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,7 +15,12 @@ from explorer.trace.training.job import (
 from explorer.trace.training.settings import TrainingSettings
 from explorer.trace.training.trained_step import TrainedStep
 
+Of = TrainedStep | TrainingPoint | AccuracyByPosition
 RunPhase = Literal["starting", "training", "paused", "done", "lost"]
+
+
+def _step(one: Of) -> int:
+    return one.step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,24 +37,24 @@ class TrainingRun:
     steps: tuple[TrainedStep, ...] = ()  # rising
     points: tuple[TrainingPoint, ...] = ()  # rising
     kept: tuple[int, ...] = ()  # points that it can go on from, rising
-    positions: AccuracyByPosition | None = None  # the newest
+    positions: tuple[AccuracyByPosition, ...] = ()  # rising
     lowest_loss: float | None = None  # no causal model gets below; None: not known
     problem: str = ""  # one sentence
 
     def told(self, news: TrainingNews) -> TrainingRun:
         """With what is new."""
-        steps, points, positions = self.steps, self.points, news.positions or self.positions
+        steps, points, positions = self.steps, self.points, self.positions
         if news.rewound is not None:
             steps = steps[: bisect_right(steps, news.rewound, key=_step)]
             points = points[: bisect_right(points, news.rewound, key=_step)]
-            if positions is not None and positions.step > news.rewound:
-                positions = None
+            positions = positions[: bisect_right(positions, news.rewound, key=_step)]
         return replace(
             self,
             settings=news.settings, phase=news.phase, name=news.name, rate=news.rate,
             parameters=news.parameters, labels=news.labels, ids=news.ids,
             steps=steps + news.steps, points=points + news.points, kept=news.kept,
-            positions=positions, lowest_loss=news.lowest_loss, problem=news.problem,
+            positions=positions + news.positions, lowest_loss=news.lowest_loss,
+            problem=news.problem,
         )  # fmt: skip
 
     @property
@@ -68,6 +72,13 @@ class TrainingRun:
         """The last point up to this many updates, or of all; None if there is none."""
         count = len(self.points) if step is None else bisect_right(self.points, step, key=_step)
         return self.points[count - 1] if count else None
+
+    def by_position(self, step: int | None = None) -> AccuracyByPosition | None:
+        """The last figures by position up to this many updates, or of all."""
+        count = len(self.positions)
+        if step is not None:
+            count = bisect_right(self.positions, step, key=_step)
+        return self.positions[count - 1] if count else None
 
     def figures(self, step: int | None = None) -> TrainedStep | None:
         """The last update up to this many, or of all."""
@@ -117,6 +128,3 @@ class TrainingLab:
         group = found[0].group
         same = [one for one in found if group and one.group == group] or found[:1]
         return tuple(sorted(same, key=lambda one: one.name))
-
-
-_step: Callable[[TrainedStep | TrainingPoint], int] = lambda one: one.step  # noqa: E731

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from explorer.figures.text.characters import elide
 from explorer.figures.text.tokens import MOST_LETTERS
-from explorer.ui.kit.boxes import column
+from explorer.ui.kit.boxes import column, line
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.wheel_guard import SpinBox
@@ -46,6 +46,13 @@ def row(*parts: tuple[str | QLabel, QWidget | None]) -> QLayout:
         if widget is not None:
             row.addWidget(widget)
     return row
+
+
+def together(*parts: QWidget) -> QWidget:
+    """Controls that stay in one line."""
+    whole = QWidget()
+    line(whole, *parts, gap=4)
+    return whole
 
 
 def keep_place(widget: QWidget) -> None:

@@ -1,6 +1,7 @@
 """Two charts of one thing under what they say in words, as the cache and timings panels have.
 
-With room for both they lie side by side; with less, one is seen and a list turns to the other.
+With room for both they lie side by side, or over one another; with less, one is seen and a list
+turns to the other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from explorer.ui.look.theme import unit
 from explorer.ui.panel.paged_panel import Page
 
 _BOTH_FROM = (620, 120)  # pixels at a zoom of 1, width and height
+_OVER_FROM = (150, 300)  # the same where they lie over one another
 _MORE_FROM = (158, 176)  # pixels of height at a zoom of 1
 
 
@@ -27,13 +29,17 @@ class ChartPair(QWidget):
 
     def __init__(
         self, first: Chart, second: Chart, names: tuple[str, str], tip: str = "",
-        parent: QWidget | None = None,
+        parent: QWidget | None = None, over: bool = False,
     ) -> None:  # fmt: skip
-        """`names` are those of the charts in the list; `tip` explains the headline."""
+        """`names` are those of the charts in the list; `tip` explains the headline.
+
+        `over`: the first over the second.
+        """
         super().__init__(parent)
         self.first, self.second = first, second
         self._names = names
         self._front = 0
+        self._both_from = _OVER_FROM if over else _BOTH_FROM
         self._headline = ResultLabel(tip=tip)
         self._line = ResultLabel(look="small")
         self._words = "", ""
@@ -42,7 +48,7 @@ class ChartPair(QWidget):
             part.setProperty("look", "small")
         self._list = self._build_list()
         top = boxes.line(None, (self._headline, 1), self._list, gap=4)
-        charts = boxes.line(None, first, second, gap=10)
+        charts = (boxes.column if over else boxes.line)(None, first, second, gap=10)
         boxes.column(self, top, self._line, *self._more, (charts, 1), gap=1)
         for chart in (first, second):
             chart.hovered.connect(self._read_out)
@@ -112,7 +118,8 @@ class ChartPair(QWidget):
     @property
     def _roomy(self) -> bool:
         u = unit(self)
-        return self.width() >= _BOTH_FROM[0] * u and self.height() >= _BOTH_FROM[1] * u
+        wide, high = self._both_from
+        return self.width() >= wide * u and self.height() >= high * u
 
     def _make_room(self) -> None:
         seen = self.seen

@@ -227,6 +227,12 @@ class Panel(QWidget):
         """Picture and figures of a view together: each program pastes what it can."""
         self.saving.copy(() if view.table is None else view.table(), self._picture(name, view))
 
+    @property
+    def subject(self) -> str:
+        """What the panel is about, for the names of its files: a model."""
+        trace, request = self.session.state.trace, self.session.state.request
+        return Path(request.model if trace is None else trace.request.model).name
+
     def caption_of(self, name: str, view: View) -> str:
         """What stands under an exported picture of a view."""
         state = self.session.state
@@ -255,9 +261,7 @@ class Panel(QWidget):
 
     def _save(self, name: str, view: View, kind: Kind) -> None:
         folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
-        trace, request = self.session.state.trace, self.session.state.request
-        model = Path(request.model if trace is None else trace.request.model).name
-        start = Path(folder) / f"{export.file_stem(model, view.of, name)}.{kind}"
+        start = Path(folder) / f"{export.file_stem(self.subject, view.of, name)}.{kind}"
         save_dialog.ask(
             self,
             self.tr("Save {0}").format(name),

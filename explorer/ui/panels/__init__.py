@@ -85,5 +85,11 @@ PANELS: tuple[PanelEntry, ...] = (
         QT_TRANSLATE_NOOP("PromptTablePanel", "Prompts"),
         "prompt_table",
     ),
+    PanelEntry(
+        "training",
+        "TrainingPanel",
+        QT_TRANSLATE_NOOP("TrainingPanel", "Training"),
+        "training.panel",
+    ),
     PanelEntry("model", "ModelPanel", QT_TRANSLATE_NOOP("ModelPanel", "Model"), "model.panel"),
 )

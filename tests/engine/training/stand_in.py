@@ -67,6 +67,10 @@ class StandIn:
     def accuracy(self) -> float:
         return self._learned() ** 2
 
+    def accuracy_by_position(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        own, forced = self._learned() ** 2, self._learned()
+        return (own,) * 4, (forced,) * 4
+
     def held_out_loss(self) -> float:
         return self._walk + 0.1
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QHBoxLayout,
     QLabel,
     QProgressBar,
     QPushButton,
@@ -28,6 +27,7 @@ from explorer.trace.request import Side
 from explorer.ui.access.tips import tip
 from explorer.ui.files import caption
 from explorer.ui.glossary.labels import TermLabel, stand_for
+from explorer.ui.kit import forms
 from explorer.ui.kit.elided import ResultLabel
 from explorer.ui.kit.flow import Flow
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
@@ -112,7 +112,7 @@ class PaddingPanel(Panel):
             button.setAccessibleName(self.tr("Pad on the {0}").format(words))
             self.sides.addButton(button, index)
             sides.append(button)
-        row.addWidget(_together(TermLabel(self.tr("Pad"), term="padding"), *sides))
+        row.addWidget(forms.together(TermLabel(self.tr("Pad"), term="padding"), *sides))
         stand_for(self.sides.button(0), term="left-padding")
         stand_for(self.sides.button(1), term="right-padding")
         self.sides.button(1).setChecked(True)
@@ -138,7 +138,7 @@ class PaddingPanel(Panel):
         self.cancel_button.setToolTip(self.tr("Stop the batch. The results shown are kept."))
         self.cancel_button.setEnabled(False)
         self.cancel_button.clicked.connect(self.session.cancel)
-        row.addWidget(_together(self.run_button, self.cancel_button))
+        row.addWidget(forms.together(self.run_button, self.cancel_button))
         return row
 
     def _build_made(self) -> Flow:
@@ -156,7 +156,7 @@ class PaddingPanel(Panel):
         spin.setAccessibleName(words)
         spin.valueChanged.connect(self._on_changed)
         label.setBuddy(spin)
-        row.addWidget(_together(label, spin))
+        row.addWidget(forms.together(label, spin))
         return spin
 
     def _narrow(self) -> None:
@@ -423,14 +423,3 @@ class PaddingPanel(Panel):
             self.tr("Loss"): View(self._loss.grid, lambda: losses.table(result)),
             self.tr("Loss by position"): View(self._loss.chart, lambda: losses.table(result)),
         }
-
-
-def _together(*parts: QWidget) -> QWidget:
-    """Controls that stay in one line."""
-    whole = QWidget()
-    line = QHBoxLayout(whole)
-    line.setContentsMargins(0, 0, 0, 0)
-    line.setSpacing(4)
-    for part in parts:
-        line.addWidget(part)
-    return whole

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from explorer.lessons.prediction_figures import token_id
+from explorer.lessons.figures.of_prediction import token_id
 from explorer.lessons.quantities import Quantity
 from explorer.lessons.run_facts import (
     CanNotTell,

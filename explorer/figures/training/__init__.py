@@ -1,0 +1,1 @@
+"""A training run as figures: curves over its updates, and what its heads do at a point."""

@@ -1,0 +1,1 @@
+"""The figures that a lesson may name, by what they are about."""
