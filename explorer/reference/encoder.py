@@ -82,9 +82,9 @@ class EncoderGPT(nn.Module):
         return self.head(self.norm(x))
 
     @torch.no_grad()
-    def attention_weights(self, ids: Tensor) -> Tensor:
-        """(B, L, H, T, T): the attention weights of a causal pass over ids (B, T)."""
-        x, hidden = self._start(ids, None, None)
+    def attention_weights(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(B, L, H, T, T): the attention weights of a pass over ids (B, T); `mask` as above."""
+        x, hidden = self._start(ids, None, mask)
         found = []
         for layer in self.layers:
             found.append(layer.weights(x, hidden))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ class ModernConfig:
     norm_epsilon: float = 1e-5
     tied: bool = True  # the output head is the token table
     qk_norm: bool = False  # RMSNorm on each query and key, as in Qwen3
+    rotary: bool = True  # False: no positions
     residual: bool = True  # False: layers replace the stream in place of adding to it
 
 
@@ -179,7 +181,9 @@ class Decoder(nn.Module):
     def forward(
         self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Cache | None = None
     ) -> Tensor:
-        """ids and positions (B, T), mask (B, 1, T, S): True where a query sees a key -> (B, T, D)"""
+        """ids, positions (B, T), mask (B, 1, T, S): True where a query sees a key -> (B, T, D)"""
+        if not self.config.rotary:
+            positions = torch.zeros_like(positions)  # nothing is turned
         x = self.embed_tokens(ids)  # (B, T, D)
         angles = rotary_angles(positions, self.config.head_width, self.config.rope_base)
         for layer in self.layers:
@@ -204,27 +208,28 @@ class ModernDecoder(nn.Module):
         valid: Tensor | None = None,
         cache: Cache | None = None,
         mask: Tensor | None = None,
-        positions: Tensor | None = None,
     ) -> Tensor:
         """Logits (B, T, V) of ids (B, T).
 
         `valid` (B, S): True for tokens, False for padding, those in the cache included.  `mask`
-        (B, 1, T, S) and `positions` (B, T) take the place of the usual ones.  ValueError where
-        shapes don't fit.
+        (B, 1, T, S), True where a query sees a key, takes the place of the causal one.  ValueError
+        where shapes don't fit.
         """
         start = 0 if cache is None else cache.get_seq_length()
-        if positions is None:
-            positions = position_ids(ids, start, valid)
         if mask is None:
             mask = causal_mask(ids, start, valid)
-        return self.lm_head(self.model(ids, positions, mask, cache))
+        return self.lm_head(self.model(ids, position_ids(ids, start, valid), mask, cache))
+
+
+class CachedDecoder(Protocol):
+    """A model that reads its past from a cache."""
+
+    def __call__(self, ids: Tensor, valid: Tensor | None, cache: Cache) -> Tensor: ...
 
 
 @torch.inference_mode()
-def prefill(
-    model: ModernDecoder, ids: Tensor, valid: Tensor | None = None
-) -> tuple[Tensor, Cache]:
-    """Read the prompt (B, T) in one pass: logits (B, V) after each row's last token, and the cache."""
+def prefill(model: CachedDecoder, ids: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Cache]:
+    """Read the prompt (B, T) in one pass: logits (B, V) after each last token, and the cache."""
     cache = Cache()
     logits = model(ids, valid, cache)
     return last_valid_logits(logits, valid), cache
@@ -232,15 +237,13 @@ def prefill(
 
 @torch.inference_mode()
 def decode(
-    model: ModernDecoder, token: Tensor, cache: Cache, valid: Tensor | None = None
+    model: CachedDecoder, token: Tensor, cache: Cache, valid: Tensor | None = None
 ) -> Tensor:
     """Read one more token per row (B,): logits (B, V).  `valid` (B, S) includes the new token."""
     return model(token[:, None], valid, cache)[:, 0]
 
 
-def generate(
-    model: ModernDecoder, ids: Tensor, count: int, valid: Tensor | None = None
-) -> Tensor:
+def generate(model: CachedDecoder, ids: Tensor, count: int, valid: Tensor | None = None) -> Tensor:
     """The `count` tokens that follow ids (B, T), the most likely one each time: (B, count).
 
     Rows of different lengths are padded on the left.

@@ -14,7 +14,7 @@ from explorer.reference.masks import causal_mask, position_ids
 from explorer.reference.modern import Attend, Cache, attention
 
 
-class Attention(nn.Module):
+class GPTAttention(nn.Module):
     """softmax(Q Kᵀ / √d + mask) V for H heads; Q, K and V from one matrix."""
 
     def __init__(self, config: GPTConfig, layer: int) -> None:
@@ -50,13 +50,13 @@ class MLP(nn.Module):
         return self.c_proj(functional.gelu(self.c_fc(x), approximate=self.gelu))
 
 
-class Block(nn.Module):
+class GPTBlock(nn.Module):
     """x + Attention(LayerNorm(x)), then x + MLP(LayerNorm(x))"""
 
     def __init__(self, config: GPTConfig, layer: int) -> None:
         super().__init__()
         self.ln_1 = nn.LayerNorm(config.width)
-        self.attn = Attention(config, layer)
+        self.attn = GPTAttention(config, layer)
         self.ln_2 = nn.LayerNorm(config.width)
         self.mlp = MLP(config)
         self.residual = config.residual
@@ -76,13 +76,13 @@ class Transformer(nn.Module):
         self.config = config
         self.wte = nn.Embedding(config.vocabulary, config.width)
         self.wpe = nn.Embedding(config.context, config.width)
-        self.h = nn.ModuleList(Block(config, i) for i in range(config.layers))
+        self.h = nn.ModuleList(GPTBlock(config, i) for i in range(config.layers))
         self.ln_f = nn.LayerNorm(config.width)
 
     def forward(
         self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Cache | None = None
     ) -> Tensor:
-        """ids and positions (B, T), mask (B, 1, T, S): True where a query sees a key -> (B, T, D)"""
+        """ids, positions (B, T), mask (B, 1, T, S): True where a query sees a key -> (B, T, D)"""
         x = self.wte(ids) + self.wpe(positions)
         for block in self.h:
             x = block(x, mask, cache)
