@@ -12,8 +12,10 @@ from typing import Any, NoReturn, get_args
 from explorer import __version__
 from explorer.cli.errors import CommandError
 from explorer.trace.request import MOST_GPU_LAYERS, CacheType
+from explorer.trace.training.settings import BUILDS, MISTAKES, TASKS, TrainingSettings
 
 PROGRAM = "decoder-explorer"
+TRAINED = TrainingSettings()  # what `train` does where nothing is said
 
 
 class _Removed(argparse.Action):
@@ -511,6 +513,37 @@ def _attribute(parser: argparse.ArgumentParser) -> None:
     add("--against", type=_INDEX, metavar="ID", help="take apart the lead over this token instead")
 
 
+def _train(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--build", choices=BUILDS, default=TRAINED.build, help=f"default {TRAINED.build}")
+    add(
+        "--task",
+        default=TRAINED.task,
+        metavar="TASK | FILE",
+        help=f"{', '.join(TASKS)}, or a text file to continue (default {TRAINED.task})",
+    )
+    add(
+        "--wrong",
+        action="append",
+        choices=MISTAKES,
+        default=[],
+        help="make this mistake while training; may be repeated",
+    )
+    for name, words in (
+        ("layers", "layers"),
+        ("width", "width of the residual stream"),
+        ("heads", "attention heads per layer"),
+        ("steps", "updates"),
+    ):
+        default = getattr(TRAINED, name)
+        add(f"--{name}", type=_COUNT, default=default, metavar="N", help=f"{words}, {default:,}")
+    add("--rate", type=_REAL, default=TRAINED.rate, metavar="R", help="highest learning rate, 3e-3")
+    add("--seed", type=_INDEX, default=TRAINED.seed, metavar="S", help="default 0")
+    add("--out", metavar="FOLDER", help="save the trained model in this new folder")
+    _json(parser)
+    _engine(parser)
+
+
 def _models(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _engine(parser)
@@ -564,6 +597,7 @@ COMMANDS = {
         Command("attribute", "Which heads and MLPs made a token's logit what it is.", _attribute),
         Command("inspect", "Architecture and parameter count, from the config alone.", _of_model),
         Command("models", "List local models: size, and whether they fit in memory.", _models),
+        Command("train", "Train a small decoder on a task, rightly or with mistakes.", _train),
         Command("bench", "Measure how much recording slows a model down.", _bench),
         Command("lesson", "Open a lesson, list the lessons, or measure all its figures.", _lesson),
         Command("engine", "The engine's process; speaks frames over stdin/stdout.", _nothing),

@@ -51,6 +51,10 @@ class Client:
     def answers(self, request: m.AnyRequest) -> Iterator[m.Event]:
         """Every answer to one request but progress, to the last; CommandError if it fails."""
         self._run += 1
+        yield from self.further(request)
+
+    def further(self, request: m.AnyRequest) -> Iterator[m.Event]:
+        """What still comes of the request before, once this has been added to it."""
         self._engine.send(msgspec.structs.replace(request, run=self._run))
         while True:
             event = self._next()

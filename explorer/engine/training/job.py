@@ -184,11 +184,19 @@ class TrainingJob:
             if isinstance(order, SaveTrained):
                 if self._unkept and order.step == self._training.step:
                     self._point()
-                self._say(saved(order))
+                self._say(self._saved(order))
             elif order.run == self._request.run:
                 self._steer(order)
         except Exception as error:
             self._say(failure(order.run, error))
+
+    def _saved(self, order: SaveTrained) -> Facts:
+        """What stands in memory needs no point on disk, if it is told where to go."""
+        if not order.folder or order.step != self._training.step:
+            return saved(order)
+        folder = Path(order.folder).expanduser()
+        self._training.save(folder)
+        return Facts(run=order.run, facts={"path": str(folder)})
 
     def _steer(self, order: SteerTraining) -> None:
         if order.rewind is not None and order.rewind != self._training.step:
