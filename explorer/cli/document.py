@@ -99,6 +99,7 @@ def _step(step: Step, chosen: Token, top: int = 0) -> dict[str, Any]:
         **_fields(step.draw, "probability raw_probability rank entropy_bits"),
         **_fields(step, "cache_tokens cache_bytes"),
         **({"note": step.note} if step.note else {}),
+        **({"ranks": msgspec.to_builtins(step.ranks)} if step.ranks else {}),
         **({"top": _leading(step, top)} if top else {}),
     }
 

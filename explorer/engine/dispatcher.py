@@ -14,6 +14,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -299,10 +300,6 @@ class Dispatcher:
             return "plan"
         self._say(prompt.event(request.run))
 
-        def sampling() -> Sampling:
-            with self._lock:
-                return self._sampling.get(request.run, request.sampling)
-
         def emit(step: Step, token: Token) -> None:
             self._loaded()  # the pass just done may have read other weights half-way
             self._say(messages.Stepped(run=request.run, step=step, token=token))
@@ -313,12 +310,17 @@ class Dispatcher:
                 prompt,
                 request.chosen,
                 request.steps,
-                sampling,
+                partial(self._sampling_of, request),
                 emit,
                 self._stop(request),
                 request.stops,
                 request.reuse,
             )
+
+    def _sampling_of(self, request: messages.Advance) -> Sampling:
+        """The newest: it may change from step to step."""
+        with self._lock:
+            return self._sampling.get(request.run, request.sampling)
 
     def _planned(self, runner: Runner, prompt: Prompt, request: messages.Advance) -> bool:
         """Says what a large run will take; False if it is not large."""

@@ -19,6 +19,8 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
+from explorer.engine import ranks
+
 _COMPILER = "torch._dynamo"
 _TRACER = f"{_COMPILER}._trace_wrapped_higher_order_op"
 _MARKS = ("disable", "allow_in_graph", "assume_constant_result")
@@ -49,7 +51,8 @@ def load() -> None:
 def _load_lightly() -> bool:
     """False where this version of transformers wants more than we take for granted."""
     try:
-        with _no_distribution(), no_compiler(), _one_listing():
+        alone = _no_distribution() if ranks.count() == 1 else contextlib.nullcontext()
+        with alone, no_compiler(), _one_listing():
             for name in _WANTED:
                 importlib.import_module(name)
     except Exception:

@@ -8,6 +8,7 @@ import os
 import sys
 from typing import NoReturn
 
+from explorer.engine import ranks
 from explorer.engine.dispatcher import Dispatcher
 from explorer.engine.frame_server import serve
 from explorer.engine.machine import memory_limit
@@ -30,4 +31,8 @@ def main() -> NoReturn:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ["HF_HUB_OFFLINE"] = "1"
+    if ranks.count() > 1:
+        from explorer.engine import ranked_dispatcher
+
+        ranked_dispatcher.serve_ranks(versions())
     serve(versions(), lambda say, pass_on: Dispatcher(say, memory_limit.set_here, pass_on))

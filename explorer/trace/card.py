@@ -58,6 +58,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     device: str
     cache_type_k: str = ""  # what llama.cpp keeps keys in; empty = not llama.cpp
+    processes: int = 1  # that share the model (torchrun)
     gpu_layers: int = 0  # asked for on a GPU; more than there are = all
     layer_kinds: tuple[str, ...] = ()  # per layer: full, sliding, chunked, linear, …
     windows: tuple[int, ...] = ()  # per layer: sliding window in tokens, 0 = none

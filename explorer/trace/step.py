@@ -48,6 +48,14 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
         return self.entropy_bits * math.log(2)
 
 
+class RankShare(msgspec.Struct, frozen=True):
+    """What one of several processes did of a pass, where they share a model (torchrun)."""
+
+    cache_bytes: int  # of its part of the KV cache, after the pass
+    forward_ms: float
+    waiting_ms: float  # of it, until the others had come as far
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
     """One forward pass and the token picked from it."""
@@ -83,6 +91,7 @@ class Step:
     left_out: tuple[tuple[int, int], ...] = ()  # slots from..to of turns that it did not read
     rebuilt_tokens: int = 0  # slots prefilled again first because the cache was gone
     note: str = ""
+    ranks: tuple[RankShare, ...] = ()  # by rank; empty where one process ran the model
 
     @property
     def positions_processed(self) -> int:

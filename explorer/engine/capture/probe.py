@@ -22,7 +22,9 @@ import torch
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from explorer.engine import ranks
 from explorer.engine.callbacks import Stop, never
+from explorer.engine.capture import all_heads
 from explorer.engine.capture.attention_edits import AttentionEdits, LayerEdit
 from explorer.engine.capture.part_clocks import PartClocks, Times
 from explorer.engine.errors import Cancelled
@@ -48,6 +50,7 @@ class Call:
     output: torch.Tensor | None = None  # (B, Q, H, d_v), likewise; before heads are silenced
     bias: torch.Tensor | None = None  # (B, H, Q, n) added to the scores of the first n keys
     weights: torch.Tensor | None = None  # (B, H, Q, K), given by the model's own eager function
+    cut: bool = False  # the heads are those of one rank
 
 
 @dataclass(slots=True)
@@ -99,6 +102,7 @@ def _note(module: Any, args: tuple[Any, ...], scaling: Any, causal: bool, option
         scaling=float(scaling) if scaling is not None else 1 / math.sqrt(query.shape[-1]),
         options=options,
     )
+    call.cut = ranks.count() > 1 and _active.edits is None and all_heads.is_cut(module)
     call.value = value if _active.keep_outputs else None
     if _active.every == 1 or _active.layer % _active.every == 0:
         _active.calls.append(call)
@@ -223,7 +227,10 @@ def recording(model: Any, layers: int, watch: PartClocks, recorder: Recorder) ->
     registry = AttentionInterface._global_mapping
     stock = dict(registry)
     before, _active = _active, recorder
-    registry.update({SDPA: _sdpa, EAGER: _eager})
+    ours: dict[str, all_heads.Attend] = {SDPA: _sdpa, EAGER: _eager}
+    if ranks.count() > 1 and recorder.edits is not None:
+        ours = {name: all_heads.on_all_heads(attend) for name, attend in ours.items()}
+    registry.update(ours)
     try:
         with watch.running(recorder) as recorder.times:
             yield recorder

@@ -12,6 +12,7 @@ import tokenizers
 import torch
 import transformers
 
+from explorer.engine import ranks
 from explorer.engine.model_files.find_layers import decoder_layers
 from explorer.engine.model_files.identity import fingerprint
 from explorer.engine.model_files.model_shape import shape_of, text_config
@@ -51,6 +52,7 @@ def model_card(
         parameters=sum(p.numel() for p in model.parameters()),
         dtype=dtype,
         device=device,
+        processes=ranks.count(),
         layer_kinds=shape.layer_kinds,
         windows=shape.windows,
         kv_bytes_per_token=shape.kv_bytes_per_token(size),

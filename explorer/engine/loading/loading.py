@@ -12,11 +12,13 @@ import msgspec
 import torch
 from transformers import GenerationConfig
 
+from explorer.engine import ranks
 from explorer.engine.callbacks import Report, Stop, never, nobody, nothing
 from explorer.engine.errors import BadInput, Cancelled, EngineError, NoMemory
 from explorer.engine.gguf import model_folder
 from explorer.engine.library import catalog, file_summary
 from explorer.engine.light_imports import no_compiler
+from explorer.engine.loading import tensor_parallel
 from explorer.engine.loading.card import model_card
 from explorer.engine.machine import memory_limit
 from explorer.engine.machine.free_memory import check_fits
@@ -93,6 +95,7 @@ def load(
     brings_code = remote_code.class_of(config) is not None
     if brings_code:
         warnings.append("This model runs its own program code, which you allowed this time.")
+    tensor_parallel.require_plan(source.name, config)
     tokenizer = load_tokenizer(folder, plain=brings_code)
     files = _whole_files(folder)
     _check_generation_config(folder)
@@ -188,7 +191,7 @@ def _check_size(
             f"The config.json of {name} does not match its weights: it asks for "
             f"{short_bytes(tables)} of tables beside {held:,} parameters. Download the model again."
         )
-    check_fits(name, asked, shape, dtype, device, room_bytes)
+    check_fits(name, ranks.on_this_machine(asked), shape, dtype, device, room_bytes)
     return kept_per_token(config, model, shape)
 
 
@@ -215,6 +218,7 @@ def _load_weights(
                 attn_implementation=attention,
                 local_files_only=True,
                 output_loading_info=True,
+                **tensor_parallel.arguments(),
             )
     except Cancelled:
         raise

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from explorer.engine import ranks
 from explorer.engine.callbacks import Stop, never
 from explorer.engine.errors import Cancelled
 
@@ -37,15 +38,19 @@ def not_finite(model: Any, cancelled: Stop = never) -> NotFinite:
     Weights that lie in a mapped file are read from the disk here, which may take a minute.
     Cancelled, between two tensors, if `cancelled` turned true.
     """
-    count, first = 0, ""
+    found: dict[str, int] = {}
     with torch.inference_mode():
-        for name, weight in model.named_parameters():
+        for name, parameter in model.named_parameters():
             if cancelled():
                 raise Cancelled
-            if weight.is_meta or not weight.is_floating_point():
+            weight = ranks.local_part(parameter)
+            if weight is None or weight.is_meta or not weight.is_floating_point():
                 continue
             if torch.isfinite(weight.sum(dtype=torch.float32)):
                 continue
-            here = weight.numel() - int(torch.isfinite(weight).sum())
-            count, first = count + here, first or (name if here else "")
-    return NotFinite(count, first)
+            if here := weight.numel() - int(torch.isfinite(weight).sum()):
+                found[name] = here
+    names = [name for name, _ in model.named_parameters()]
+    counts = ranks.total(tuple(found.get(name, 0) for name in names))
+    first = next((name for name, here in zip(names, counts, strict=True) if here), "")
+    return NotFinite(sum(counts), first)

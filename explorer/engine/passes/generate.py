@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from explorer.engine import ranks
 from explorer.engine.callbacks import Stop, never
-from explorer.engine.capture import probe
+from explorer.engine.capture import all_heads, probe
 from explorer.engine.capture.capture import set_attention
 from explorer.engine.capture.patching import Change, Take
 from explorer.engine.capture.probe import Recorder
@@ -252,6 +253,7 @@ def forward(
     wanted = [slot - first for slot in (at if at is not None else (layout.readout,))]
     arguments = inputs(runner, layout, first, cache, wanted) | runner.capture.arguments
     how = (cache, cancelled, keep_outputs, of)
+    waited = ranks.waited()
     with recording(runner, request, layout, first, *how, takes=takes) as recorder:
         runner.wait_for_device()
         started = time.perf_counter()
@@ -259,6 +261,7 @@ def forward(
             output = runner.model(**arguments)
         runner.wait_for_device()
         seconds = time.perf_counter() - started
+        waited = ranks.waited() - waited
         if runner.capture.route == probe.OWN:
             recorder.own = getattr(output, "attentions", None) or ()  # (1, H, Q, K) a layer
         if isinstance(cache, OwnCache):
@@ -266,12 +269,15 @@ def forward(
         logits = output.logits[0]
         if len(logits) != len(wanted):  # a model without logits_to_keep gives every slot
             logits = logits[wanted]
-        numbers = logits.float().cpu().numpy()  # (len(wanted), V)
+        numbers = ranks.same(logits.float().cpu().numpy())  # (len(wanted), V)
+        if ranks.count() > 1:
+            recorder.own = all_heads.join(recorder.calls, recorder.own)
     odd = runner.loaded.not_finite.count > 0 or not np.isfinite(numbers).all()
     recorder.doubtful = bool(odd)
     assert recorder.times is not None
     numbers = numbers[0] if at is None else numbers
-    return ForwardPass(numbers, recorder, seconds, first, len(layout.ids), recorder.times)
+    slots = len(layout.ids)
+    return ForwardPass(numbers, recorder, seconds, first, slots, recorder.times, waited=waited)
 
 
 def inputs(

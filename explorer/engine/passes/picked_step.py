@@ -7,6 +7,7 @@ import time
 import numpy as np
 import torch
 
+from explorer.engine import ranks
 from explorer.engine.passes.cache import layer_bytes
 from explorer.engine.passes.context.dropped_turns import spread
 from explorer.engine.passes.layout import Layout
@@ -14,7 +15,7 @@ from explorer.engine.passes.picking import drawn, note
 from explorer.engine.passes.recorded_pass import ForwardPass
 from explorer.engine.passes.runner import Runner
 from explorer.trace.request import RunRequest, Sampling
-from explorer.trace.step import NAMED, Step, Token
+from explorer.trace.step import NAMED, RankShare, Step, Token
 
 
 def picked_step(
@@ -39,6 +40,7 @@ def picked_step(
     picked = time.perf_counter()
     times, count, caches = done.times, len(runner.layers), runner.caches(request)
     held = runner.cache.live if caches else None
+    held_bytes = (0,) * count if held is None else layer_bytes(held, count)
     return Step(
         index=index,
         phase=done.phase,
@@ -61,7 +63,7 @@ def picked_step(
         engine_ms=(picked - began) * 1e3,
         warm_up=warm_up,
         cache_tokens=runner.cache.policy.kept(runner.cache.slots) if caches else 0,
-        cache_bytes_per_layer=(0,) * count if held is None else layer_bytes(held, count),
+        cache_bytes_per_layer=ranks.total(held_bytes),
         top=top,
         layers=layers,
         hidden=hidden,
@@ -69,7 +71,16 @@ def picked_step(
         rebuilt_tokens=done.rebuilt,
         left_out=() if not layout.places else (_gap(layout),),
         note=done.note or note(done.rebuilt, done.chunks),
+        ranks=_rank_shares(done, sum(held_bytes)),
     )
+
+
+def _rank_shares(done: ForwardPass, cache_bytes: int) -> tuple[RankShare, ...]:
+    """What each process did of this pass; empty for one by itself."""
+    if ranks.count() == 1:
+        return ()
+    rows = ranks.each(cache_bytes, done.seconds * 1e3, done.waited * 1e3)
+    return tuple(RankShare(int(held), spent, waited) for held, spent, waited in rows)
 
 
 def _gap(layout: Layout) -> tuple[int, int]:

@@ -32,6 +32,7 @@ class ForwardPass:
     gather_seconds: float = 0.0
     rebuilt: int = 0  # slots that had to be read first, because the cache was gone
     note: str = ""  # what is worth saying of it
+    waited: float = 0.0  # seconds of `seconds`, for the other ranks
 
     def records(self, proven: Proven | None) -> tuple[LayerRecord, ...]:
         """One record per place that attends."""
@@ -65,6 +66,7 @@ class ForwardPass:
         self.times = earlier.times
         self.first_slot = earlier.first_slot
         self.seconds += earlier.seconds
+        self.waited += earlier.waited
         self.gather_seconds += earlier.gather_seconds
         self.chunks += earlier.chunks
         return self

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from transformers import GenerationConfig
 
+from explorer.engine import ranks
 from explorer.engine.callbacks import Stop, never
 from explorer.engine.capture import records
 from explorer.engine.capture.attention_sites import sites
@@ -202,7 +203,9 @@ def eager_attentions(
 
 
 def _heads(weights: torch.Tensor) -> np.ndarray:
-    """(H, Q, K) of one sequence."""
+    """(H, Q, K) of one sequence, with the heads of every rank."""
+    if ranks.count() > 1:
+        weights = ranks.joined(weights, 1)
     return np.asarray(weights[0].float().cpu().numpy())
 
 

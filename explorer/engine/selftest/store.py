@@ -20,7 +20,7 @@ import msgspec
 import torch
 
 from explorer import places
-from explorer.engine import kept_json
+from explorer.engine import kept_json, ranks
 from explorer.engine.callbacks import Report, Stop, nobody
 from explorer.engine.capture.capture import Capture, routes
 from explorer.engine.capture.records import Proven
@@ -71,6 +71,10 @@ def find(runner: Runner, stop: Stop, again: bool = False, progress: Report = nob
         selftest.run(
             runner, stop, lambda share: progress(f"{what}, which runs its own code", share)
         )
+        return
+    if ranks.count() > 1:  # what is found holds for as many processes
+        _look_at_weights(runner, stop, progress)
+        selftest.run(runner, stop, lambda share: progress(what, share))
         return
     name = identity(runner)
     known = None if again else _read(name)

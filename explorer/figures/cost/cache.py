@@ -52,6 +52,7 @@ class CacheFigure:
     mha_factor: float  # what every query head with keys of its own would take, times this; 1 = same
     limit: int  # tokens that the run may read under its policy; 0 = none is known
     off_reason: str  # why there is no cache; empty if there is one
+    rank_bytes: tuple[int, ...] = ()  # of each process, where several share the model
 
     @property
     def measured_bytes(self) -> int:
@@ -107,6 +108,7 @@ def chart(trace: Trace, index: int, known: Sequence[Held] = ()) -> CacheFigure:
         mha_factor=mha_factor(card),
         limit=context_use(trace.request, card, read).limit,
         off_reason="" if trace.request.uses_cache else trace.request.cache_reason,
+        rank_bytes=tuple(rank.cache_bytes for rank in step.ranks),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from explorer.trace.attention import LayerRecord, Mask
 from explorer.trace.request import Sampling
-from explorer.trace.step import Draw, Phase, Step, Token
+from explorer.trace.step import Draw, Phase, RankShare, Step, Token
 
 STACKED_BYTES = 1 << 16
 _OPTIONAL = ("attention_ms", "mlp_ms", "hidden")
@@ -69,6 +69,7 @@ class StepHeader(msgspec.Struct, frozen=True, kw_only=True):
     pick_ms: float = 0.0
     engine_ms: float | None = None
     left_out: tuple[tuple[int, int], ...] = ()
+    ranks: tuple[RankShare, ...] = ()
 
 
 _SHARED = tuple(

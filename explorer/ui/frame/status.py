@@ -22,7 +22,7 @@ from explorer.ui.kit.elided import ElidedLabel, ResultLabel
 from explorer.ui.kit.forms import keep_place
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme, unit
-from explorer.ui.panel.as_is_words import as_is_words
+from explorer.ui.panel.how_it_runs import as_is_words, where
 
 _SAID_MS = 8000  # long enough to be read after a look elsewhere
 
@@ -334,7 +334,7 @@ def _light_differs(old: State, new: State) -> bool:
 
 def _model_words(state: State, tr: Callable[[str], str]) -> str:
     card = state.card
-    known = [] if card is None else [*_source(card), *_dtype_words(card, tr), card.device]
+    known = [] if card is None else [*_source(card), *_dtype_words(card, tr), where(card, tr)]
     if card is not None and state.other_model:
         known = [tr("{0} is open").format(fitting(card.name)), *known]
     return " · ".join(filter(None, known))

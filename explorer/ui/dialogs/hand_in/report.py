@@ -17,7 +17,7 @@ from explorer.session.state import State
 from explorer.trace.interventions.context_policy import USUAL
 from explorer.trace.request import RunRequest
 from explorer.trace.trace import Trace
-from explorer.ui.panel.as_is_words import as_is_choices
+from explorer.ui.panel.how_it_runs import as_is_choices
 from explorer.ui.panel.intervention_words import policy_words, together
 
 translate = QCoreApplication.translate

@@ -80,8 +80,12 @@ class LayersPage(ChartPairPage):
         return self.tr("{0} × {1} tokens").format(start, f"{figure.tokens:,}")
 
     def _more(self, figure: CacheFigure) -> str:
-        """What sharing keys saves, and how much context is left."""
+        """Where it lies, what sharing keys saves, and how much context is left."""
         parts = []
+        if figure.rank_bytes:
+            parts.append(
+                self.tr("by process: {0}").format(" / ".join(map(short_bytes, figure.rank_bytes)))
+            )
         if figure.mha_factor > 1:
             parts.append(
                 self.tr("groups of heads share keys (GQA): {0} instead of {1}").format(

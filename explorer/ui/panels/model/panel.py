@@ -20,8 +20,8 @@ from explorer.ui.glossary.labels import TermLabel
 from explorer.ui.kit.sentence import SentenceLabel
 from explorer.ui.kit.translation import QT_TRANSLATE_NOOP
 from explorer.ui.look.theme import Theme
-from explorer.ui.panel.as_is_words import as_is_words
 from explorer.ui.panel.asking import Asking, Question
+from explorer.ui.panel.how_it_runs import as_is_words, where
 from explorer.ui.panel.panel import Panel, View
 from explorer.ui.panels.model import card_text, part_words
 from explorer.ui.panels.model.picture import ModelPicture
@@ -215,9 +215,10 @@ class ModelPanel(Panel):
         return [self.tr("This is the open model. The run on screen is of {0}.").format(self._run)]
 
     def _source(self, card: ModelCard) -> str:
-        parts = [card.architecture, card.source, card.dtype, card.device, card.path]
+        how = [card.source, card.dtype]
         if card.form == "as-is":
-            parts = [card.architecture, *as_is_words(card, self.tr), card.device, card.path]
+            how = as_is_words(card, self.tr)
+        parts = [card.architecture, *how, where(card, self.tr), card.path]
         return " · ".join(part for part in parts if part)
 
     def _table(self) -> Iterator[Sequence[object]]:

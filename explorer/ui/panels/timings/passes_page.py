@@ -71,7 +71,7 @@ class PassesPage(ChartPairPage):
             words.speed(figure),
             words.positions(figure),
             words.bound(figure, new.floor),
-            words.course(figure.passes[index]),
+            words.processes(figure.passes[index]) or words.course(figure.passes[index]),
         )
         return None
 

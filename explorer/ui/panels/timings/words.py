@@ -92,6 +92,7 @@ def one_pass(one: TimedPass) -> str:
         ),
         pieces(one),
         course(one),
+        processes(one),
     ]
     if one.warm_up:
         lines.append(
@@ -115,6 +116,18 @@ def course(one: TimedPass) -> str:
     else:
         text = tr("Whole step in ms: {0}; display not measured (the next token came first)")
     return text.format(parts)
+
+
+def processes(one: TimedPass) -> str:
+    """How long those that share the model took; empty where one ran it."""
+    ranks = one.step.ranks
+    if not ranks:
+        return ""
+    return tr("{0} processes took {1} ms, of it waiting for each other {2} ms").format(
+        len(ranks),
+        " / ".join(f"{rank.forward_ms:.3g}" for rank in ranks),
+        " / ".join(f"{rank.waiting_ms:.3g}" for rank in ranks),
+    )
 
 
 def _read(count: int) -> str:

@@ -1,4 +1,4 @@
-"""How llama.cpp runs a .gguf file as it is, in a few words each."""
+"""Where and how a model runs, in a few words each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from explorer.trace.card import ModelCard
 USUAL_KEYS = "f16"
 
 
+def where(card: ModelCard, tr: Callable[[str], str]) -> str:
+    """The device, and how many processes share the model."""
+    if card.processes == 1:
+        return card.device
+    return tr("{0}, {1} processes").format(card.device, card.processes)
+
+
 def as_is_words(card: ModelCard, tr: Callable[[str], str]) -> list[str]:
-    """That it is run so, what keys are kept in, and how many layers are on a GPU, if any are."""
+    """Of a .gguf file: that it is run so, what keys are kept in, how many layers are on a GPU."""
     runs = tr("run as it is by llama.cpp ({0})").format(card.stored_dtype or card.dtype)
     return [runs, *as_is_choices(card, tr)]
 
