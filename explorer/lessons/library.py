@@ -67,7 +67,7 @@ def _is_folder(path: Path) -> bool:
 
 ORDER = (
     "tokens", "next-token", "attention", "causal-mask", "kv-cache", "padding", "greedy",
-    "parameters",
+    "parameters", "training", "training-mistakes",
 )  # fmt: skip
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from explorer import places
 from explorer.cli.commands.lesson import checked
+from explorer.engine.training import job
 from explorer.lessons import library
 from explorer.lessons.expressions import parse
 from explorer.lessons.figure_text import FigureText
@@ -20,6 +22,7 @@ from explorer.lessons.scene import Scene
 from explorer.session.lesson_facts import facts_of
 from explorer.trace.request import Sampling
 from tests.engine.local_engine import LocalEngine
+from tests.engine.training.stand_in import StandIn
 from tests.session.playing import Playing
 
 LESSONS = library.shipped()
@@ -43,8 +46,22 @@ def of_model(name: str) -> list[Lesson]:
     return [one for one in LESSONS if {page.scene.model for page in one.pages} <= {name, "copycat"}]
 
 
-def test_lessons_on_the_bundled_model_are_right() -> None:
+def test_lessons_on_the_bundled_model_are_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is trained is a stand-in, whose figures are there at once."""
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path))
+    monkeypatch.setattr(job, "Training", StandIn)
     measured(of_model("copycat"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_lessons_that_train_a_model_are_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DECODER_EXPLORER_HOME", str(tmp_path))
+    measured([one for one in LESSONS if any(page.scene.train for page in one.pages)])
 
 
 @pytest.mark.smollm2

@@ -11,7 +11,6 @@ import queue
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -150,8 +149,7 @@ class TrainingJob:
         self._points.append(point)
         positions = None
         if self._evaluated:
-            training: Any = self._training
-            own, forced = training.accuracy_by_position()
+            own, forced = self._training.accuracy_by_position()
             positions = AccuracyByPosition(step=self._training.step, own=own, forced=forced)
             self._positions.append(positions)
             self._evaluated = False

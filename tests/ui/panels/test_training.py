@@ -86,7 +86,9 @@ def test_curves_and_words_are_those_that_were_told(own: WindowStage, panel: Trai
     assert "generation copies 25.0 %" in panel.headline.text()
     accuracy = panel.curves.accuracy.drawn
     assert accuracy is not None
-    assert [list(values) for values in accuracy.series["right"]] == [[10, 20], [0.0625, 0.25]]
+    updates, right = accuracy.series["right"]
+    assert list(updates) == [1, 10, 20]
+    assert list(right) == pytest.approx([1 / 40**2, 0.0625, 0.25])
     even = np.mean([1 / (query + 1) for query in range(1, 8)])  # a row's weight on the token before
     assert panel.maps[0].found[0].share == pytest.approx(0.5 + 0.5 * even)
 
@@ -186,7 +188,7 @@ def test_accuracy_by_position(own: WindowStage, panel: TrainingPanel) -> None:
     assert list(drawn.series["reads its own output"][1]) == [1.0, 0.5]
     assert list(drawn.series["reads the right tokens"][1]) == [1.0, 0.75]
     assert panel.positions.line.text() == (
-        "Right with its own output: 75.0 %; with the right tokens: 87.5 %"
+        "75.0 % right with its own output, 87.5 % with the right tokens"
     )
     panel.position_button.click()
 

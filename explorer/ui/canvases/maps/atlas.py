@@ -43,7 +43,7 @@ from explorer.ui.look.text_size import for_back_row, small_font
 from explorer.ui.look.theme import Theme, unit
 from explorer.ui.threads.worker import Worker
 
-HeadChange = Literal["silenced", "patched"]
+HeadChange = Literal["silenced", "patched", "named"]
 _AT_ONCE = 1 << 17  # cells of thumbnails that are drawn in the window's thread: a few milliseconds
 _MOVES = {
     Qt.Key.Key_Left: (0, -1),
@@ -149,7 +149,10 @@ class AtlasView(ScrollCanvas):
             self.viewport().update()
 
     def set_changed(self, heads: Mapping[tuple[int, int], HeadChange]) -> None:
-        """Mark heads whose output the run changes: a cross if silenced, a diamond if patched."""
+        """Mark heads whose output the run changes: a cross if silenced, a diamond if patched.
+
+        A head that the words around name has a frame.
+        """
         if heads != self._changed:
             self._changed = heads
             self.viewport().update()
@@ -343,7 +346,10 @@ class AtlasView(ScrollCanvas):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for head, change in self._changed.items():
             box = self.head_rect(*head)
-            if box is not None:
+            if box is not None and change == "named":
+                painter.setPen(QPen(QColor(self._theme.danger), 2.5))
+                painter.drawRect(box.adjusted(-1, -1, 1, 1))
+            elif box is not None:
                 self._paint_change(painter, box, change)
         for cell, colour, width in (
             (self._over, self._theme.text, 1.5),

@@ -106,6 +106,7 @@ class TrainingPanel(Panel):
         )
         self.save_button.clicked.connect(self._ask_folder)
         self.position_button = QToolButton()
+        self.position_button.setProperty("look", "title-button")
         self.position_button.setText(self.tr("By position"))
         self.position_button.setCheckable(True)
         self.position_button.setToolTip(
@@ -120,7 +121,7 @@ class TrainingPanel(Panel):
         return forms.row(
             ("", self.train_button), ("", self.pause_button), ("", self.go_on_button),
             ("", self.one_button), ("", self.details_button), ("", self.open_button),
-            ("", self.save_button), ("", self.earlier_button), ("", self.position_button),
+            ("", self.save_button), ("", self.earlier_button),
         )  # fmt: skip
 
     def _build_body(self) -> QWidget:
@@ -136,7 +137,8 @@ class TrainingPanel(Panel):
         split.setStretchFactor(0, 2)
         split.setStretchFactor(1, 3)
         split.setSizes([400, 600])
-        boxes.column(body, self.slider, (split, 1), gap=2)
+        scrub = boxes.line(None, (self.slider, 1), self.position_button, gap=8)
+        boxes.column(body, scrub, (split, 1), gap=2)
         return body
 
     # -- showing

@@ -66,6 +66,8 @@ class RunMaps(QWidget):
             self._found = () if point is None else heads.strongest(point, run.ids)
             wrong = run.settings.wrong
             self.maps.set_atlas(None if point is None else heads.atlas(point, wrong))
+            clear = [(one.layer, one.head) for one in self._found if one.share >= words.CLEAR]
+            self.maps.set_changed(dict.fromkeys(clear, "named"))
         if point is None:
             self.maps.set_note(self.tr("The first maps come in a moment."))
         self.title.setText(self._title(alone))

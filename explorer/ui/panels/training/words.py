@@ -87,6 +87,8 @@ def updates(run: TrainingRun, at: int | None) -> str:
 def losses(run: TrainingRun, at: int | None) -> str:
     """Losses and what generation makes of them, after the update that is looked at."""
     last, looked = run.figures(at), run.evaluated(at)
+    if last is None and run.phase == "starting":
+        return translate("TrainingPanel", "the engine starts")
     if last is None:
         return translate("TrainingPanel", "no update yet")
     parts = [translate("TrainingPanel", "training loss {0}").format(_nats(last.loss))]
@@ -176,9 +178,9 @@ def exposure(run: TrainingRun, at: int | None, lab: TrainingLab) -> str:
         return translate("TrainingPanel", "not measured yet")
     own, forced = (sum(some) / len(some) for some in (found.own, found.forced))
     words = translate(
-        "TrainingPanel", "Right with its own output: {0}; with the right tokens: {1}"
+        "TrainingPanel", "{0} right with its own output, {1} with the right tokens"
     ).format(percent(own), percent(forced))
-    return words if len(lab.runs) == 1 else f"{name(run)}: {words[:1].lower()}{words[1:]}"
+    return words if len(lab.runs) == 1 else f"{name(run)}: {words}"
 
 
 def pace(run: TrainingRun, at: int | None) -> str:
