@@ -395,6 +395,16 @@ ACTIONS: tuple[Action, ...] = (
         line_before=True,
     ),
     Action(
+        id="training",
+        menu="run",
+        text=QT_TRANSLATE_NOOP("actions", "Train a model"),
+        tip=QT_TRANSLATE_NOOP(
+            "actions",
+            "A small model learns to copy in about a minute, rightly or with mistakes on purpose",
+        ),
+        act=lambda w: w.acting.docks.bring_up("training"),
+    ),
+    Action(
         id="check",
         menu="run",
         text=QT_TRANSLATE_NOOP("actions", "Run self-check"),

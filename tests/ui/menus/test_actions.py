@@ -690,6 +690,12 @@ def try_reset_layout(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert docks["padding"].isHidden()
 
 
+def try_training(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trigger(stage, "training")
+    (dock,) = (dock for dock in stage.window.docks.docks if dock.place.id == "training")
+    assert dock.in_front
+
+
 def try_padding_lab(stage: WindowStage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     dock = next(d for d in stage.window.docks.docks if d.panel.ID == "padding")
     assert dock.isHidden()
