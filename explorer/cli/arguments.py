@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -212,6 +213,7 @@ def _machine(parser: argparse.ArgumentParser) -> None:
     _engine(parser)
 
 
+_MOST_SIZE = 2**50  # bytes
 _MOST = 2**63 - 1  # what travels to an engine
 
 
@@ -544,6 +546,44 @@ def _train(parser: argparse.ArgumentParser) -> None:
     _engine(parser)
 
 
+def _plan(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "model",
+        metavar="MODEL",
+        help="as for `trace`, or a config.json without weights, or GPT-1, GPT-2 or GPT-3",
+    )
+    add("--tokens", type=_COUNT, required=True, metavar="N", help="tokens of each sequence")
+    add("--batch", type=_COUNT, default=1, metavar="B", help="sequences (default 1)")
+    add("--dtype", choices=("float32", "bfloat16", "float16"), default="float32",
+        help="of weights and cache (default float32)")  # fmt: skip
+    add("--gpus", type=_COUNT, default=0, metavar="N", help="GPUs (default: this machine, none)")
+    add("--gpu-memory", type=_size, default=0, metavar="G", help="memory of each, such as 80GB")
+    add(
+        "--bandwidth",
+        type=_size,
+        default=0,
+        metavar="B",
+        help="memory bandwidth of each device in bytes per second, such as 2TB (default: measured "
+        "on this machine, or not known of GPUs)",
+    )
+    _json(parser)
+    _engine(parser)
+
+
+def _size(text: str) -> int:
+    """Bytes: 200MB, 80 GB, 24GiB; a bare number is gigabytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)(B?)\s*", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is no size: write it like 80GB or 200MB")
+    number, prefix, binary, unit = found.groups()
+    power = "kmgt".index(prefix.lower()) + 1 if prefix else 0 if unit else 3
+    size = int(float(number) * (1024 if binary else 1000) ** power)
+    if not 0 < size <= _MOST_SIZE:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is no size that memory can have")
+    return size
+
+
 def _models(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _engine(parser)
@@ -596,6 +636,7 @@ COMMANDS = {
         Command("layer", "What one layer computes for one token, stage by stage.", _layer),
         Command("attribute", "Which heads and MLPs made a token's logit what it is.", _attribute),
         Command("inspect", "Architecture and parameter count, from the config alone.", _of_model),
+        Command("plan", "Memory that a model would take, here or on GPUs, by its config.", _plan),
         Command("models", "List local models: size, and whether they fit in memory.", _models),
         Command("train", "Train a small decoder on a task, rightly or with mistakes.", _train),
         Command("bench", "Measure how much recording slows a model down.", _bench),

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from explorer.engine import light_imports
 from explorer.engine.callbacks import Report, Stop, never
 from explorer.engine.errors import BadInput, Cancelled
@@ -16,7 +18,7 @@ from explorer.trace.wire import messages
 from explorer.trace.wire.messages import AnyRequest
 
 Errand = messages.SearchHub | messages.LookOnHub | messages.Download
-Question = messages.Inspect | messages.FindModels | Errand
+Question = messages.Inspect | messages.PlanModel | messages.FindModels | Errand
 _LOOK_SECONDS = 0.1
 LEAVE_SECONDS = 10.0  # at most; a tokenizer may never return
 _ERRANDS = {messages.SearchHub: "search", messages.LookOnHub: "look", messages.Download: "get"}
@@ -92,6 +94,11 @@ class SideRequests:
 
             with self.building:
                 return recipe.inspect(request.model)
+        if isinstance(request, messages.PlanModel):
+            from explorer.engine.planning import planner
+
+            with self.building:
+                return dict(msgspec.to_builtins(planner.plan(request)))
         return _library(request)
 
 

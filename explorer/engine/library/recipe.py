@@ -41,9 +41,15 @@ def inspect(model: str) -> dict[str, Any]:
         check_belongs(source.path.name, count(model).parameters, held)
         return {**facts(source.name, config, model), **storage, "forms": ["as-is", "float32"]}
     config = read_config(source.path)
-    model, stated = skeleton(config), read_json(source.path / "config.json")
-    check_figures(source.name, config, stated, count(model).parameters, _held(source.path))
+    model = require_figures(source.name, source.path, config)
     return {**facts(source.name, config, model), **file_summary.storage_of(source.path)}
+
+
+def require_figures(name: str, folder: Path, config: Any) -> Any:
+    """The skeleton of a folder's config; BadInput if a figure that it needs is not stated there."""
+    model, stated = skeleton(config), read_json(folder / "config.json")
+    check_figures(name, config, stated, count(model).parameters, _held(folder))
+    return model
 
 
 def _held(folder: Path) -> int | None:
@@ -126,4 +132,4 @@ def _causes(counted: Count, parts: ParameterCounts, shape: Shape) -> list[str]:
     return found
 
 
-__all__ = ["GPT_TABLE", "facts", "inspect", "rule_of_thumb"]
+__all__ = ["GPT_TABLE", "facts", "inspect", "require_figures", "rule_of_thumb"]

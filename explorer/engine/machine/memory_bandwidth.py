@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -63,17 +64,19 @@ def step_bytes(model: Any) -> int:
     All but a token table that is not the head too (one row of it is read), and of experts as many
     as a token is sent to.
     """
+    return int(sum(read for _, _, read in read_parts(model)))
+
+
+def read_parts(model: Any) -> Iterator[tuple[str, Any, float]]:
+    """(name, parameter, bytes of it that one token reads) of every parameter."""
     table, head = model.get_input_embeddings(), model.get_output_embeddings()
     skipped = set()
     if table is not None and (head is None or head.weight is not table.weight):
         skipped = {id(parameter) for parameter in table.parameters()}
     share = _expert_share(model.config.get_text_config(decoder=True))
-    total = 0.0
     for name, parameter in model.named_parameters():
-        if id(parameter) not in skipped:
-            size = parameter.numel() * parameter.element_size()
-            total += size * share if ".experts." in name else size
-    return int(total)
+        size = 0 if id(parameter) in skipped else parameter.numel() * parameter.element_size()
+        yield name, parameter, size * share if ".experts." in name else size
 
 
 def _expert_share(config: Any) -> float:

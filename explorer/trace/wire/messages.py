@@ -104,6 +104,21 @@ class Inspect(Request, frozen=True, kw_only=True):
     model: str
 
 
+class PlanModel(Request, frozen=True, kw_only=True):
+    """What a model takes, from its config alone; Facts: fields of `ModelPlan`, also during a run.
+
+    `model` may be a config.json file that has no weights beside it.
+    """
+
+    model: str
+    tokens: int
+    batch: int = 1
+    dtype: str = "float32"
+    gpus: int = 0  # 0 = this machine
+    gpu_memory: int = 0  # bytes of each; 0 = not stated
+    bytes_per_second: float = 0.0  # memory bandwidth of a device; 0 = not stated
+
+
 class Bench(Request, frozen=True, kw_only=True):
     """Time the loaded model watched and unwatched; answered by Progress…, Facts."""
 
@@ -294,6 +309,7 @@ AnyRequest = (
     | MeasureTraffic
     | Bench
     | Inspect
+    | PlanModel
     | FindModels
     | SearchHub
     | LookOnHub
