@@ -23,6 +23,7 @@ from explorer.engine.callbacks import Report, Stop, nothing
 from explorer.engine.errors import BadInput, Cancelled, FilesChanged
 from explorer.engine.faults import failure
 from explorer.engine.library import opened_models
+from explorer.engine.library.catalog import plain_name
 from explorer.engine.machine.peak_memory import give_back
 from explorer.engine.other_form import OtherForm, is_other
 from explorer.engine.relay.relay import OF_LLAMA, Relay, to_be_opened
@@ -270,7 +271,9 @@ class Dispatcher:
         runner = Runner(loaded)
         store.find(runner, stop, request.test_again, progress)
         self._runner, self._held = runner, what
-        opened_models.remember(runner.loaded.card)
+        card = runner.loaded.card
+        plain = plain_name(card.name)  # the place is that of the weights, whatever runs them
+        opened_models.remember(msgspec.structs.replace(card, name=plain))
         return runner.loaded.card
 
     def _held_bytes(self, request: messages.Load) -> int:

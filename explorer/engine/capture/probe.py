@@ -207,7 +207,9 @@ def _done(
 
 
 def own_eager(module: Any) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    """`eager_attention_forward` of the module's class, or of the nearest base that has one."""
+    """`eager_attention_forward` beside the module's class, or the nearest base that has one."""
+    if "eager_attention_forward" in vars(module):  # handed to the module itself
+        return module.eager_attention_forward
     for base in type(module).__mro__:
         function = getattr(sys.modules.get(base.__module__), "eager_attention_forward", None)
         if function is not None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from explorer import places, smollm2
 from explorer.engine.errors import BadInput
 from explorer.engine.library import file_summary, opened_models, stores, unfinished_downloads
-from explorer.engine.library.stores import Source
+from explorer.engine.library.stores import ReferenceBuild, Source
 from explorer.engine.machine import free_memory
 from explorer.engine.model_files import unusable_files
 from explorer.trace.fingerprint import Fingerprint
 from explorer.trace.request import usual_form
 
+REFERENCE = "reference:"
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}$")
 
 
@@ -25,6 +27,8 @@ def resolve(name: str, like: Fingerprint | None = None) -> Source:
 
     `like`: where several have this name, the one of this fingerprint if it was opened before.
     """
+    if name.startswith(REFERENCE):
+        return _reference(name, like)
     if name == "copycat":
         return _copycat()
     if name == "smollm2":
@@ -50,6 +54,24 @@ def resolve(name: str, like: Fingerprint | None = None) -> Source:
     )
 
 
+def plain_name(name: str) -> str:
+    """The model whose weights are meant, without the build that runs them."""
+    return name.split(":", 2)[-1] if name.startswith(REFERENCE) else name
+
+
+def _reference(name: str, like: Fingerprint | None) -> Source:
+    """`reference:BUILD:MODEL`: the weights of a model in a build of explorer.reference."""
+    named = name.removeprefix(REFERENCE).partition(":")[0]
+    build: ReferenceBuild = "modern" if named == "modern" else "primitives"
+    if named != build or ":" not in name.removeprefix(REFERENCE):
+        raise BadInput(
+            f"{name[:200]} names no reference build. Write reference:modern:MODEL (a checkpoint in "
+            "Llama's layout) or reference:primitives:MODEL (in GPT-2's)."
+        )
+    source = resolve(plain_name(name), like)
+    return replace(source, name=f"{REFERENCE}{build}:{source.name}", build=build)
+
+
 def find() -> list[dict[str, Any]]:
     """The models on this disk, bundled ones first; their files' heads are read, no weights.
 
@@ -57,8 +79,9 @@ def find() -> list[dict[str, Any]]:
     capture of a run.
     """
     available = free_memory.available_bytes()
-    rows = (_row(source, available) for source in _sources())
-    return [row for row in rows if row is not None]
+    rows = [row for source in _sources() if (row := _row(source, available)) is not None]
+    bundled = [row for row in rows if row["source"] == "bundled"]
+    return [*bundled, *map(_reference_row, bundled), *rows[len(bundled) :]]
 
 
 def _sources() -> Iterator[Source]:
@@ -127,6 +150,12 @@ def _row(source: Source, available: int | None) -> dict[str, Any] | None:
         "own_code": source.kind == "folder" and _brings_code(source.path),
         "incomplete": False,
     }
+
+
+def _reference_row(row: dict[str, Any]) -> dict[str, Any]:
+    """The same weights in the decoder of explorer.reference that has their layout."""
+    memory = {form: size for form, size in row["memory_bytes"].items() if form != "as-is"}
+    return {**row, "name": f"{REFERENCE}modern:{row['name']}", "memory_bytes": memory}
 
 
 def _is_unfinished(source: Source) -> bool:

@@ -20,6 +20,9 @@ _MOST_FOLDERS = 20_000  # of one tree; a home folder added by mistake must not h
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 
 
+ReferenceBuild = Literal["", "modern", "primitives"]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A model on this disk: a folder in Hugging Face's layout, or one GGUF file."""
@@ -28,6 +31,7 @@ class Source:
     path: Path
     kind: Literal["folder", "gguf", "unfinished"]  # a file that is still on its way
     origin: str = ""  # bundled, Hugging Face cache, LM Studio, Ollama, or a folder's path
+    build: ReferenceBuild = ""  # of explorer.reference, in place of transformers' own model
 
 
 def hugging_face() -> Iterator[Source]:

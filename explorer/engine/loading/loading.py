@@ -108,6 +108,14 @@ def load(
     kept = _check_size(source.name, folder, config, files, dtype, device, room_bytes)
     make_room()
     loaded = _load_weights(folder, files, config, dtype, progress, cancelled, warnings)
+    if source.build:
+        from explorer.engine.loading.reference_build import rebuilt
+
+        loaded = rebuilt(loaded, source.build, catalog.plain_name(source.name))
+        warnings.append(
+            f"The decoder of explorer/reference/{source.build}.py computes this model, with the "
+            f"weights of {catalog.plain_name(source.name)}."
+        )
     loaded = _to_device(loaded, device)
     card = model_card(
         source.name, folder, source.path, loaded, tokenizer, files, origin, dtype, device, warnings

@@ -39,7 +39,7 @@ def to_be_opened(request: messages.Load) -> Source | None:
     if request.form == "float32" or (elsewhere and not request.form):
         return None
     source = catalog.resolve(request.model, request.like)
-    is_file = source.kind == "gguf"
+    is_file = source.kind == "gguf" and not source.build
     installed = importlib.util.find_spec(PACKAGE) is not None
     if not request.form:
         usual = is_file and installed and usual_form(source.path) == "as-is"

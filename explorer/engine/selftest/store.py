@@ -24,6 +24,7 @@ from explorer.engine import kept_json, ranks
 from explorer.engine.callbacks import Report, Stop, nobody
 from explorer.engine.capture.capture import Capture, routes
 from explorer.engine.capture.records import Proven
+from explorer.engine.library.catalog import REFERENCE
 from explorer.engine.model_files import remote_code
 from explorer.engine.model_files.nonfinite_weights import NotFinite, not_finite
 from explorer.engine.passes.cache import Kind
@@ -109,6 +110,8 @@ def identity(runner: Runner) -> str:
         "machine": (platform.system(), platform.machine(), _processor(card)),
         "as": (card.dtype, card.device, card.pad_id, card.eos_ids, card.vocab_size),
     }
+    if card.name.startswith(REFERENCE):  # its source is there to be edited
+        parts["build"] = type(runner.model.model).__name__, kept_json.code_now(("reference",))
     return kept_json.hashed(parts)
 
 

@@ -14,6 +14,7 @@ from explorer import disk
 from explorer.engine.errors import BadInput
 from explorer.engine.training.tasks import PAD_ID, ROW, VOCABULARY
 from explorer.reference.encoder import EncoderGPT
+from explorer.reference.gpt2_layout import turned
 from explorer.reference.modern import ModernDecoder
 from explorer.reference.primitives import PrimitivesGPT, load_encoder
 from explorer.trace.training.settings import TrainingSettings
@@ -143,14 +144,11 @@ def _gpt2(model: EncoderGPT | PrimitivesGPT, settings: TrainingSettings) -> dict
 
 
 def _gpt2_weights(model: EncoderGPT | PrimitivesGPT) -> dict[str, Tensor]:
-    """GPT-2 keeps the matrices of its layers the other way round: (in, out)."""
     if isinstance(model, EncoderGPT):
         written_out = PrimitivesGPT(model.config)
         load_encoder(written_out, model)
         model = written_out
-    turned = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
-    weights = model.state_dict()
-    return {n: w.T if n.endswith(turned) else w for n, w in weights.items()}
+    return turned(model.state_dict())
 
 
 def byte_tokenizer() -> dict[str, Any]:

@@ -234,9 +234,9 @@ class ModelPicker(Dialog):
     def _select(self, wanted: FoundModel | None) -> None:
         """The row that was selected before, else the first."""
         shown = [self.rows.index(row, 0) for row in range(self.rows.rowCount())]
-        path = None if wanted is None else wanted.path
+        named = None if wanted is None else (wanted.name, wanted.path)
         found = ((at, self.rows.found(at)) for at in shown)
-        same = (at for at, model in found if model is not None and model.path == path)
+        same = (at for at, one in found if one is not None and (one.name, one.path) == named)
         at = next(same, shown[0] if shown else QModelIndex())
         self.view.setCurrentIndex(at)
 
