@@ -27,8 +27,8 @@ from explorer.trace.training.job import (
 from explorer.trace.training.settings import TrainingSettings
 from explorer.trace.training.trained_step import TrainedStep
 
-MOST_BYTES = 128 << 20  # of the states of one training
-MOST_TRAININGS = 4  # the newest: two runs beside each other are two of them
+MOST_BYTES = 64 << 20  # of the states of one training
+MOST_TRAININGS = 8  # the newest: two runs beside each other are two of them
 _MOST_NEWS_BYTES = 64 << 20
 _ABOUT = "training.json"
 _MISSING = "This training is no longer on disk. Train again."

@@ -97,6 +97,7 @@ class Trainings:
 
     def _begin(self, runs: tuple[TrainingRun, ...]) -> None:
         self.end()
+        self.find()  # what was shown until now is an earlier training
         group = f"{time.time_ns():x}"
         self._put(TrainingLab(runs=runs, kept=self._now.kept))
         for place, run in enumerate(runs):

@@ -314,4 +314,4 @@ def test_the_oldest_trainings_make_room(trainer: Trainer) -> None:
         trainer.engine.send(m.Cancel(run=run))
         trainer.answer(run)
     seeds = [one.settings.seed for one in kept_training.find().trainings]
-    assert seeds == [5, 4, 3, 2]
+    assert seeds == list(range(kept_training.MOST_TRAININGS + 1, 1, -1))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
+from time import thread_time
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 
 from explorer.trace.training.job import (
     AccuracyByPosition,
@@ -19,7 +21,10 @@ from explorer.trace.training.settings import TrainingSettings
 from explorer.trace.wire import messages as m
 from explorer.ui.panels.training.panel import TrainingPanel
 from tests.session.trained import ToldTraining
+from tests.ui.pace import slowness
 from tests.ui.stage import WindowStage
+
+NEWS_MS = 50.0
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +212,37 @@ def test_what_is_exported_is_what_was_measured(own: WindowStage, panel: Training
     assert np.array_equal(maps.array()(), told.training.maps())
     assert "training copy" in panel.caption_of("Loss", views["Loss"])
     assert panel.subject == "training copy"
+
+
+def test_a_saved_folder_is_found_by_the_picker(
+    own: WindowStage, panel: TrainingPanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (told,) = trained(own, panel, 10)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "/mine/model")
+    panel.save_button.click()
+    asked = told.engine.last(SaveTrained)
+    assert (asked.step, asked.folder) == (10, "/mine/model")
+    told.engine.say(m.Facts(run=asked.run, facts={"path": "/mine/model"}))
+    own.drain()
+    assert own.engines[0].last(m.FindModels).add_folder == "/mine/model"
+
+
+def test_news_of_two_runs_do_not_hold_the_window_up(own: WindowStage, panel: TrainingPanel) -> None:
+    """Processor time of the window's thread for a piece of news; about 15 ms when quiet."""
+    choices = panel.choices_row
+    choices.wrong.setCurrentIndex(choices.wrong.findData("mask"))
+    choices.steps.setValue(1000)
+    runs = trained(own, panel, 300)
+    spent = []
+    for _ in range(4):
+        for told in runs:
+            news = told.news(5)
+            began = thread_time()
+            told.engine.say(news)
+            own.drain()
+            own.paint()
+            spent.append(1000 * (thread_time() - began))
+    assert median(spent) < NEWS_MS * slowness()
 
 
 def test_a_text_file_is_a_task(panel: TrainingPanel, tmp_path: Path) -> None:

@@ -261,7 +261,8 @@ class TrainingPanel(Panel):
     def _save_in_folder(self, place: int) -> None:
         folder = QFileDialog.getExistingDirectory(self, self.tr("An empty folder for the model"))
         if folder:
-            self.session.trainings.save(place, folder)
+            models = self.session.models  # the model picker finds it from now on
+            self.session.trainings.save(place, folder, lambda path: models.find(add_folder=path))
 
     def _of_run(self, button: QPushButton, act: Callable[[int], object]) -> None:
         """Of two runs the user says which."""

@@ -12,6 +12,7 @@ from explorer.figures.training.heads import HeadHabit
 from explorer.trace.training.run import TrainingLab, TrainingRun
 from explorer.trace.training.settings import TASKS, Mistake
 from explorer.trace.training.trained_step import TrainedStep
+from explorer.ui.look.text_size import for_back_row
 from explorer.wording import information, percent
 
 translate = QCoreApplication.translate
@@ -189,14 +190,14 @@ def pace(run: TrainingRun, at: int | None) -> str:
     size = translate("TrainingPanel", "{0} parameters").format(f"{run.parameters:,}")
     if last is None:
         return size
-    return " · ".join(
-        [
-            translate("TrainingPanel", "{0} tokens/s").format(f"{last.tokens_per_second:,.0f}"),
-            translate("TrainingPanel", "gradient norm {0}").format(f"{last.gradient_norm:.3g}"),
-            translate("TrainingPanel", "{0} s of training").format(f"{last.seconds:,.0f}"),
-            size,
-        ]
-    )
+    parts = [
+        translate("TrainingPanel", "{0} tokens/s").format(f"{last.tokens_per_second:,.0f}"),
+        translate("TrainingPanel", "gradient norm {0}").format(f"{last.gradient_norm:.3g}"),
+    ]
+    if not for_back_row():
+        seconds = translate("TrainingPanel", "{0} s of training").format(f"{last.seconds:,.0f}")
+        parts += [seconds, size]
+    return " · ".join(parts)
 
 
 def _nats(loss: float) -> str:
