@@ -9,7 +9,7 @@ TOKENS = "tokens"  # the row of tokens: a question can hide it, though it is no 
 PANELS = (
     "attention", "next-token", "kv-cache", "timings", "sampling", "surprisal", "block",
     "lens", "stream", "attribution", "branches", "draws", "padding", "prompts", "training",
-    "model",
+    "plan", "model",
 )  # fmt: skip
 HIDEABLE = (*PANELS, TOKENS)
 CONTROLS = (

@@ -17,6 +17,7 @@ from explorer.trace.card import ModelCard, SelfCheck
 from explorer.trace.chat import ChatParts, ChatTurn
 from explorer.trace.comparison import Comparison, Of, made_for
 from explorer.trace.cost.memory_bandwidth import Traffic
+from explorer.trace.cost.model_plan import ModelPlan
 from explorer.trace.cost.run_cost import Plan
 from explorer.trace.experiments import Experiment, R, Result
 from explorer.trace.files.saved_extras import SavedExtras
@@ -231,6 +232,9 @@ class State:
     vocabulary: Vocabulary | None = None  # of the model that `card` describes
     recipe: Recipe | None = None  # of the model that `card` describes, once it was asked for
     recipe_problem: str = ""  # why there is none
+    model_plan: ModelPlan | None = None  # the last one that was asked for, of whatever model
+    model_plan_problem: str = ""
+    planning: bool = False  # one is being worked out
     traffic: Traffic | None = None  # the machine's bound, for the model that `card` describes
     library: Library | None = None  # models found on the engine's disk
     finding: bool = False  # they are being looked for

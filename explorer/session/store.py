@@ -13,7 +13,14 @@ from explorer.session.state import State
 from explorer.trace.card import SelfCheck
 
 _log = logging.getLogger("explorer")
-_SENTENCES = {"error", "prompt_problem", "prompt_note", "library_problem", "recipe_problem"}
+_SENTENCES = {
+    "error",
+    "prompt_problem",
+    "prompt_note",
+    "library_problem",
+    "recipe_problem",
+    "plan_problem",
+}
 
 Listener = Callable[[State, State], None]
 

@@ -44,7 +44,7 @@ def _print(plan: ModelPlan) -> None:
         print(f"\n{sentence}")
     for split in plan.splits or (None,):
         name = "whole" if split is None else split.split
-        rows = [words.device_row(one) for one in plan.devices if one.split == name]
+        rows = [(*words.device_row(o), words.room(o)) for o in plan.devices if o.split == name]
         if rows:
             print(f"\n{words.SPLITS[name]}:")
             print_table(words.DEVICE_HEADS, rows, left={0, 1})

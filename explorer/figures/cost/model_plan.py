@@ -14,7 +14,7 @@ SPLITS = {
     "pipeline": "Pipeline split (layer after layer)",
 }
 DEVICE_HEADS = (
-    "device", "layers", "weights", "cache", "activations", "captured", "total", "fits",
+    "device", "layers", "weights", "cache", "activations", "captured", "total", "fits", "memory",
 )  # fmt: skip
 NOTE = (
     "Computed from the config, not measured. Activations are the most that one pass holds; on "
@@ -78,9 +78,6 @@ def split_bound(split: SplitPlan) -> str:
 def device_row(device: DevicePlan) -> tuple[str, ...]:
     """One row under DEVICE_HEADS."""
     begin, end = device.layers
-    fits = {None: UNKNOWN, True: "yes", False: "no"}[device.fits]
-    if device.memory_bytes is not None:
-        fits += f" (of {short_bytes(device.memory_bytes)})"
     return (
         device.device,
         f"{begin}" if end - begin == 1 else f"{begin} to {end - 1}",
@@ -89,8 +86,13 @@ def device_row(device: DevicePlan) -> tuple[str, ...]:
         _short(device.activation_bytes),
         short_bytes(device.captured_bytes),
         _short(device.total_bytes),
-        fits,
+        {None: UNKNOWN, True: "yes", False: "no"}[device.fits],
     )
+
+
+def room(device: DevicePlan) -> str:
+    """The memory that a device has."""
+    return _short(device.memory_bytes)
 
 
 def _size(size: int | None) -> str:

@@ -8,10 +8,11 @@ import msgspec
 
 from explorer.session.engine_lease import EngineLease
 from explorer.trace.cost.memory_bandwidth import Traffic
+from explorer.trace.cost.model_plan import ModelPlan
 from explorer.trace.found_models import Library, Recipe
 from explorer.trace.wire import messages as m
 
-T = TypeVar("T", Library, Recipe, Traffic)
+T = TypeVar("T", Library, ModelPlan, Recipe, Traffic)
 
 
 class Models:
@@ -22,14 +23,16 @@ class Models:
         self._finding = 0  # run number of the open question, 0 = none
         self._describing = 0
         self._measuring = 0
+        self._planning = 0
         self._described = ""  # the model that was asked about last
 
     def forget(self) -> None:
         """The engine is gone: open questions are never answered."""
-        self._finding = self._describing = self._measuring = 0
+        self._finding = self._describing = self._measuring = self._planning = 0
         self._described = ""
-        if self._store.state.finding:
-            self._store.set(finding=False)
+        state = self._store.state
+        if state.finding or state.planning:
+            self._store.set(finding=False, planning=False)
 
     def opened(self) -> dict[str, Any]:
         """Another model is open: the changes that drop what is known of the last one."""
@@ -63,6 +66,19 @@ class Models:
         self._described = state.opened[0].model
         self._describing = self._link.ask(m.Inspect(model=self._described))
 
+    def plan(self, asked: m.PlanModel) -> None:
+        """Ask what a model takes, open or not: `state.model_plan`."""
+        if not asked.model:
+            self._store.set(model_plan_problem="Name a model, or a config.json, to plan for.")
+            return
+        if not self._link.alive:
+            self._store.set(
+                model_plan_problem="The engine is not running. Start it to make a plan."
+            )
+            return
+        self._planning = self._link.ask(asked)
+        self._store.set(planning=True, model_plan_problem="")
+
     def measure(self) -> None:
         """Ask for the memory-traffic bound once for the model that is open."""
         state = self._store.state
@@ -79,6 +95,10 @@ class Models:
         elif event.run == self._describing:
             self._describing = 0
             self._store.set(recipe=_convert(event, Recipe), recipe_problem=problem)
+        elif event.run == self._planning:
+            self._planning = 0
+            plan = _convert(event, ModelPlan) or self._store.state.model_plan
+            self._store.set(planning=False, model_plan=plan, model_plan_problem=problem)
         elif event.run == self._measuring:
             if isinstance(event, m.Facts):  # else the floor is not known
                 self._measuring = 0

@@ -91,5 +91,6 @@ PANELS: tuple[PanelEntry, ...] = (
         QT_TRANSLATE_NOOP("TrainingPanel", "Training"),
         "training.panel",
     ),
+    PanelEntry("plan", "PlanPanel", QT_TRANSLATE_NOOP("PlanPanel", "Plan"), "plan"),
     PanelEntry("model", "ModelPanel", QT_TRANSLATE_NOOP("ModelPanel", "Model"), "model.panel"),
 )
