@@ -130,22 +130,26 @@ def own_part(whole: torch.Tensor, dim: int) -> torch.Tensor:
     return whole.chunk(count(), dim)[rank()]
 
 
+def no_gradients() -> Any:
+    """The context to run a model in: its parts over ranks can't be inference tensors."""
+    import torch
+
+    return torch.inference_mode() if count() == 1 else torch.no_grad()
+
+
 def local_part(weight: torch.Tensor) -> torch.Tensor | None:
     """What this rank holds of a weight; None of one that all hold, but for rank 0."""
     if count() == 1:
         return weight
-    from torch.distributed.tensor import DTensor
-
-    if isinstance(weight, DTensor) and any(place.is_shard() for place in weight.placements):
-        return weight.to_local()
-    return weight if rank() == 0 else None
+    local = getattr(weight, "to_local", lambda: weight)()
+    return local if _in_parts(weight) or rank() == 0 else None
 
 
 def is_cut(module: Any) -> bool:
     """True if the module's weights lie in parts over the ranks."""
-    from torch.distributed.tensor import DTensor
+    return any(map(_in_parts, module.parameters()))
 
-    return any(
-        isinstance(weight, DTensor) and any(place.is_shard() for place in weight.placements)
-        for weight in module.parameters()
-    )
+
+def _in_parts(weight: Any) -> bool:
+    """True of a DTensor that no rank has the whole of."""
+    return any(not place.is_replicate() for place in getattr(weight, "placements", ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -11,7 +12,7 @@ from explorer.engine import ranks
 
 Attend = Callable[..., tuple[torch.Tensor, torch.Tensor | None]]
 _BY_HEAD = ("s_aux", "sinks")  # options with a number for each head
-_cut: dict[int, bool] = {}
+_cut: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 def join(calls: list[Any], own: Any) -> Any:
@@ -42,7 +43,7 @@ def on_all_heads(attend: Attend) -> Attend:
         mask: torch.Tensor | None,
         **options: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        if not is_cut(module):
+        if not is_cut(module, query.shape[1]):
             return attend(module, query, key, value, mask, **options)
         heads = query.shape[1]
         parts = (ranks.joined(part, 1) for part in (query, key, value))
@@ -54,11 +55,20 @@ def on_all_heads(attend: Attend) -> Attend:
     return whole
 
 
-def is_cut(module: Any) -> bool:
-    """True if this module has the heads of one rank only."""
-    if id(module) not in _cut:
-        _cut[id(module)] = ranks.is_cut(module)
-    return _cut[id(module)]
+def is_cut(module: Any, heads: int) -> bool:
+    """True if this module attends with the heads of one rank only, of which it has so many.
+
+    Some plans cut its weights and put the heads together again before it attends.
+    """
+    if module not in _cut:
+        whole = getattr(getattr(module, "config", None), "num_attention_heads", None)
+        _cut[module] = ranks.is_cut(module) and heads != whole
+    return _cut[module]
+
+
+def shares_cache(model: Any) -> bool:
+    """True if each rank's cache is a part of the whole one; asked after a pass."""
+    return any(_cut.get(module, False) for module in model.modules())
 
 
 def _options(options: dict[str, Any], heads: int) -> dict[str, Any]:

@@ -102,7 +102,9 @@ def _note(module: Any, args: tuple[Any, ...], scaling: Any, causal: bool, option
         scaling=float(scaling) if scaling is not None else 1 / math.sqrt(query.shape[-1]),
         options=options,
     )
-    call.cut = ranks.count() > 1 and _active.edits is None and all_heads.is_cut(module)
+    call.cut = (
+        ranks.count() > 1 and _active.edits is None and all_heads.is_cut(module, query.shape[1])
+    )
     call.value = value if _active.keep_outputs else None
     if _active.every == 1 or _active.layer % _active.every == 0:
         _active.calls.append(call)

@@ -337,7 +337,7 @@ def recording(
         recorder.edits.moved = runner.moved_keys(request)
     causal = contextlib.nullcontext() if request.causal_mask else masks.causal_off(runner.model)
     with (
-        torch.inference_mode(),
+        ranks.no_gradients(),
         causal,
         interventions.on_modules(runner, changes, slots, rows),
         probe.recording(runner.model, len(runner.layers), runner.watch, recorder),

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from explorer.engine import ranks
+from explorer.engine.capture import all_heads
 from explorer.engine.passes.cache import layer_bytes
 from explorer.engine.passes.context.dropped_turns import spread
 from explorer.engine.passes.layout import Layout
@@ -63,7 +64,7 @@ def picked_step(
         engine_ms=(picked - began) * 1e3,
         warm_up=warm_up,
         cache_tokens=runner.cache.policy.kept(runner.cache.slots) if caches else 0,
-        cache_bytes_per_layer=ranks.total(held_bytes),
+        cache_bytes_per_layer=_of_all_ranks(runner, held_bytes),
         top=top,
         layers=layers,
         hidden=hidden,
@@ -73,6 +74,12 @@ def picked_step(
         note=done.note or note(done.rebuilt, done.chunks),
         ranks=_rank_shares(done, sum(held_bytes)),
     )
+
+
+def _of_all_ranks(runner: Runner, held: tuple[int, ...]) -> tuple[int, ...]:
+    """Bytes per layer of the whole cache, wherever its parts lie."""
+    divided = ranks.count() > 1 and all_heads.shares_cache(runner.model)
+    return ranks.total(held) if divided else held
 
 
 def _rank_shares(done: ForwardPass, cache_bytes: int) -> tuple[RankShare, ...]:

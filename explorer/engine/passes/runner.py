@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from explorer.engine import ranks
 from explorer.engine.callbacks import Report, nobody
 from explorer.engine.capture.capture import Capture, routes
 from explorer.engine.capture.part_clocks import PartClocks
@@ -47,7 +48,8 @@ class Runner:
         parts = parts_of(self.model)
         self.layers = list(parts.layers)
         self.watch = PartClocks(parts, self.model.device)
-        self.shortcuts = FastCalls(self.layers)
+        # Where a model is in parts over ranks, its library swaps weights while it runs.
+        self.shortcuts = FastCalls(self.layers if ranks.count() == 1 else [])
         self.loaded_attention = str(self.model.config._attn_implementation)
         self.report: Report = nobody
         # What the self-test finds out:

@@ -185,26 +185,27 @@ def eager_attentions(
                 stack.enter_context(changed)
             elif not request.causal_mask:
                 stack.enter_context(masks.causal_off(model))
-            stack.enter_context(torch.inference_mode())
+            stack.enter_context(ranks.no_gradients())
             calling = {call.module for call in done.recorder.calls}
             stack.enter_context(_noting_weights(model, calling, returned))
             output = model(**arguments, output_attentions=True)
     finally:
         set_attention(model, runner.capture.implementation)
     asked = [call.module for call in wanted]
+    heads = max((call.query.shape[1] for call in done.recorder.calls), default=0)
     of_asked = [one for one in returned if one[0] in asked]
     if asked and [module for module, _ in of_asked] == asked:
-        return [_heads(weights) for _, weights in of_asked]
+        return [_heads(weights, heads) for _, weights in of_asked]
     given = [one for one in getattr(output, "attentions", None) or () if one is not None]
     others = [weights for module, weights in returned if module not in asked]
     if any(one is other for one in given for other in others):
         return None
-    return [_heads(one) for one in given] or None
+    return [_heads(one, heads) for one in given] or None
 
 
-def _heads(weights: torch.Tensor) -> np.ndarray:
-    """(H, Q, K) of one sequence, with the heads of every rank."""
-    if ranks.count() > 1:
+def _heads(weights: torch.Tensor, heads: int) -> np.ndarray:
+    """(H, Q, K) of one sequence, with all its `heads`: a rank may have only some."""
+    if ranks.count() > 1 and weights.shape[1] < heads:
         weights = ranks.joined(weights, 1)
     return np.asarray(weights[0].float().cpu().numpy())
 
@@ -329,7 +330,7 @@ def generated(runner: Runner, layout: Layout, tokens: int, stop: Stop = never) -
         # Where no cache works, it has none either; and for "plain" its own would forget tokens.
         use_cache=runner.cache_offered and runner.cache.kind != "plain",
     )
-    with torch.inference_mode(), _generating_with(model, bare):
+    with ranks.no_gradients(), _generating_with(model, bare):
         output = model.generate(
             inputs,
             attention_mask=torch.ones_like(inputs),
